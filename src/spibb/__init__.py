@@ -1,0 +1,88 @@
+"""Improve a decision policy from its own log, without making it worse.
+
+    log      = spibb.read_log("log.parquet")
+    baseline = spibb.read_policy("baseline.csv", log)
+    problem  = spibb.Problem.from_log(log, baseline, discount=0.95)
+    result   = spibb.PiBSpibb(n_wedge=10).improve(problem)
+
+Names are imported when they are first used, so that ``import spibb`` costs nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "InputError": "spibb.checks",
+    "Vocabulary": "spibb.labels",
+    "Policy": "spibb.policy",
+    "Log": "spibb.log",
+    "Counts": "spibb.counts",
+    "read_log": "spibb.ingest",
+    "read_policy": "spibb.ingest",
+    "MDP": "spibb.mdp",
+    "estimate_mdp": "spibb.model",
+    "Sampler": "spibb.simulate",
+    "estimate_baseline": "spibb.baselines",
+    "exact_value": "spibb.evaluate",
+    "posterior_improvement": "spibb.evaluate",
+    "Problem": "spibb.algorithms.base",
+    "Improvement": "spibb.algorithms.base",
+    "Algorithm": "spibb.algorithms.base",
+    "off_policy_estimates": "spibb.ope",
+    "PiBSpibb": "spibb.algorithms.spibb",
+    "PiLeqBSpibb": "spibb.algorithms.spibb",
+    "ModelFreeSpibb": "spibb.algorithms.spibb",
+    "BasicRL": "spibb.algorithms.basic_rl",
+    "HCPI": "spibb.algorithms.hcpi",
+    "RobustMDP": "spibb.algorithms.robust_mdp",
+    "RaMDP": "spibb.algorithms.ramdp",
+    "ARBRM": "spibb.algorithms.arbrm",
+    "improve": "spibb.algorithms",
+}
+
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spibb' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_HOME))
+
+
+if TYPE_CHECKING:
+    from spibb.algorithms import improve as improve
+    from spibb.algorithms.arbrm import ARBRM as ARBRM
+    from spibb.algorithms.base import Algorithm as Algorithm
+    from spibb.algorithms.base import Improvement as Improvement
+    from spibb.algorithms.base import Problem as Problem
+    from spibb.algorithms.basic_rl import BasicRL as BasicRL
+    from spibb.algorithms.hcpi import HCPI as HCPI
+    from spibb.algorithms.ramdp import RaMDP as RaMDP
+    from spibb.algorithms.robust_mdp import RobustMDP as RobustMDP
+    from spibb.algorithms.spibb import ModelFreeSpibb as ModelFreeSpibb
+    from spibb.algorithms.spibb import PiBSpibb as PiBSpibb
+    from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
+    from spibb.baselines import estimate_baseline as estimate_baseline
+    from spibb.checks import InputError as InputError
+    from spibb.counts import Counts as Counts
+    from spibb.evaluate import exact_value as exact_value
+    from spibb.evaluate import posterior_improvement as posterior_improvement
+    from spibb.ingest import read_log as read_log
+    from spibb.ingest import read_policy as read_policy
+    from spibb.labels import Vocabulary as Vocabulary
+    from spibb.log import Log as Log
+    from spibb.mdp import MDP as MDP
+    from spibb.model import estimate_mdp as estimate_mdp
+    from spibb.ope import off_policy_estimates as off_policy_estimates
+    from spibb.policy import Policy as Policy
+    from spibb.simulate import Sampler as Sampler

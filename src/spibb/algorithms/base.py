@@ -1,0 +1,227 @@
+"""What every algorithm takes (Problem), is (Algorithm) and returns (Improvement)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import bounds, checks
+from spibb.checks import InputError
+from spibb.counts import Counts
+from spibb.labels import Vocabulary
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.model import UNSEEN, default_v_max, estimate_mdp, unseen_value
+from spibb.policy import Policy
+from spibb.solve import Solution, evaluate
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A log's statistics, the baseline that made it, and the discount: what is to be improved.
+
+    `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
+    seen. `log` keeps the transitions, for algorithms that need more than their counts.
+    """
+
+    counts: Counts
+    baseline: Policy
+    discount: float
+    v_max: float
+    v_max_given: bool = False
+    log: Log | None = None
+
+    @classmethod
+    def from_log(
+        cls, log: Log, baseline: Policy, *, discount: float = 0.95, v_max: float | None = None
+    ) -> Problem:
+        """Count a log and align it with the baseline's labels."""
+        checks.discount(discount)
+        log, baseline = align(log, baseline)
+        problem = cls.from_counts(Counts.from_log(log), baseline, discount=discount, v_max=v_max)
+        return replace(problem, log=log)
+
+    @classmethod
+    def from_counts(
+        cls, counts: Counts, baseline: Policy, *, discount: float = 0.95, v_max: float | None = None
+    ) -> Problem:
+        """A problem whose log is not at hand; its labels must be the baseline's."""
+        checks.discount(discount)
+        if v_max is not None:
+            checks.number("v_max", v_max, 0, math.inf, "()")
+        if counts.states != baseline.states or counts.actions != baseline.actions:
+            baseline = baseline.aligned(counts.states, counts.actions, "baseline")
+        derived = default_v_max(counts, discount)
+        return cls(counts, baseline, discount, derived if v_max is None else v_max,
+                   v_max_given=v_max is not None)  # fmt: skip
+
+    @property
+    def states(self) -> Vocabulary:
+        """Labels of the states."""
+        return self.baseline.states
+
+    @property
+    def actions(self) -> Vocabulary:
+        """Labels of the actions."""
+        return self.baseline.actions
+
+    @cached_property
+    def available(self) -> np.ndarray:
+        """bool [S, A]: the baseline plays the action there, or the log contains it."""
+        return (self.baseline.probs > 0) | (self.counts.pairs > 0)
+
+    @property
+    def model(self) -> MDP:
+        """M̂ with unseen pairs worth 0."""
+        return self.models["zero"]
+
+    @cached_property
+    def models(self) -> Mapping[str, MDP]:
+        """M̂ for each treatment of unseen pairs; they share everything but those rewards."""
+        zero = estimate_mdp(self.counts, self.discount)
+        seen = self.counts.pairs > 0
+        return {
+            name: replace(
+                zero, rewards=np.where(seen, zero.rewards, unseen_value(name, self.v_max))
+            )
+            for name in UNSEEN
+        }
+
+    @cached_property
+    def return_range(self) -> float:
+        """How far apart two returns can be, given v_max and the signs of the rewards seen."""
+        low, high = self.counts.reward_range
+        return self.v_max * ((low < 0) + (high > 0))
+
+    @cached_property
+    def contradictions(self) -> int:
+        """Number of logged transitions whose action the baseline never plays."""
+        return int(self.counts.pairs[self.baseline.probs == 0].sum())
+
+
+def align(log: Log, baseline: Policy) -> tuple[Log, Policy]:
+    """Give a log and a baseline the same labels: the baseline's, and actions that only the log has.
+
+    The baseline may know states that the log never visits; the converse is an error.
+    """
+    if log.states == baseline.states and log.actions == baseline.actions:
+        return log, baseline
+    extra = [label for label in log.actions.labels if label not in baseline.actions.index]
+    actions = Vocabulary((*baseline.actions.labels, *extra), baseline.actions.names)
+    missing = [label for label in log.states.labels if label not in baseline.states.index]
+    if missing:
+        raise InputError(
+            f"baseline has no row for state {checks.some(missing)} ({len(missing)} of the log's "
+            f"{len(log.states)} states): add the rows, or drop those states from the log"
+        )
+    aligned = baseline.aligned(baseline.states, actions, "baseline")
+    return log.with_labels(baseline.states, actions), aligned
+
+
+class Algorithm(ABC):
+    """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the
+    constructor, data in `improve`."""
+
+    name: ClassVar[str]
+    """The name in the registry."""
+    no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
+    """Why Theorem 2 does not apply; None where it does."""
+
+    @abstractmethod
+    def improve(self, problem: Problem) -> Improvement:
+        """Train a policy on the problem's log."""
+
+    def model(self, problem: Problem) -> MDP:
+        """The estimated model that the trained policy's values refer to."""
+        return problem.models[getattr(self, "unseen", "zero")]
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement:
+    """A trained policy and what the estimated model M̂ says about it.
+
+    `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
+    baseline was copied for want of evidence. All arrays are read-only.
+    """
+
+    policy: Policy
+    q: np.ndarray
+    v: np.ndarray
+    bootstrapped: np.ndarray
+    iterations: int
+    converged: bool
+    problem: Problem
+    algorithm: Algorithm
+
+    def __post_init__(self) -> None:
+        for array in (self.q, self.v, self.bootstrapped):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_solution(
+        cls, solution: Solution, bootstrapped: np.ndarray, problem: Problem, algorithm: Algorithm
+    ) -> Improvement:
+        """Label a solution."""
+        policy = Policy.trusted(solution.probs, problem.states, problem.actions)
+        return cls(policy, solution.q, solution.v, bootstrapped, solution.iterations,
+                   solution.converged, problem, algorithm)  # fmt: skip
+
+    @cached_property
+    def model(self) -> MDP:
+        """The estimated model that `q` and `v` refer to."""
+        return self.algorithm.model(self.problem)
+
+    @cached_property
+    def value(self) -> float:
+        """ρ(π, M̂)."""
+        return float(self.model.initial @ self.v)
+
+    @cached_property
+    def baseline_value(self) -> float:
+        """ρ(π_b, M̂)."""
+        return float(self.model.initial @ evaluate(self.model, self.problem.baseline.probs).v)
+
+    def certificate(self, delta: float = 0.05) -> bounds.Certificate:
+        """Theorem 2 and tighter bounds on the loss, or the reason why there is none."""
+        problem = self.problem
+        n_wedge = getattr(self.algorithm, "n_wedge", math.nan)
+        checks.delta(delta)
+        refusal = self.algorithm.no_certificate or _refusal(problem, n_wedge)
+        if refusal is not None:
+            return bounds.refuse(n_wedge, delta, refusal)
+        n_states, n_actions = problem.baseline.probs.shape
+        setting = bounds.Setting(n_states, n_actions, problem.discount, problem.v_max, delta)
+        return bounds.certify(
+            n_wedge,
+            setting,
+            gain=self.value - self.baseline_value,
+            return_range=problem.return_range,
+            assumptions=_assumptions(problem),
+        )
+
+
+def _refusal(problem: Problem, n_wedge: float) -> str | None:
+    if problem.contradictions:
+        return (
+            f"the log contradicts the baseline: {problem.contradictions} transitions take an "
+            "action that the baseline never plays, so the baseline did not collect them"
+        )
+    if n_wedge == 0:
+        return "n_wedge = 0 trusts every pair, and the bounds are infinite"
+    return None
+
+
+def _assumptions(problem: Problem) -> tuple[str, ...]:
+    source = "given" if problem.v_max_given else "derived from the rewards in the log"
+    return (
+        "the baseline collected the log",
+        "episodes are independent and identically distributed",
+        "the process is Markov in the states given",
+        f"no return exceeds v_max = {problem.v_max:g} in absolute value ({source})",
+    )

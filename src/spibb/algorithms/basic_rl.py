@@ -1,0 +1,43 @@
+"""Basic RL: the optimal policy of the estimated model, trusted as if it were true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import checks
+from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.model import UNSEEN
+from spibb.solve import METHODS, Box, optimise
+
+
+@dataclass(frozen=True)
+class BasicRL(Algorithm):
+    """max_π ρ(π, M̂) over all policies (section 2, appendix B.2.1).
+
+    `unseen` is the Q-value of pairs that the log never contains: "pessimistic" (−V_max, the
+    paper's choice), "optimistic" (+V_max, which tries every unknown pair and is awful in batch
+    learning), or "zero". Where nothing in M̂ tells the actions of a state apart, its row is
+    uniform over the actions available.
+    """
+
+    name: ClassVar[str] = "basic-rl"
+    no_certificate: ClassVar[str | None] = (
+        "Basic RL trusts pairs seen once as much as pairs seen a thousand times; no bound holds"
+    )
+
+    unseen: str = "pessimistic"
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        checks.choice("unseen", self.unseen, UNSEEN)
+        checks.choice("method", self.method, METHODS)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Solve the estimated model."""
+        box = Box.free(problem.available)
+        solution = optimise(self.model(problem), box, method=self.method)
+        nothing = np.zeros(solution.q.shape, dtype=bool)
+        return Improvement.from_solution(solution, nothing, problem, self)

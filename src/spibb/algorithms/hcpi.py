@@ -1,0 +1,296 @@
+"""HCPI: high-confidence policy improvement (Thomas, Theocharous & Ghavamzadeh 2015)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import checks, ope
+from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.errors import InputError
+from spibb.evaluate import returns
+from spibb.kernels import ope as kernels
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.solve import evaluate
+
+ALPHAS = np.arange(11) / 10
+ALPHAS.flags.writeable = False
+SOURCES = ("baseline", "action-prob")
+
+
+@dataclass(frozen=True)
+class HCPI(Algorithm):
+    """The mixture of a trained policy and the baseline with the highest lower bound (B.2, HCPI).
+
+    The first `train_share` of the episodes train π_t; the rest tests the candidates
+    (1 − α)π_t + απ_b, α ∈ {0, 0.1, …, 1}, by an off-policy `estimator` and a lower `bound` that
+    fails with probability `delta`. The best candidate is returned if its bound exceeds the
+    baseline's performance, else the baseline.
+
+    1. π_t is greedy on offline Q-learning: `updates` transitions drawn uniformly from the training
+       episodes, step size `step_size`, Q = 0 at the start, as released. Only actions that the
+       baseline plays or the log contains are considered; where Q tells none of them apart, the
+       baseline's row stays. Or π_t is what `trainer`, any algorithm, makes of those episodes.
+    2. The baseline's performance is estimated on the test episodes by per-decision importance
+       sampling, which is the mean return if the baseline made the log; or it is `baseline_value`.
+       The released code uses the true one.
+    3. Importance ratios divide by `behaviour`: the baseline, a Policy, or the log's column
+       ("action-prob").
+    4. dr and wdr use the model of the training episodes, so that the test episodes stay unseen.
+    5. What the log does not show of a candidate counts as `lowest_return` (see `ope`), which is the
+       lowest recorded return if that is negative, else 0; Bernstein wants it declared. With
+       negative returns, 0 would make every policy that the log lacks look like an improvement.
+    6. A candidate under which no test episode is possible, or whose bound does not apply, has the
+       bound −∞. Ties go to the candidate nearest to the baseline, but at δ = 1, where all bounds
+       are infinite and nothing is asked, to the trained policy.
+    7. The paper retains δ = 0.9 (10 % confidence) for its benchmark; the default here is 0.1.
+    8. δ is that of each candidate alone, as in the paper: the best of eleven bounds fails more
+       often, at most 11δ.
+    """
+
+    name: ClassVar[str] = "hcpi"
+    no_certificate: ClassVar[str | None] = (
+        "Theorem 2 is about SPIBB; HCPI's own bound is the result's `lower_bound`"
+    )
+
+    estimator: str = "dr"
+    bound: str = "student-t"
+    delta: float = 0.1
+    train_share: float = 0.2
+    baseline_value: float | None = None
+    behaviour: Policy | str = "baseline"
+    trainer: Algorithm | None = None
+    updates: int = 5_000
+    step_size: float = 0.1
+    seed: int = 0
+    truncated: str = "recorded"
+    lowest_return: float | None = None
+
+    def __post_init__(self) -> None:
+        checks.choice("estimator", self.estimator, ope.ESTIMATORS)
+        checks.choice("bound", self.bound, ope.BOUNDS)
+        checks.delta_or_one(self.delta)
+        checks.number("train_share", self.train_share, 0, 1, "()")
+        checks.positive("updates", self.updates)
+        checks.number("step_size", self.step_size, 0, 1, "(]")
+        checks.choice("truncated", self.truncated, ope.TRUNCATED)
+        if self.lowest_return is not None:
+            checks.number("lowest_return", self.lowest_return, -math.inf, math.inf, "()")
+        if not isinstance(self.behaviour, Policy):
+            checks.choice("behaviour", self.behaviour, SOURCES)
+
+    def improve(self, problem: Problem) -> HCPIImprovement:
+        """Train on the first episodes, test on the rest."""
+        if problem.log is None:
+            raise InputError(
+                "hcpi needs the episodes, and this problem holds counts only: build it from a log"
+            )
+        propensities = ope.behaviour_probs(problem.log, self._behaviour(problem))
+        n_train = max(1, int(self.train_share * problem.log.n_episodes))
+        n_test = problem.log.n_episodes - n_train
+        if n_test < 2:
+            return self._keep(problem, f"{n_test} test episodes, and a bound needs at least 2")
+        rng = np.random.default_rng(self.seed)
+        training = _training(problem, n_train)
+        trained = self._train(training, rng)
+        candidates = ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS)
+        lowest = self._lowest_return(problem)
+        found = self._test(problem.log, propensities, training, candidates, lowest)
+        tests = [
+            self._bound(found.estimate(self.estimator, k), lowest, rng) for k in range(len(ALPHAS))
+        ]
+        estimated = found.estimate("pdis", len(ALPHAS) - 1).value
+        rival = estimated if self.baseline_value is None else self.baseline_value
+        return self._choose(problem, candidates, tests, rival)
+
+    def _behaviour(self, problem: Problem) -> np.ndarray | None:
+        """The rows [S, A] of the policy that made the log; None for the log's own column."""
+        if isinstance(self.behaviour, Policy):
+            return self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
+        return problem.baseline.probs if self.behaviour == "baseline" else None
+
+    def _lowest_return(self, problem: Problem) -> float:
+        """The limit given, or the lowest recorded return if it is negative, else 0."""
+        log, discount = _log_of(problem), problem.discount
+        if self.bound == "bernstein":
+            ope.check_returns(log, discount, self.lowest_return or 0.0)
+        if self.lowest_return is not None:
+            return self.lowest_return
+        negative = problem.counts.reward_range[0] < 0
+        return min(0.0, float(returns(log, discount).min())) if negative else 0.0
+
+    def _train(self, training: Problem, rng: np.random.Generator) -> np.ndarray:
+        """π_t [S, A]."""
+        if self.trainer is not None:
+            return self.trainer.improve(training).policy.probs
+        q = self._q_learning(training, rng)
+        return _greedy(q, training)
+
+    def _q_learning(self, training: Problem, rng: np.random.Generator) -> np.ndarray:
+        log = _log_of(training)
+        known = np.flatnonzero(log.known)
+        q = np.zeros(training.baseline.probs.shape)
+        if len(known) == 0:
+            return q
+        rows = known[rng.integers(0, len(known), self.updates)]
+        transitions = log.state, log.action, log.reward, log.next_state
+        kernels.q_learning(
+            transitions, rows, training.available, training.discount, self.step_size, q
+        )
+        return q
+
+    def _test(
+        self,
+        log: Log,
+        propensities: np.ndarray,
+        training: Problem,
+        candidates: ope.Candidates,
+        lowest: float,
+    ) -> ope.Contributions:
+        """Off-policy evaluation of the candidates on the episodes after the training ones."""
+        n_train = _log_of(training).n_episodes
+        return ope.contributions(
+            log.episodes(np.arange(n_train, log.n_episodes)),
+            candidates,
+            propensities[log.episode_starts[n_train] :],
+            training.discount,
+            names=tuple({self.estimator, "pdis"}),
+            model=ope.pessimistic_model(training.counts, training.discount, lowest),
+            truncated=self.truncated,
+            lowest_return=lowest,
+        )
+
+    def _bound(
+        self, estimate: ope.Estimate, lowest: float, rng: np.random.Generator
+    ) -> ope.LowerBound:
+        """The lower bound of one candidate, −∞ where there is no evidence or it does not apply."""
+        refusal = estimate.warning if estimate.effective_sample_size == 0 else None
+        if refusal is None:
+            try:
+                return ope.lower_bound(
+                    estimate, self.bound, self.delta, lowest_return=lowest, rng=rng
+                )
+            except InputError as error:
+                refusal = str(error)
+        return ope.LowerBound(self.bound, -math.inf, self.delta, "", refusal)
+
+    def _choose(
+        self,
+        problem: Problem,
+        candidates: ope.Candidates,
+        tests: list[ope.LowerBound],
+        rival: float,
+    ) -> HCPIImprovement:
+        """The candidate of the highest lower bound, if it beats the baseline."""
+        bounds = np.array([test.value for test in tests])
+        best = len(ALPHAS) - 1 - int(np.argmax(bounds[::-1]))
+        if bounds[best] == math.inf:
+            best = int(np.argmax(bounds))
+        reason = _reason(best, tests, rival)
+        if bounds[best] > rival and best < len(ALPHAS) - 1:
+            probs = np.ascontiguousarray(candidates.probs[:, :, best])
+            policy = Policy.trusted(probs, problem.states, problem.actions)
+            return self._result(problem, policy, best, reason, bounds, rival)
+        return self._keep(problem, reason, bounds, rival)
+
+    def _keep(
+        self,
+        problem: Problem,
+        reason: str,
+        bounds: np.ndarray | None = None,
+        rival: float = math.nan,
+    ) -> HCPIImprovement:
+        """Return the baseline."""
+        bounds = np.full(len(ALPHAS), -math.inf) if bounds is None else bounds
+        last = len(ALPHAS) - 1
+        return self._result(problem, problem.baseline, last, reason, bounds, rival)
+
+    def _result(
+        self,
+        problem: Problem,
+        policy: Policy,
+        lane: int,
+        reason: str,
+        bounds: np.ndarray,
+        rival: float,
+    ) -> HCPIImprovement:
+        solution = evaluate(self.model(problem), policy.probs)
+        return HCPIImprovement(
+            policy=policy,
+            q=solution.q,
+            v=solution.v,
+            bootstrapped=np.full(solution.q.shape, lane == len(ALPHAS) - 1),
+            iterations=int(np.isfinite(bounds).sum()),
+            converged=True,
+            problem=problem,
+            algorithm=self,
+            alpha=float(ALPHAS[lane]),
+            lower_bound=float(bounds[lane]),
+            baseline_estimate=rival,
+            reason=reason,
+            alphas=ALPHAS,
+            lower_bounds=bounds,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class HCPIImprovement(Improvement):
+    """What HCPI returned and why.
+
+    The policy is (1 − alpha)π_t + alpha·π_b; alpha = 1 is the baseline. `lower_bounds` [11] belong
+    to the mixtures `alphas` [11], −∞ where there is none; `baseline_estimate` is the performance
+    that they had to beat. `iterations` counts the candidates that have a bound.
+    """
+
+    alpha: float
+    lower_bound: float
+    baseline_estimate: float
+    reason: str
+    alphas: np.ndarray
+    lower_bounds: np.ndarray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.lower_bounds.flags.writeable = False
+
+    @property
+    def kept_baseline(self) -> bool:
+        """True where the baseline was returned."""
+        return self.alpha == 1
+
+
+def _training(problem: Problem, n_train: int) -> Problem:
+    """The problem of the first episodes only."""
+    log = _log_of(problem).episodes(np.arange(n_train))
+    given = problem.v_max if problem.v_max > 0 else None
+    return Problem.from_log(log, problem.baseline, discount=problem.discount, v_max=given)
+
+
+def _log_of(problem: Problem) -> Log:
+    assert problem.log is not None  # `improve` has checked it
+    return problem.log
+
+
+def _greedy(q: np.ndarray, training: Problem) -> np.ndarray:
+    """The best available action in every state; the baseline's row where all are equal."""
+    allowed = np.where(training.available, q, -math.inf)
+    lowest = np.where(training.available, q, math.inf).min(axis=1)
+    probs = np.zeros(q.shape)
+    probs[np.arange(len(q)), allowed.argmax(axis=1)] = 1.0
+    return np.where((allowed.max(axis=1) > lowest)[:, None], probs, training.baseline.probs)
+
+
+def _reason(best: int, tests: list[ope.LowerBound], rival: float) -> str:
+    """Why this candidate, or why the baseline."""
+    found = tests[best]
+    if found.value == -math.inf:
+        return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"
+    name = "the baseline itself" if best == len(tests) - 1 else f"alpha = {ALPHAS[best]:g}"
+    highest = f"the highest lower bound is {found.value:.4g} ({name})"
+    if found.value > rival:
+        return f"{highest}, above the baseline's performance {rival:.4g}"
+    return f"{highest}, not above the baseline's performance {rival:.4g}: the baseline is kept"

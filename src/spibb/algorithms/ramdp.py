@@ -1,0 +1,103 @@
+"""Reward-adjusted MDP (Petrik, Ghavamzadeh & Chow 2016; appendix B.2 of the SPIBB paper)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import checks
+from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.safety_test import TestedImprovement, Verdict
+from spibb.algorithms.uncertainty import (
+    error_radii,
+    reward_bound,
+    seen_first,
+)
+from spibb.mdp import MDP
+from spibb.solve import METHODS, evaluate, optimise
+
+COUNT_FLOOR = 1e-5
+"""What the released code adds to every count."""
+
+
+@dataclass(frozen=True)
+class RaMDP(Algorithm):
+    """RaMDP: the optimal policy of M̂ after each reward paid for its uncertainty (appendix B.2).
+
+    R̃(x, a) = R̂(x, a) − κ/√N(x, a). `q`, `v` and `model` are those of the adjusted MDP; entering
+    a terminal state costs nothing beyond that.
+
+    The theory's penalty is R_max/(1−γ)·e(x, a), of the order of 100/√N; κ is a hyper-parameter in
+    its place, so that ρ(π, M̃) bounds nothing. The safety test goes back to the theory: the policy
+    is returned only if its value in R̂ − R_max/(1−γ)·e is at least the baseline's in
+    R̂ + R_max/(1−γ)·e; with probability 1 − δ the first is below its true value and the second
+    above the baseline's (simulation lemma: an error e on P and e·R_max on R costs at most
+    e·R_max + γ e·R_max/(1−γ) per step). Else the baseline is returned. It nearly always fails.
+
+    1. An unseen pair, whose penalty is infinite, is never chosen where the state has a seen one;
+       in a state without any, all are worth −V_max and the row is uniform, as in Basic RL.
+    2. `released=True` is for the reproduction of the paper's curves only. It repeats a mistake of
+       the released code: every count gets the floor 1e-5, and so does the terminal state, which
+       is a row of the table there and pays −κ/√1e-5 once. Entering the goal is then worth
+       1 − γκ/√1e-5, which turns repulsive at κ = √1e-5/γ = 0.0033 for γ = 0.95. Here a pair pays
+       that share with its probability to end.
+    """
+
+    name: ClassVar[str] = "ramdp"
+    no_certificate: ClassVar[str | None] = (
+        "Theorem 2 is about Π_b-SPIBB; the guarantee of RaMDP is its safety test "
+        "(safety_test=True, then see `accepted` and `reason`)"
+    )
+
+    kappa: float = 0.003
+    safety_test: bool = False
+    released: bool = False
+    delta: float = 0.1
+    r_max: float | None = None
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        checks.number("kappa", self.kappa, 0, math.inf, "[)")
+        checks.delta_or_one(self.delta)
+        checks.choice("method", self.method, METHODS)
+
+    def improve(self, problem: Problem) -> TestedImprovement:
+        """Solve the adjusted model."""
+        model = self.model(problem)
+        kept = optimise(model, seen_first(problem), method=self.method)
+        verdict = self._test(problem, kept.probs) if self.safety_test else Verdict.untested()
+        if not verdict.accepted:
+            kept = evaluate(model, problem.baseline.probs, method=self.method)
+        return TestedImprovement.after_test(kept, model, verdict, problem, self)
+
+    def model(self, problem: Problem) -> MDP:
+        """M̃: the estimated MDP with penalised rewards."""
+        adjust = _released_rewards if self.released else _rewards
+        return replace(problem.model, rewards=adjust(problem, self.kappa))
+
+    def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
+        """Compare the policy's and the baseline's values after the theory's adjustment."""
+        mdp = problem.model
+        cost = reward_bound(problem, self.r_max) / (1 - problem.discount)
+        penalty = cost * error_radii(problem, self.delta)
+        worst = evaluate(replace(mdp, rewards=mdp.rewards - penalty), probs)
+        best = evaluate(replace(mdp, rewards=mdp.rewards + penalty), problem.baseline.probs)
+        return Verdict.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))
+
+
+def _rewards(problem: Problem, kappa: float) -> np.ndarray:
+    """R̂ − κ/√N [S, A]; −V_max where N = 0."""
+    counts = problem.counts.pairs
+    adjusted = problem.model.rewards - kappa / np.sqrt(np.maximum(counts, 1))
+    return np.where(counts > 0, adjusted, -problem.v_max)
+
+
+def _released_rewards(problem: Problem, kappa: float) -> np.ndarray:
+    """R̂ − κ/√(N + 1e-5) − γ P̂(end) κ/√1e-5 [S, A]; unseen pairs do not even end."""
+    counts, model = problem.counts.pairs, problem.model
+    ends = np.where(counts > 0, model.exits, 0.0)
+    terminal = problem.discount * ends * kappa / math.sqrt(COUNT_FLOOR)
+    return model.rewards - kappa / np.sqrt(counts + COUNT_FLOOR) - terminal

@@ -1,0 +1,99 @@
+"""The safety test of Petrik, Ghavamzadeh & Chow (2016): worst case of the new policy against best
+case of the baseline."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.solve import Solution
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The outcome of a safety test, with the two numbers compared; NaN where not computed."""
+
+    accepted: bool
+    reason: str
+    worst_case_value: float = math.nan
+    baseline_best_case_value: float = math.nan
+
+    @classmethod
+    def untested(cls, worst_case_value: float = math.nan) -> Verdict:
+        """No test was asked for."""
+        return cls(True, "accepted untested: safety_test is off", worst_case_value)
+
+    @classmethod
+    def compare(cls, worst: float, baseline_best: float) -> Verdict:
+        """Accept a policy whose worst case is at least the baseline's best case.
+
+        min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
+        probability 1 − δ, but much that is safe does not pass, the baseline itself included.
+        """
+        accepted = worst >= baseline_best
+        fate = "accepted" if accepted else "rejected, the baseline is returned"
+        sign = "at least" if accepted else "below"
+        reason = (
+            f"{fate}: the policy's worst-case value {worst:.4g} is {sign} "
+            f"the baseline's best-case value {baseline_best:.4g}"
+        )
+        return cls(accepted, reason, worst, baseline_best)
+
+
+@dataclass(frozen=True, eq=False)
+class TestedImprovement(Improvement):
+    """An improvement that may have faced a safety test; `verdict` holds its numbers.
+
+    Where the test rejected the trained policy, `policy` is the baseline, `bootstrapped` is True
+    everywhere, and `q` and `v` are the baseline's.
+    """
+
+    __test__: ClassVar[bool] = False  # pytest collects classes by this prefix
+
+    verdict: Verdict
+    values_in: MDP
+
+    @property
+    def accepted(self) -> bool:
+        """Whether the trained policy is returned; else `policy` is the baseline."""
+        return self.verdict.accepted
+
+    @property
+    def reason(self) -> str:
+        """Why it was accepted or rejected, in one line."""
+        return self.verdict.reason
+
+    @property
+    def worst_case_value(self) -> float:
+        """The trained policy's lower bound in the test, whether it passed or not."""
+        return self.verdict.worst_case_value
+
+    @property
+    def baseline_best_case_value(self) -> float:
+        """The baseline's upper bound in the test."""
+        return self.verdict.baseline_best_case_value
+
+    @cached_property
+    def model(self) -> MDP:
+        """The MDP that `q` and `v` refer to."""
+        return self.values_in
+
+    @classmethod
+    def after_test(
+        cls, solution: Solution, model: MDP, verdict: Verdict, problem: Problem,
+        algorithm: Algorithm,
+    ) -> TestedImprovement:  # fmt: skip
+        """Label the solution that the verdict leaves: the trained policy's or the baseline's."""
+        policy = problem.baseline
+        if verdict.accepted:
+            policy = Policy.trusted(solution.probs, problem.states, problem.actions)
+        copied = np.full(solution.q.shape, not verdict.accepted)
+        return cls(policy, solution.q, solution.v, copied, solution.iterations,
+                   solution.converged, problem, algorithm, verdict, model)  # fmt: skip

@@ -1,0 +1,156 @@
+"""Π_b-SPIBB, Π_≤b-SPIBB and model-free Π_b-SPIBB (Laroche, Trichelair & Tachet des Combes 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import checks
+from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.checks import InputError
+from spibb.kernels import fitted
+from spibb.model import UNSEEN, unseen_value
+from spibb.solve import METHODS, Box, Solution, optimise
+
+
+@dataclass(frozen=True)
+class _Spibb(Algorithm):
+    """What the three share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}."""
+
+    n_wedge: float = 10
+    unseen: str = "zero"
+    method: str = "auto"
+
+    def __post_init__(self) -> None:
+        checks.n_wedge(self.n_wedge)
+        checks.choice("unseen", self.unseen, UNSEEN)
+        checks.choice("method", self.method, METHODS)
+
+    def _improve(self, problem: Problem, share: float) -> Improvement:
+        box, bootstrapped = spibb_box(problem, self.n_wedge, share)
+        solution = optimise(self.model(problem), box, method=self.method)
+        return Improvement.from_solution(solution, bootstrapped, problem, self)
+
+
+@dataclass(frozen=True)
+class PiBSpibb(_Spibb):
+    """Π_b-SPIBB: the best policy in M̂ that copies the baseline on every bootstrapped pair.
+
+    max_π ρ(π, M̂) subject to π(a|x) = π_b(a|x) wherever N_D(x, a) < N∧ (Equations 4 and 7,
+    Algorithm 1, Theorems 1 and 2).
+
+    1. A pair is bootstrapped iff N < N∧; the released code says N ≤ N∧.
+    2. Where no allowed row is better in M̂, the baseline's row stays; the paper's argmax takes
+       the first action.
+    3. `n_wedge=0` optimises over the pairs seen; where none was seen, the baseline's row stays.
+    """
+
+    name: ClassVar[str] = "pi-b"
+    no_certificate: ClassVar[str | None] = None
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Train on the problem's log."""
+        return self._improve(problem, 1.0)
+
+
+@dataclass(frozen=True)
+class PiLeqBSpibb(_Spibb):
+    """Π_≤b-SPIBB: as Π_b-SPIBB, but a bootstrapped action may also lose its mass.
+
+    max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
+    Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
+    """
+
+    name: ClassVar[str] = "pi-leq-b"
+    no_certificate: ClassVar[str | None] = (
+        "Theorem 2 holds for Π_b-SPIBB only; Π_≤b-SPIBB converges but its safety is not proven"
+    )
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Train on the problem's log."""
+        return self._improve(problem, 0.0)
+
+
+@dataclass(frozen=True)
+class ModelFreeSpibb(Algorithm):
+    """Model-free Π_b-SPIBB: fits Q to the targets y_j transition by transition (Equation 8).
+
+    y_j = r_j + γ Σ_{a' ∈ 𝔅} π_b(a'|x'_j) Q(x'_j, a') + γ (Σ_{a' ∉ 𝔅} π_b(a'|x'_j)) max_{a' ∉ 𝔅} Q
+
+    and Q(x, a) ← mean of the y_j with (x_j, a_j) = (x, a), until the fixed point. P̂ is never
+    formed. By Theorem 3 the fixed point is the Q-function of Π_b-SPIBB. The passes stop when Q is
+    proven to be within `tolerance`, times V_max if that is above 1, of it.
+    """
+
+    name: ClassVar[str] = "model-free"
+    no_certificate: ClassVar[str | None] = None
+
+    n_wedge: float = 10
+    unseen: str = "zero"
+    tolerance: float = 1e-11
+    max_sweeps: int = 100_000
+
+    def __post_init__(self) -> None:
+        checks.n_wedge(self.n_wedge)
+        checks.choice("unseen", self.unseen, UNSEEN)
+
+    def improve(self, problem: Problem) -> Improvement:
+        """Fit Q to the transitions of the problem's log."""
+        log = problem.log
+        if log is None:
+            raise InputError(
+                "model-free needs the transitions, and this problem holds counts only: "
+                "use pi-b, which gives the same policy"
+            )
+        box, bootstrapped = spibb_box(problem, self.n_wedge, 1.0)
+        known = log.known
+        transitions = (
+            log.state[known], log.action[known], log.reward[known], log.next_state[known]
+        )  # fmt: skip
+        tolerance = self._last_change(problem)
+        unseen = unseen_value(self.unseen, problem.v_max)
+        q, sweeps, change = fitted.fit(
+            transitions, box.arrays, problem.discount, unseen, tolerance, self.max_sweeps
+        )
+        probs = np.empty(q.shape)
+        v = fitted.greedy(q, box.arrays, change, probs)
+        solution = Solution(probs, q, v, sweeps, change <= tolerance, change)
+        return Improvement.from_solution(solution, bootstrapped, problem, self)
+
+    def _last_change(self, problem: Problem) -> float:
+        """A change of Q below this leaves an error below the tolerance: ‖Q − Q*‖ ≤ γ/(1−γ)·change.
+
+        Rounding sets a floor.
+        """
+        scale, discount = max(1.0, problem.v_max), problem.discount
+        return scale * max(self.tolerance * (1 - discount), 4 * np.finfo(np.float64).eps)
+
+
+def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.ndarray]:
+    """The policies allowed, and the bootstrapped set [S, A].
+
+    A bootstrapped pair must keep at least `share` of the baseline's mass (1: Π_b, 0: Π_≤b) and may
+    have at most all of it; a trusted one may have any mass. In a state with no trusted pair the
+    baseline's row is copied.
+    """
+    baseline, counts = problem.baseline.probs, problem.counts.pairs
+    bootstrapped = counts < n_wedge
+    if n_wedge == 0:
+        return _seen_box(baseline, counts)
+    held = np.where(bootstrapped, baseline, 0.0)
+    box = Box(share * held, np.where(bootstrapped, baseline, 1.0), baseline)
+    return box, bootstrapped
+
+
+def _seen_box(baseline: np.ndarray, counts: np.ndarray) -> tuple[Box, np.ndarray]:
+    """N∧ = 0: any policy over the pairs seen; the baseline's row where there is none."""
+    seen = counts > 0
+    none = ~seen.any(axis=1, keepdims=True)
+    mass = (baseline * seen).sum(axis=1, keepdims=True)
+    uniform = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1)
+    start = np.where(mass > 0, baseline * seen / np.where(mass > 0, mass, 1), uniform)
+    start = np.where(none, baseline, start)
+    box = Box(np.where(none, baseline, 0.0), np.where(none, baseline, seen * 1.0), start)
+    return box, np.broadcast_to(none, seen.shape).copy()

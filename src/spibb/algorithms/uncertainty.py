@@ -1,0 +1,221 @@
+"""Ξ(M̂, e): the MDPs that a log does not rule out, and the worst and best of them for a policy.
+
+Ξ is rectangular: nature picks every row on its own, so that one sort per row finds the worst one,
+and robust policy iteration finds the policy that is best against it (Iyengar 2005; Nilim & El
+Ghaoui 2005).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from spibb import bounds, checks
+from spibb.algorithms.base import Problem
+from spibb.checks import InputError
+from spibb.kernels import robust
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.solve import DENSE_UP_TO, MAX_SWEEPS, METHODS, TOLERANCE, Box, Solution
+
+MAX_EVALUATIONS = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class UncertaintySet:
+    """Ξ(M̂, e): the MDPs that a log does not rule out (section 2.1).
+
+    All M with ‖P(·|x,a) − P̂(·|x,a)‖₁ ≤ e(x,a) and |R(x,a) − R̂(x,a)| ≤ e(x,a) R_max. `radius` is e
+    [S, A], at most 2, and 2 where a pair was never seen; `low` and `high` [S, A] are the ends of
+    the interval of R.
+
+    1. P ranges over all distributions on X ∪ {end}: a row may put mass on any state of the
+       vocabulary and on the end of the process, observed there or not. The end is worth 0.
+    2. R also stays within ±R_max, as that is what R_max means; the printed interval alone would
+       let a pair pay −3 R_max.
+    """
+
+    mdp: MDP
+    radius: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def around(cls, mdp: MDP, radius: np.ndarray, r_max: float) -> UncertaintySet:
+        """The set around a model, with errors `radius` [S, A] on P and radius · r_max on R."""
+        radius = np.clip(np.asarray(radius, dtype=np.float64), 0, 2)
+        low = np.maximum(mdp.rewards - radius * r_max, np.minimum(-r_max, mdp.rewards))
+        high = np.minimum(mdp.rewards + radius * r_max, np.maximum(r_max, mdp.rewards))
+        return cls(mdp, radius, low, high)
+
+    @classmethod
+    def from_problem(
+        cls,
+        problem: Problem,
+        *,
+        delta: float = 0.1,
+        r_max: float | None = None,
+        known_rewards: bool = False,
+    ) -> UncertaintySet:
+        """The set that holds the true MDP with probability 1 − δ, by Proposition 1.
+
+        `r_max` bounds |R|; without it, it is the largest absolute reward of the log.
+        `known_rewards` takes R̂ as exact in the pairs seen, as Petrik et al. do; the others pay
+        what the log's rewards allow.
+        """
+        around = cls.around(
+            problem.model, error_radii(problem, delta), reward_bound(problem, r_max)
+        )
+        if not known_rewards:
+            return around
+        seen = problem.counts.pairs > 0
+        low, high = problem.counts.reward_range
+        return replace(
+            around,
+            low=np.where(seen, problem.model.rewards, low),
+            high=np.where(seen, problem.model.rewards, high),
+        )
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(S, A)."""
+        return self.mdp.shape
+
+
+@dataclass(frozen=True, eq=False)
+class ExtremeSolution(Solution):
+    """A policy, its values in the worst (or best) MDP of an uncertainty set, and that MDP."""
+
+    mdp: MDP
+
+    @cached_property
+    def value(self) -> float:
+        """ρ(π, M) in that MDP."""
+        return float(self.mdp.initial @ self.v)
+
+
+@dataclass(frozen=True, eq=False)
+class ValueRange:
+    """The worst and the best that an uncertainty set allows for one policy."""
+
+    worst: ExtremeSolution
+    best: ExtremeSolution
+
+
+def error_radii(problem: Problem, delta: float) -> np.ndarray:
+    """e(x, a) [S, A] of Proposition 1, at most 2: no two distributions are farther apart."""
+    setting = bounds.Setting(*problem.counts.shape, problem.discount, problem.v_max, delta)
+    counts = problem.counts.pairs
+    radii = bounds.error_radius(1, setting) / np.sqrt(np.maximum(counts, 1))
+    return np.where(counts > 0, np.minimum(radii, 2.0), 2.0)
+
+
+def reward_bound(problem: Problem, r_max: float | None) -> float:
+    """R_max: as given, else the largest absolute reward of the log."""
+    low, high = problem.counts.reward_range
+    seen = max(abs(low), abs(high))
+    if r_max is None:
+        return seen
+    checks.number("r_max", r_max, 0, math.inf, "[)")
+    if r_max < seen:
+        raise InputError(
+            f"r_max is {r_max:g}, but the log holds a reward of {seen:g} in absolute value: "
+            f"give at least {seen:g}"
+        )
+    return float(r_max)
+
+
+def seen_first(problem: Problem) -> Box:
+    """Any policy over the pairs seen; where a state has none, over the actions available."""
+    seen = problem.counts.pairs > 0
+    return Box.free(np.where(seen.any(axis=1, keepdims=True), seen, problem.available))
+
+
+def optimise_worst_case(
+    xi: UncertaintySet, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE
+) -> ExtremeSolution:
+    """argmax_π min_{M ∈ Ξ} ρ(π, M) over a box of policies (Equation 2).
+
+    `auto` solves exactly by robust policy iteration up to a few hundred states, and sweeps
+    beyond, until the error is proven to be below `tolerance` (times the largest possible value if
+    that is above 1).
+    """
+    return _solve(xi, xi.low, box, method, tolerance)
+
+
+def worst_case(xi: UncertaintySet, probs: np.ndarray, *, method: str = "auto") -> ExtremeSolution:
+    """min_{M ∈ Ξ} ρ(π, M) for a policy [S, A]."""
+    return _solve(xi, xi.low, _only(probs), method, TOLERANCE)
+
+
+def best_case(xi: UncertaintySet, probs: np.ndarray, *, method: str = "auto") -> ExtremeSolution:
+    """max_{M ∈ Ξ} ρ(π, M) for a policy [S, A]: the worst case of the negated rewards, negated."""
+    mirrored = _solve(xi, -xi.high, _only(probs), method, TOLERANCE)
+    return replace(
+        mirrored,
+        q=-mirrored.q,
+        v=-mirrored.v,
+        mdp=replace(mirrored.mdp, rewards=-mirrored.mdp.rewards),
+    )
+
+
+def value_range(
+    problem: Problem,
+    policy: Policy,
+    *,
+    delta: float = 0.1,
+    r_max: float | None = None,
+    known_rewards: bool = False,
+) -> ValueRange:
+    """Robust and optimistic evaluation of any policy: with probability at least 1 − δ its true
+    performance lies between the two."""
+    xi = UncertaintySet.from_problem(problem, delta=delta, r_max=r_max, known_rewards=known_rewards)
+    probs = policy.aligned(problem.states, problem.actions).probs
+    return ValueRange(worst_case(xi, probs), best_case(xi, probs))
+
+
+def _only(probs: np.ndarray) -> Box:
+    """The box that holds one policy."""
+    rows = np.array(probs, dtype=np.float64, order="C")
+    return Box(rows, rows, rows)
+
+
+def _solve(
+    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
+) -> ExtremeSolution:
+    checks.choice("method", method, METHODS)
+    mdp = xi.mdp
+    probs, q = box.start.copy(), np.empty(xi.shape)
+    kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
+    ambiguous = (mdp.rows, rewards, xi.radius, mdp.discount)
+    arrays = ambiguous, box.arrays, probs, q, kept, moved
+    error = 0.0
+    if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
+        v, worst, iterations, converged = robust.policy_iteration(*arrays, MAX_EVALUATIONS)
+    else:
+        wanted = tolerance * max(1.0, float(np.abs(rewards).max()) / (1 - mdp.discount))
+        v, worst, error, iterations = robust.sweep(*arrays, wanted, MAX_SWEEPS)
+        converged = error <= wanted
+    extreme = _with_reply(mdp, rewards, kept, moved, worst)
+    return ExtremeSolution(probs, q, v, iterations, converged, error, extreme)
+
+
+def _with_reply(
+    mdp: MDP, rewards: np.ndarray, kept: np.ndarray, moved: np.ndarray, worst: int
+) -> MDP:
+    """The MDP of nature's reply: rows of `kept`, and `moved` on the worst outcome.
+
+    A successor may occur twice in a row; its masses add up.
+    """
+    indptr, successors = mdp.indptr, mdp.successors
+    if worst >= 0:
+        ends = indptr[1:]
+        successors = np.insert(successors, ends, worst)
+        kept = np.insert(kept, ends, moved)
+        indptr = indptr + np.arange(len(indptr))
+    return MDP(
+        indptr, successors, kept, rewards, mdp.initial, mdp.discount, mdp.states, mdp.actions
+    )

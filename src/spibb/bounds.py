@@ -1,0 +1,142 @@
+"""Error radii, N∧, and certificates of safe improvement.
+
+Theorem 2 of the paper: with probability at least 1 − δ, Π_b-SPIBB is no worse than the baseline
+minus ζ. Its radius comes from an L1 bound on every row of P̂, which pays |X| ln 2 inside the
+logarithm. The two later radii (Wienhöft et al. 2023, "More for Less") first reduce the MDP to rows
+of two successors, and so pay |X|²|A|² instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from scipy.special import betaincinv
+
+from spibb import checks
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What every bound depends on besides N∧."""
+
+    n_states: int
+    n_actions: int
+    discount: float
+    v_max: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        checks.discount(self.discount)
+        checks.delta_or_one(self.delta)
+        checks.number("v_max", self.v_max, 0, math.inf, "[)")
+
+    @property
+    def scale(self) -> float:
+        """4 V_max / (1 − γ): an error of ε on every row costs at most this times ε."""
+        return 4 * self.v_max / (1 - self.discount)
+
+
+def error_radius(n: float, setting: Setting) -> float:
+    """Proposition 1: ‖P − P̂‖₁ ≤ e with probability 1 − δ in every pair seen n times.
+
+    e = √(2/n · log(2|X||A|2^|X|/δ)), with the power of two taken out of the logarithm: it
+    overflows near 1,015 states otherwise.
+    """
+    pairs = setting.n_states * setting.n_actions
+    log_term = math.log(2 * pairs / setting.delta) + setting.n_states * math.log(2)
+    return math.sqrt(2 / n * log_term) if n > 0 else math.inf
+
+
+def two_successor_radius(n: float, setting: Setting) -> float:
+    """Hoeffding's radius on rows of two successors: √(2/n · log(8|X|²|A|²/δ))."""
+    pairs = setting.n_states * setting.n_actions
+    return math.sqrt(2 / n * math.log(8 * pairs**2 / setting.delta)) if n > 0 else math.inf
+
+
+def beta_radius(n: float, setting: Setting) -> float:
+    """The exact binomial version: 1 − 2·I⁻¹(n/2 + 1, n/2 + 1; δ_T/2), δ_T = δ/(|X|²|A|²)."""
+    if n <= 0 or math.isinf(n):
+        return math.inf if n <= 0 else 0.0
+    delta_t = setting.delta / (setting.n_states * setting.n_actions) ** 2
+    return 1 - 2 * float(betaincinv(n / 2 + 1, n / 2 + 1, delta_t / 2))
+
+
+RADII: Mapping[str, Callable[[float, Setting], float]] = {
+    "theorem-2": error_radius,
+    "two-successor": two_successor_radius,
+    "beta": beta_radius,
+}
+
+
+def zeta(n_wedge: float, setting: Setting, *, gain: float = 0.0, bound: str = "theorem-2") -> float:
+    """ζ = 4V_max/(1−γ) · radius(N∧) − (ρ(π⊙, M̂) − ρ(π_b, M̂)); `gain` is that last bracket."""
+    checks.choice("bound", bound, tuple(RADII))
+    return setting.scale * RADII[bound](checks.n_wedge(n_wedge), setting) - gain
+
+
+def n_wedge_for(wanted: float, setting: Setting) -> int:
+    """The smallest N∧ for which Theorem 2 gives ζ ≤ `wanted` before any gain is counted.
+
+    N∧ = 32 V²_max / (ζ²(1−γ)²) · log(2|X||A|2^|X|/δ). Equation 5 prints 8 for another theorem.
+    """
+    checks.number("zeta", wanted, 0, math.inf, "()")
+    return math.ceil((setting.scale * error_radius(1, setting) / wanted) ** 2)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One certified statement: ρ(π) ≥ ρ(π_b) − zeta with probability at least 1 − δ."""
+
+    name: str
+    zeta: float
+    vacuous: bool
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proven about an improved policy, under which assumptions, or why nothing is.
+
+    `bounds` is empty and `refusal` says why when no theorem applies.
+    """
+
+    delta: float
+    n_wedge: float
+    return_range: float
+    bounds: tuple[Bound, ...]
+    assumptions: tuple[str, ...]
+    refusal: str | None = None
+
+    @property
+    def best(self) -> Bound | None:
+        """The tightest bound."""
+        return min(self.bounds, key=lambda bound: bound.zeta, default=None)
+
+    def __str__(self) -> str:
+        best = self.best
+        if best is None:
+            return f"No certificate: {self.refusal}."
+        statement = (
+            f"With probability at least {1 - self.delta:g} the new policy loses at most "
+            f"{best.zeta:.4g} against the baseline ({best.name})"
+        )
+        if best.vacuous:
+            return (
+                f"{statement}. This is vacuous: returns span only {self.return_range:.4g}, so the "
+                "bound says nothing. A larger n_wedge makes it tighter, and needs more data."
+            )
+        return f"{statement}."
+
+
+def certify(n_wedge: float, setting: Setting, *, gain: float, return_range: float,
+            assumptions: tuple[str, ...]) -> Certificate:  # fmt: skip
+    """All bounds of Π_b-SPIBB at N∧; a bound wider than the range of returns is vacuous."""
+    values = {name: zeta(n_wedge, setting, gain=gain, bound=name) for name in RADII}
+    bounds = tuple(Bound(name, value, value >= return_range) for name, value in values.items())
+    return Certificate(setting.delta, n_wedge, return_range, bounds, assumptions)
+
+
+def refuse(n_wedge: float, delta: float, reason: str) -> Certificate:
+    """A certificate that says why there is none."""
+    return Certificate(delta, n_wedge, math.nan, (), (), reason)

@@ -1,0 +1,120 @@
+"""Argument checks: one place, one wording.
+
+A message is one line that names the thing, its value, the limit, the place and the remedy.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spibb.errors import InputError as InputError
+
+ROW_SUM_TOLERANCE = 1e-6
+
+
+def some(labels: Iterable[Any], limit: int = 5) -> str:
+    """Quote up to `limit` labels and say how many more there are."""
+    names = [repr(label) for label in labels]
+    rest = f" and {len(names) - limit} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + rest
+
+
+def did_you_mean(value: str, options: Iterable[str]) -> str:
+    """Return " (did you mean 'x'?)" when one of the options is close, else nothing."""
+    close = difflib.get_close_matches(value.lower(), list(options), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
+
+
+def choice(name: str, value: str, options: Sequence[str]) -> str:
+    """Check that a name is one of the options."""
+    if value not in options:
+        hint = did_you_mean(str(value), options)
+        raise InputError(f"{name} is {value!r}{hint}: choose one of {', '.join(options)}")
+    return value
+
+
+def number(name: str, value: float, low: float, high: float, brackets: str = "[]") -> float:
+    """Check that a number lies between two limits; `brackets` says which ends are included."""
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {value!r}, expected a number") from None
+    above = x >= low if brackets[0] == "[" else x > low
+    below = x <= high if brackets[1] == "]" else x < high
+    if math.isnan(x) or not (above and below):
+        limits = f"{brackets[0]}{low:g}, {high:g}{brackets[1]}"
+        raise InputError(f"{name} is {value!r}, expected a number in {limits}")
+    return x
+
+
+def discount(value: float) -> float:
+    """Check that γ lies in [0, 1): values are infinite sums and γ = 1 may not converge."""
+    return number("discount", value, 0, 1, "[)")
+
+
+def delta(value: float) -> float:
+    """Check a failure probability δ."""
+    return number("delta", value, 0, 1, "()")
+
+
+def delta_or_one(value: float) -> float:
+    """Check a failure probability that may be 1: no confidence asked for."""
+    return number("delta", value, 0, 1, "(]")
+
+
+def n_wedge(value: float) -> float:
+    """Check the count threshold N∧: any non-negative number; infinity copies the baseline."""
+    return number("n_wedge", value, 0, math.inf)
+
+
+def positive(name: str, value: int) -> int:
+    """Check a whole number of at least one."""
+    if isinstance(value, bool) or int(value) != value or value < 1:
+        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    return int(value)
+
+
+def probability_rows(
+    probs: np.ndarray, labels: Sequence[Any], columns: Sequence[Any], what: str = "policy"
+) -> None:
+    """Check that every row [A] of probs [S, A] is a distribution; name the first that is not."""
+    bad = ~((probs >= 0) & (probs <= 1 + ROW_SUM_TOLERANCE))  # also catches NaN
+    if bad.any():
+        s, a = np.argwhere(bad)[0]
+        raise InputError(
+            f"{what} row {labels[s]!r}, action {columns[a]!r}: probability is {probs[s, a]:g}, "
+            "expected a number in [0, 1]: mend that entry"
+        )
+    sums = probs.sum(axis=1)
+    off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
+    if off.any():
+        s = int(np.argmax(off))
+        raise InputError(
+            f"{what} row {labels[s]!r} sums to {sums[s]:.6g}, expected 1: "
+            "renormalise it or check the file"
+        )
+
+
+def finite(values: np.ndarray, what: str) -> None:
+    """Check that an array [N] holds finite numbers; name the first row that does not."""
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{what} in row {row} is {values[row]}, expected a finite number: "
+            f"mend or drop the row ({int(bad.sum())} such rows)"
+        )
+
+
+def same_length(**columns: np.ndarray | None) -> int:
+    """Check that all columns given have one length, and return it."""
+    sizes = {name: len(column) for name, column in columns.items() if column is not None}
+    if len(set(sizes.values())) > 1:
+        listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
+        raise InputError(f"columns differ in length ({listed}): give one value per transition")
+    return next(iter(sizes.values()))

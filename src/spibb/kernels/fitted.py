@@ -1,0 +1,46 @@
+"""Model-free Π_b-SPIBB: Q fitted to targets, transition by transition."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from spibb.kernels.projection import project
+
+
+@njit(cache=True)
+def greedy(q: np.ndarray, box, tie: float, pi: np.ndarray) -> np.ndarray:
+    """The best row of the box in every state into `pi` [S, A]; returns its values V [S]."""
+    lower, upper, start = box
+    v = np.empty(len(q))
+    for s in range(len(q)):
+        v[s] = project(q[s], lower[s], upper[s], start[s], tie, pi[s])
+    return v
+
+
+@njit(cache=True)
+def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_sweeps: int):
+    """Q(x, a) ← mean of y_j = r_j + γ V(x'_j) over the samples of (x, a), to the fixed point.
+
+    Returns Q [S, A], the number of passes over the samples, and the last change of Q.
+    """
+    state, action, reward, next_state = transitions
+    n = np.zeros(box[0].shape)
+    for j in range(len(state)):
+        n[state[j], action[j]] += 1.0
+    q = np.where(n > 0, 0.0, unseen)
+    pi = np.empty(q.shape)
+    change = np.inf
+    sweeps = 0
+    while change > tolerance and sweeps < max_sweeps:
+        v = greedy(q, box, 0.0, pi)
+        target = np.where(n > 0, 0.0, unseen)
+        for j in range(len(state)):
+            y = reward[j]
+            if next_state[j] >= 0:
+                y += discount * v[next_state[j]]
+            target[state[j], action[j]] += y / n[state[j], action[j]]
+        change = np.abs(target - q).max()
+        q = target
+        sweeps += 1
+    return q, sweeps, change

@@ -1,0 +1,248 @@
+"""Robust backups: the worst transition row of an L1 ball, and policies that are best against it.
+
+An ambiguous model `xi` is (rows, rewards, radius, discount): sparse rows P̂, rewards [S, A] that
+are already the worst of their interval, and the radius e [S, A] of the ball around each row. The
+adversary's reply is kept in the sparsity of P̂: the masses `kept` [K] of the outcomes observed, and
+the mass `moved` [P] of every pair that goes to one and the same outcome, the worst of all.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from spibb.kernels import dense
+from spibb.kernels.projection import project
+
+NOWHERE = -1
+"""The code of the end of the process as worst outcome."""
+SORT_FROM = 16
+"""Number of outcomes from which NumPy's sort beats insertion."""
+MAX_INNER = 30
+"""Sweeps of one policy between two greedy sweeps."""
+
+
+@njit(cache=True)
+def worst_outcome(v: np.ndarray) -> int:
+    """The state of the smallest value, or the end, worth 0, where no value is below 0."""
+    worst = int(np.argmin(v))
+    return worst if v[worst] < 0.0 else NOWHERE
+
+
+@njit(cache=True)
+def worth(v: np.ndarray, outcome: int) -> float:
+    """The value of an outcome: v, or 0 at the end."""
+    return v[outcome] if outcome >= 0 else 0.0
+
+
+@njit(cache=True)
+def rank(values: np.ndarray, order: np.ndarray):
+    """Fill `order` with the outcomes in decreasing order of value."""
+    n = len(values)
+    if n > SORT_FROM:
+        order[:] = np.argsort(-values, kind="mergesort")
+        return
+    for i in range(n):
+        j = i
+        while j > 0 and values[order[j - 1]] < values[i]:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = i
+
+
+@njit(cache=True)
+def shrink(values: np.ndarray, masses: np.ndarray, order: np.ndarray, budget: float, floor: float):
+    """Take up to `budget` off `masses`, best value first, and return what was taken.
+
+    Outcomes worth no more than `floor` are left alone: moving them gains nothing.
+    """
+    moved = 0.0
+    for k in order:
+        if moved >= budget or values[k] <= floor:
+            break
+        take = min(masses[k], budget - moved)
+        masses[k] -= take
+        moved += take
+    return moved
+
+
+@njit(cache=True)
+def reply(rows, v: np.ndarray, p: int, budget: float, floor: float, work):
+    """The worst row for pair p: min P·v subject to ‖P − P̂‖₁ ≤ 2·budget.
+
+    Mass leaves the best outcomes observed (the end, worth 0, is one of them where the row sums to
+    less than one) for the worst outcome of all, worth `floor`, observed or not: each unit moved
+    costs two units of L1 distance. Leaves the masses of the n successors observed in
+    work[1][:n]; returns the value of the row and the mass moved.
+    """
+    indptr, successors, probs = rows
+    first, n = indptr[p], indptr[p + 1] - indptr[p]
+    values, masses, order = work[0][: n + 1], work[1][: n + 1], work[2][: n + 1]
+    values[n], masses[n] = 0.0, 1.0
+    for k in range(n):
+        values[k] = v[successors[first + k]]
+        masses[k] = probs[first + k]
+        masses[n] -= probs[first + k]
+    masses[n] = max(masses[n], 0.0)
+    if budget >= 1.0:
+        masses[:] = 0.0
+        return floor, 1.0
+    moved = 0.0
+    if budget > 0.0:
+        rank(values, order)
+        moved = shrink(values, masses, order, budget, floor)
+    total = moved * floor
+    for k in range(n):
+        total += masses[k] * values[k]
+    return total, moved
+
+
+@njit(cache=True)
+def workspace(rows):
+    """Room for the values, masses and order of the outcomes of the longest row, and of the end."""
+    longest = np.diff(rows[0]).max() + 1
+    return np.empty(longest), np.empty(longest), np.empty(longest, np.int64)
+
+
+@njit(cache=True)
+def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray) -> int:
+    """q(x, a) = R(x, a) + γ min_P P·v for every pair, and the adversary's reply to v.
+
+    Fills `q` [S, A], `kept` [K] and `moved` [P]; returns the outcome that `moved` goes to.
+    """
+    rows, rewards, radius, discount = xi
+    n_states, n_actions = rewards.shape
+    work = workspace(rows)
+    worst = worst_outcome(v)
+    floor = worth(v, worst)
+    for s in range(n_states):
+        for a in range(n_actions):
+            p = s * n_actions + a
+            value, moved[p] = reply(rows, v, p, radius[s, a] / 2, floor, work)
+            q[s, a] = rewards[s, a] + discount * value
+            first = rows[0][p]
+            for k in range(rows[0][p + 1] - first):
+                kept[first + k] = work[1][k]
+    return worst
+
+
+@njit(cache=True)
+def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray) -> np.ndarray:
+    """V [S] of a policy against one fixed reply, exactly."""
+    rows, rewards, _, discount = xi
+    n_states, n_actions = rewards.shape
+    matrix = np.empty((n_states, n_states))
+    v = np.empty(n_states)
+    dense.build_system((rows[0], rows[1], kept), rewards, discount, pi, matrix, v)
+    if worst >= 0:
+        for s in range(n_states):
+            for a in range(n_actions):
+                matrix[s, worst] -= discount * pi[s, a] * moved[s * n_actions + a]
+    if n_states > 64:
+        return np.linalg.solve(matrix, v)
+    dense.solve_m_matrix(matrix, v)
+    return v
+
+
+@njit(cache=True)
+def largest_fall(v: np.ndarray, pi: np.ndarray, q: np.ndarray) -> float:
+    """How much the adversary's best reply takes from the value of `pi` in some state."""
+    fall = 0.0
+    for s in range(len(v)):
+        value = 0.0
+        for a in range(q.shape[1]):
+            value += pi[s, a] * q[s, a]
+        fall = max(fall, v[s] - value)
+    return fall
+
+
+@njit(cache=True)
+def improve(q: np.ndarray, box, v: np.ndarray, tie: float, pi: np.ndarray) -> float:
+    """The best row of the box in every state into `pi` [S, A]; returns the largest gain over v."""
+    lower, upper, start = box
+    gain = 0.0
+    for s in range(len(v)):
+        gain = max(gain, project(q[s], lower[s], upper[s], start[s], tie, pi[s]) - v[s])
+    return gain
+
+
+@njit(cache=True)
+def policy_iteration(xi, box, pi, q, kept, moved, max_iterations: int):
+    """Robust policy iteration: fills `pi`, `q` [S, A], `kept` [K] and `moved` [P].
+
+    Two nested policy iterations: while the adversary can still lower the value of the current
+    policy it replies and the policy is evaluated against that reply; once it cannot, the policy
+    improves. Starts from the policy in `pi`. Returns V [S], the worst outcome, the number of
+    evaluations, and whether neither side has anything to gain.
+    """
+    tie = dense.rounding(xi[1], xi[3])
+    v = dense.evaluate(xi[0], xi[1], xi[3], pi)
+    iterations = 1
+    while True:
+        worst = backup(xi, v, q, kept, moved)
+        if largest_fall(v, pi, q) <= tie and improve(q, box, v, tie, pi) <= tie:
+            return v, worst, iterations, True
+        if iterations >= max_iterations:
+            return v, worst, iterations, False
+        v = evaluate(xi, kept, moved, worst, pi)
+        iterations += 1
+
+
+@njit(cache=True)
+def policy_sweep(xi, pi: np.ndarray, v: np.ndarray, work) -> np.ndarray:
+    """One robust backup of a policy: only the pairs that it plays are looked at."""
+    rows, rewards, radius, discount = xi
+    n_states, n_actions = rewards.shape
+    floor = worth(v, worst_outcome(v))
+    out = np.zeros(n_states)
+    for s in range(n_states):
+        for a in range(n_actions):
+            if pi[s, a] > 0.0:
+                p = s * n_actions + a
+                value, _ = reply(rows, v, p, radius[s, a] / 2, floor, work)
+                out[s] += pi[s, a] * (rewards[s, a] + discount * value)
+    return out
+
+
+@njit(cache=True)
+def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
+    """Robust modified policy iteration without a matrix, for large problems.
+
+    Greedy sweeps over all pairs, and between two of them sweeps of the greedy policy against an
+    adversary who replies anew in each (Kaufman & Schaefer 2013). The robust operator contracts by
+    γ, so that γ/(1 − γ) times the last change of a greedy sweep bounds the error. Fills `pi`, `q`,
+    `kept` and `moved`; returns V [S], the worst outcome, that bound and the number of sweeps.
+    """
+    discount = xi[3]
+    work = workspace(xi[0])
+    v = np.zeros(len(q))
+    error, sweeps = np.inf, 0
+    while True:
+        backup(xi, v, q, kept, moved)
+        change = improve_values(q, box, v, pi)
+        error = change * discount / (1 - discount)
+        sweeps += 1
+        if error <= tolerance or sweeps >= max_sweeps:
+            break
+        for _ in range(MAX_INNER):
+            following = policy_sweep(xi, pi, v, work)
+            inner = np.abs(following - v).max()
+            v = following
+            sweeps += 1
+            if inner <= 0.1 * change:
+                break
+    worst = backup(xi, v, q, kept, moved)
+    improve(q, box, v, dense.rounding(xi[1], discount), pi)
+    return v, worst, error, sweeps
+
+
+@njit(cache=True)
+def improve_values(q: np.ndarray, box, v: np.ndarray, pi: np.ndarray) -> float:
+    """The best row of the box into `pi` and its value into `v`; returns the largest change."""
+    lower, upper, start = box
+    change = 0.0
+    for s in range(len(v)):
+        value = project(q[s], lower[s], upper[s], start[s], 0.0, pi[s])
+        change = max(change, abs(value - v[s]))
+        v[s] = value
+    return change

@@ -1,0 +1,179 @@
+"""Random walks through an MDP: alias tables over (action, successor), several walkers at once."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+LANES = 8
+"""Walkers that take turns: while one waits for its table entry, the others compute."""
+
+
+@njit(cache=True, inline="always")
+def next_random(seeds: np.ndarray, lane: int) -> np.uint64:
+    """splitmix64: the next 64 random bits of a lane."""
+    seeds[lane] += np.uint64(0x9E3779B97F4A7C15)
+    z = seeds[lane]
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+@njit(cache=True)
+def list_outcomes(rows, exits: np.ndarray, pi: np.ndarray, width: int):
+    """Joint outcomes of each state: probability [S, W], action [S, W] and successor [S, W].
+
+    Per action, the end comes first and then the successors in row order; unused slots have
+    probability 0 and action −1.
+    """
+    indptr, successors, probs = rows
+    n_states, n_actions = pi.shape
+    weight = np.zeros((n_states, width))
+    action = np.full((n_states, width), -1, dtype=np.int32)
+    successor = np.full((n_states, width), -1, dtype=np.int32)
+    for s in range(n_states):
+        j = 0
+        for a in range(n_actions):
+            if pi[s, a] == 0.0:
+                continue
+            if exits[s, a] > 0.0:
+                weight[s, j] = pi[s, a] * exits[s, a]
+                action[s, j] = a
+                j += 1
+            for k in range(indptr[s * n_actions + a], indptr[s * n_actions + a + 1]):
+                weight[s, j] = pi[s, a] * probs[k]
+                action[s, j] = a
+                successor[s, j] = successors[k]
+                j += 1
+    return weight, action, successor
+
+
+@njit(cache=True)
+def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Vose's alias method for each row of weights [S, W]: thresholds of 53 bits and aliases.
+
+    Draw a slot j uniformly and 53 bits u: the outcome's code is s·W + j if u < threshold[s, j],
+    else alias[s, j].
+    """
+    n_states, width = weight.shape
+    threshold = np.zeros((n_states, width), dtype=np.uint64)
+    alias = np.arange(n_states * width, dtype=np.int32).reshape(n_states, width)
+    small = np.empty(width, dtype=np.int32)
+    large = np.empty(width, dtype=np.int32)
+    scaled = np.empty(width)
+    full = 2.0**53
+    for s in range(n_states):
+        total = weight[s].sum()
+        n_small = 0
+        n_large = 0
+        for j in range(width):
+            scaled[j] = weight[s, j] * width / total
+            if scaled[j] < 1.0:
+                small[n_small] = j
+                n_small += 1
+            else:
+                large[n_large] = j
+                n_large += 1
+        while n_small > 0 and n_large > 0:
+            n_small -= 1
+            j = small[n_small]
+            i = large[n_large - 1]
+            threshold[s, j] = np.uint64(scaled[j] * full)
+            alias[s, j] = s * width + i
+            scaled[i] -= 1.0 - scaled[j]
+            if scaled[i] < 1.0:
+                n_large -= 1
+                small[n_small] = i
+                n_small += 1
+        for k in range(n_large):
+            threshold[s, large[k]] = np.uint64(full)
+        for k in range(n_small):  # left over by rounding: as full as makes no difference
+            j = small[k]
+            threshold[s, j] = np.uint64(full) if scaled[j] > 0.5 else np.uint64(0)
+            alias[s, j] = s * width + np.argmax(weight[s])
+    return threshold, alias
+
+
+@njit(cache=True)
+def first_state(cumulative: np.ndarray, seeds: np.ndarray, lane: int) -> int:
+    """Draw an initial state from cumulative probabilities [S]."""
+    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53
+    return min(np.searchsorted(cumulative, u * cumulative[-1], side="right"), len(cumulative) - 1)
+
+
+@njit(cache=True)
+def walk(tables, cumulative: np.ndarray, seeds: np.ndarray, n_episodes: int, max_steps: int):
+    """Run `n_episodes` walks of at most `max_steps` steps, split evenly over the lanes.
+
+    Returns the outcome codes x·W + j of all steps, lane by lane and episode by episode [N], and
+    the length of each episode [E]. The number of episodes is fixed beforehand, because stopping
+    parallel walks at a step budget would favour short episodes. Indices are unsigned, which spares
+    Numba's test for negative ones, and the choice between slot and alias is arithmetic, because a
+    branch would be mispredicted half of the time: together 2.5 times as fast.
+    """
+    width = np.uint64(tables[0].shape[1])
+    threshold, alias, successor = tables[0].ravel(), tables[1].ravel(), tables[2].ravel()
+    one, cap = np.uint64(1), np.uint64(max_steps)
+    lanes = min(len(seeds), n_episodes)
+    base = np.array([(n_episodes * lane) // lanes for lane in range(lanes + 1)])
+    episode = base[:lanes].copy()
+    at = (base[:lanes] * max_steps).astype(np.uint64)
+    stop = at + cap
+    state = np.empty(lanes, dtype=np.uint64)
+    for lane in range(lanes):
+        state[lane] = first_state(cumulative, seeds, lane)
+    codes = np.empty(n_episodes * max_steps, dtype=np.int32)
+    lengths = np.empty(n_episodes, dtype=np.int64)
+    active = np.arange(lanes).astype(np.uint64)
+    n_active = np.uint64(lanes)
+    while n_active > 0:
+        i = np.uint64(0)
+        while i < n_active:
+            lane = active[i]
+            random = next_random(seeds, lane)
+            slot = state[lane] * width + (random & (width - one))
+            other = np.uint64(alias[slot])
+            keep = np.uint64((random >> np.uint64(11)) < threshold[slot])
+            code = other + keep * (slot - other)
+            codes[at[lane]] = code
+            at[lane] += one
+            following = successor[code]
+            state[lane] = np.uint64(following)
+            if following < 0 or at[lane] == stop[lane]:
+                lengths[episode[lane]] = np.int64(at[lane] + cap - stop[lane])
+                stop[lane] = at[lane] + cap
+                episode[lane] += 1
+                if episode[lane] == base[lane + one]:
+                    n_active -= one
+                    active[i] = active[n_active]
+                    continue
+                state[lane] = first_state(cumulative, seeds, lane)
+            i += one
+    return compact(codes, base * max_steps, at), lengths
+
+
+@njit(cache=True)
+def compact(codes: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """Join the parts begin[i] … end[i] of an array."""
+    sizes = np.array([np.int64(end[i]) - begin[i] for i in range(len(end))])
+    out = np.empty(sizes.sum(), dtype=codes.dtype)
+    k = 0
+    for i in range(len(end)):
+        out[k : k + sizes[i]] = codes[begin[i] : begin[i] + sizes[i]]
+        k += sizes[i]
+    return out
+
+
+@njit(cache=True)
+def histogram(codes: np.ndarray, size: int) -> np.ndarray:
+    """How often each code occurs [size]; four counters avoid waiting on repeated codes."""
+    parts = np.zeros((4, size), dtype=np.int64)
+    n = len(codes) - len(codes) % 4
+    for j in range(0, n, 4):
+        parts[0, codes[j]] += 1
+        parts[1, codes[j + 1]] += 1
+        parts[2, codes[j + 2]] += 1
+        parts[3, codes[j + 3]] += 1
+    for j in range(n, len(codes)):
+        parts[0, codes[j]] += 1
+    return parts.sum(axis=0)

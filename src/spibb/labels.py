@@ -1,0 +1,280 @@
+"""Vocabulary: the labels of states or actions, in order, and the codes 0, 1, 2, … behind them.
+
+A label is a string, a whole number, or a tuple of these when a state spans several columns.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, some
+
+Label = Any
+
+EXACT_FLOATS = 2.0**53
+"""Below this a float names one whole number; above, several round to it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """Ordered, distinct labels; `names` are the columns that a label spans in a file."""
+
+    labels: Sequence[Label]
+    names: tuple[str, ...] = ("label",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.labels, range):
+            return
+        labels = tuple(_plain(label) for label in self.labels)
+        label, times = Counter(labels).most_common(1)[0] if labels else (None, 1)
+        if times > 1:
+            raise InputError(f"{self.kind} {label!r} is listed {times} times: list it once")
+        same_kind(labels, self.kind)
+        object.__setattr__(self, "labels", labels)
+        if labels and isinstance(labels[0], tuple) and len(self.names) != len(labels[0]):
+            names = tuple(f"{self.names[0]}_{part}" for part in range(len(labels[0])))
+            object.__setattr__(self, "names", names)
+
+    @property
+    def kind(self) -> str:
+        """What the labels name, for messages."""
+        return "/".join(self.names)
+
+    @classmethod
+    def of_size(cls, n: int, *names: str) -> Vocabulary:
+        """The labels 0 … n−1, stored as a range."""
+        return cls(range(n), names)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, code: int) -> Label:
+        return self.labels[code]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self is other or (
+            len(self) == len(other) and all(a == b for a, b in zip(self.labels, other.labels))
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self.labels), self.labels[0] if self.labels else None))
+
+    @cached_property
+    def index(self) -> Mapping[Label, int]:
+        """Code of each label."""
+        return {label: code for code, label in enumerate(self.labels)}
+
+    def code(self, label: Label) -> int:
+        """The code of one label."""
+        code = self.index.get(_plain(label))
+        if code is None:
+            raise InputError(
+                f"{self.kind} {label!r} is unknown: the {len(self)} known ones begin with "
+                f"{some(self.labels[:3])}"
+            )
+        return code
+
+    def as_text_like(self, other: Vocabulary) -> Vocabulary:
+        """The same labels, numbers turned into text in the parts where `other` has text."""
+        if not self.labels or not other.labels or _kind(self[0]) == _kind(other[0]):
+            return self
+        return Vocabulary(
+            tuple(_as_text_like(label, other[0]) for label in self.labels), self.names
+        )
+
+    def codes(self, other: Vocabulary) -> np.ndarray:
+        """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
+        return np.array([self.index.get(label, -1) for label in other.labels], dtype=np.int32)
+
+
+def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
+    """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""
+    if isinstance(labels, Vocabulary):
+        return labels
+    if isinstance(labels, int | np.integer):
+        return Vocabulary.of_size(int(labels), *names)
+    return Vocabulary(tuple(labels), names)
+
+
+def factorize(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray]:
+    """Split a column of labels into its sorted vocabulary and its codes [N], −1 where missing.
+
+    `values` is a sequence of labels, an array [N] or [N, k] (labels of k parts), or a list of
+    `k` Arrow columns; None and NaN are missing. Sorting makes the codes independent of the order
+    of the rows.
+    """
+    columns = _columns(values, "/".join(names))
+    parts = [_factorize_one(column, name) for column, name in zip(columns, _spread(names, columns))]
+    if len(parts) == 1:
+        labels, codes = parts[0]
+        return Vocabulary(labels, names), codes
+    key = np.zeros(len(parts[0][1]), dtype=np.int64)
+    for labels, codes in parts:
+        key = np.where((codes < 0) | (key < 0), -1, key * len(labels) + codes)
+    seen, inverse = np.unique(key, return_inverse=True)
+    first = 1 if len(seen) and seen[0] < 0 else 0
+    tuples = []
+    for k in seen[first:].tolist():
+        label = []
+        for labels, _ in reversed(parts):
+            k, code = divmod(k, len(labels))
+            label.append(labels[code])
+        tuples.append(tuple(reversed(label)))
+    return Vocabulary(tuple(tuples), names), (inverse.reshape(-1) - first).astype(np.int32)
+
+
+def encode(values: Any, vocabulary: Vocabulary, what: str) -> np.ndarray:
+    """Codes [N] of a column of labels in a given vocabulary, −1 where missing."""
+    return translate(*factorize(values, *vocabulary.names), vocabulary, what)
+
+
+def translate(
+    found: Vocabulary, codes: np.ndarray, vocabulary: Vocabulary, what: str
+) -> np.ndarray:
+    """Codes [N] in another vocabulary, which must hold every label that occurs."""
+    mapped = np.append(vocabulary.codes(found.as_text_like(vocabulary)), np.int32(-1))
+    used = np.unique(codes[codes >= 0])
+    unknown = [found[code] for code in used.tolist() if mapped[code] < 0]
+    if unknown:
+        raise InputError(
+            f"{what} {some(unknown)} not among the {len(vocabulary)} labels given: "
+            "add them or drop those rows"
+        )
+    return mapped[codes]
+
+
+def same_kind(labels: Sequence[Label], name: str) -> None:
+    """Text and numbers in one column could be neither sorted nor written."""
+    if len(types := set(map(type, labels))) <= 1 and tuple not in types:
+        return
+    kinds = {_kind(label): label for label in labels}
+    if len(kinds) > 1:
+        raise InputError(
+            f"{name} mixes labels like {some(kinds.values(), 2)}: make every label a string, "
+            "or a number, or tuples alike"
+        )
+
+
+def _as_text_like(label: Label, example: Label) -> Label:
+    if isinstance(label, tuple) and isinstance(example, tuple) and len(label) == len(example):
+        return tuple(_as_text_like(part, other) for part, other in zip(label, example))
+    return str(label) if isinstance(example, str) and isinstance(label, int) else label
+
+
+def _spread(names: tuple[str, ...], columns: Sequence[Any]) -> Iterable[str]:
+    return names if len(names) == len(columns) else [names[0]] * len(columns)
+
+
+def _columns(values: Any, name: str) -> list[Any]:
+    """The parts of a column of labels: one per element of a tuple label."""
+    if isinstance(values, list) and values and _is_arrow(values[0]):
+        return values if len(values) > 1 else _columns(values[0], name)
+    if isinstance(values, np.ndarray) and (values.ndim == 2 or values.dtype.kind != "O"):
+        return list(values.T) if values.ndim == 2 else [values]
+    if _is_arrow(values):
+        if not _is_nested(values):
+            return [values]
+        values = values.to_pylist()
+    return _tuple_parts(list(values), name)
+
+
+def _is_arrow(values: Any) -> bool:
+    return type(values).__module__.startswith("pyarrow")
+
+
+def _is_nested(column: Any) -> bool:
+    """Arrow turns a column of tuples into lists."""
+    import pyarrow.types as kinds
+
+    return bool(
+        kinds.is_list(column.type)
+        or kinds.is_large_list(column.type)
+        or kinds.is_fixed_size_list(column.type)
+    )
+
+
+def _tuple_parts(values: list[Any], name: str) -> list[Any]:
+    """Split tuple labels (or lists) into one column per part; leave other labels whole."""
+    width = next((len(value) for value in values if isinstance(value, tuple | list)), None)
+    if width is None:
+        return [values]
+    missing = (None,) * width
+    rows = [missing if value is None or value != value else value for value in values]
+    for row in rows:
+        if not isinstance(row, tuple | list) or len(row) != width:
+            raise InputError(
+                f"{name} mixes labels of {width} parts with {row!r}: give all labels the same form"
+            )
+    return [list(part) for part in zip(*rows)]
+
+
+def _factorize_one(column: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
+        labels, inverse = np.unique(column, return_inverse=True)
+        return tuple(labels.tolist()), inverse.reshape(-1).astype(np.int32)
+    return _factorize_arrow(column, name)
+
+
+def _factorize_arrow(column: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    """Dictionary encoding by Arrow: fast on strings, and it knows missing values."""
+    import pyarrow as pa
+
+    try:
+        array = column if _is_arrow(column) else pa.array(column, from_pandas=True)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        raise InputError(f"{name} mixes types: make every label a string, or a number") from None
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    values = [_checked(value, name) for value in array.dictionary.to_pylist()]
+    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    labels = sorted(set(_used(values, codes)))
+    rank = {label: code for code, label in enumerate(labels)}
+    mapped = np.array([rank.get(value, -1) for value in values] + [-1], dtype=np.int32)
+    return tuple(labels), mapped[codes]
+
+
+def _used(values: Sequence[Label], codes: np.ndarray) -> list[Label]:
+    """The labels that occur; a categorical column may declare more."""
+    used = np.unique(codes)
+    return [values[code] for code in used.tolist() if code >= 0 and values[code] is not None]
+
+
+def _checked(value: Any, name: str) -> Label:
+    if isinstance(value, float):
+        if value != value:
+            return None
+        if not value.is_integer():
+            raise InputError(
+                f"{name} holds the fraction {value:g}: labels are strings or whole numbers; "
+                "bin the column or turn it into text"
+            )
+        if abs(value) >= EXACT_FLOATS:
+            raise InputError(
+                f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
+                "turn the column into text"
+            )
+        return int(value)
+    return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def _kind(label: Label) -> Any:
+    if isinstance(label, tuple):
+        return tuple(_kind(part) for part in label)
+    return "number" if isinstance(label, int | float) else type(label).__name__
+
+
+def _plain(label: Label) -> Label:
+    """A label without NumPy scalar types, so that it hashes and prints as the user wrote it."""
+    if isinstance(label, tuple):
+        return tuple(_plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,136 @@
+"""Lower bounds on a mean from a sample: Bernstein, Student's t, BCa.
+
+δ is the probability of failure: δ = 0.9 means 10 % confidence, and δ = 1 none, so that the bound is
+infinite.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import ndtr, ndtri, stdtrit
+
+from spibb import checks
+from spibb.errors import InputError
+from spibb.kernels import ope as kernels
+
+RESAMPLES = 2_000
+TUNING_SHARE = 20
+
+
+def bernstein_bound(
+    values: np.ndarray,
+    delta: float,
+    *,
+    lowest: float = 0.0,
+    thresholds: np.ndarray | float | None = None,
+) -> float:
+    """Empirical Bernstein with thresholds (Maurer & Pontil 2009; Thomas et al. 2015, Theorem 1).
+
+    For independent X_i ≥ 0 of mean at most μ, any c_i > 0 fixed beforehand and Y_i = min(X_i, c_i),
+    with probability at least 1 − δ
+
+        μ ≥ (Σ 1/c_i)⁻¹ [ Σ Y_i/c_i − 7n ln(2/δ) / (3(n − 1))
+                          − √( ln(2/δ)/(n − 1) · Σ_{i,j} (Y_i/c_i − Y_j/c_j)² ) ].
+
+    1. Appendix B.2 prints Y_i = min{X_i, x_i} for c_i, and E[X_i] ≤ ν for the mean μ it bounds.
+    2. The double sum is 2n Σ (z_i − z̄)², so the cost is O(n).
+    3. `lowest` is a number that no X_i can be below: X_i − lowest is bounded, and it is added back.
+       A value below it is an error, because the inequality then says nothing.
+    4. Without `thresholds`, one c for all is chosen on the first twentieth of the values (at least
+       two) so as to maximise the bound predicted for the rest, and the rest gives the bound
+       (Thomas et al., section "tuning"): a c that saw the values it bounds would be invalid.
+    """
+    checks.delta_or_one(delta)
+    x = _sample("bernstein", values, 2 if thresholds is not None else 4) - lowest
+    if x.min() < -1e-12 * max(1.0, abs(lowest)):
+        raise InputError(
+            f"bernstein: value {x.min() + lowest:g} of episode {int(x.argmin())} is below the "
+            f"declared limit {lowest:g}: declare a lower one, or use student-t or bca"
+        )
+    if thresholds is None:
+        first = max(2, len(x) // TUNING_SHARE)
+        thresholds, x = _tuned_threshold(x[:first], len(x) - first, delta), x[first:]
+    c = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), x.shape)
+    if not (c > 0).all():
+        raise InputError(f"thresholds holds {c.min():g}, expected numbers above 0")
+    return lowest + _bernstein(x, c, delta)
+
+
+def _bernstein(x: np.ndarray, c: np.ndarray, delta: float) -> float:
+    n, log_term = len(x), math.log(2 / delta)
+    z = np.minimum(x, c) / c
+    spread = 2 * n * np.square(z - z.mean()).sum()
+    inside = z.sum() - 7 * n * log_term / (3 * (n - 1)) - math.sqrt(log_term / (n - 1) * spread)
+    return float(inside / (1 / c).sum())
+
+
+def _tuned_threshold(x: np.ndarray, n: int, delta: float) -> float:
+    """The c that maximises the bound predicted for n values distributed as x; 1 if x is all 0."""
+    largest = float(x.max())
+    if largest <= 0:
+        return 1.0
+    grid = largest * np.logspace(-3, 0, 61)
+    y = np.minimum(x[:, None], grid)
+    log_term = math.log(2 / delta)
+    predicted = (
+        y.mean(axis=0)
+        - 7 * grid * log_term / (3 * (n - 1))
+        - np.sqrt(2 * log_term / n * y.var(axis=0, ddof=1))
+    )
+    return float(grid[np.argmax(predicted)])
+
+
+def student_t_bound(values: np.ndarray, delta: float) -> float:
+    """x̄ − σ/√n · t_{1−δ, n−1}, σ with Bessel's correction (appendix B.2).
+
+    Exact if the X_i are normal, and in the limit of many episodes. It fails where the distribution
+    of the mean is skewed: importance weights have a long right tail, a small sample misses the few
+    large values, and mean and spread come out too low together. The bound then holds *more* often
+    than 1 − δ; with returns that are rarely very low it holds less often. It is blind to what no
+    episode shows: equal values give the mean itself.
+    """
+    checks.delta_or_one(delta)
+    x = _sample("student-t", values, 2)
+    if delta == 1:
+        return math.inf
+    quantile = float(stdtrit(len(x) - 1, 1 - delta))
+    return float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
+
+
+def bca_bound(
+    values: np.ndarray, delta: float, *, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> float:
+    """Bias-corrected accelerated bootstrap of the mean (Efron 1987), one-sided.
+
+    The quantile Φ(z_0 + (z_0 + z_δ)/(1 − a(z_0 + z_δ))) of the resampled means, where Φ(z_0) is the
+    share of them below x̄ (ties count half) and a = Σ(x_i − x̄)³ / (6 (Σ(x_i − x̄)²)^{3/2}) is the
+    jackknife's acceleration, which has this closed form for a mean. `scipy.stats.bootstrap` gives
+    the same, but in O(n²), and takes a second to import. It fails as Student's t does, less with
+    skew, more with few episodes: no resample holds a value that the sample lacks.
+    """
+    checks.delta_or_one(delta)
+    x = _sample("bca", values, 2)
+    if delta == 1:
+        return math.inf
+    off = x - x.mean()
+    square = float(np.square(off).sum())
+    if square <= 1e-28 * len(x) * max(1e-300, float(np.square(x).max())):
+        return float(x.mean())
+    means = np.empty(checks.positive("resamples", resamples))
+    kernels.resampled_means(x, rng, means)
+    below = ((means < x.mean()).mean() + (means <= x.mean()).mean()) / 2
+    z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
+    acceleration = (off**3).sum() / (6 * square**1.5)
+    z = z0 + ndtri(delta)
+    return float(np.quantile(means, ndtr(z0 + z / (1 - acceleration * z))))
+
+
+def _sample(bound: str, values: np.ndarray, least: int) -> np.ndarray:
+    """Check a sample of contributions [n]."""
+    x = np.asarray(values, dtype=np.float64)
+    if len(x) < least:
+        raise InputError(f"{bound} has {len(x)} episodes, expected at least {least}: add episodes")
+    checks.finite(x, f"{bound}: contribution")
+    return x

@@ -1,0 +1,547 @@
+"""Off-policy evaluation: what a policy would earn, from a log that another policy made.
+
+Notation: episode i visits x_0, a_0, r_0, x_1, …, a_{T−1}, r_{T−1}; the behaviour policy μ made it,
+π is to be evaluated, and w_t = Π_{u≤t} π(a_u|x_u)/μ(a_u|x_u) is its importance weight. Sources:
+Precup, Sutton & Singh 2000; Jiang & Li 2016; Thomas, Theocharous & Ghavamzadeh 2015 (HCOPE, HCPI);
+Thomas & Brunskill 2016. Six estimators of ρ(π) = E_π[Σ_t γ^t r_t]:
+
+    is      X_i = w_{T−1} Σ_t γ^t r_t
+    pdis    X_i = Σ_t γ^t w_t r_t
+    dr      X_i = V̂(x_0) + Σ_t γ^t w_t (r_t + γ V̂(x_{t+1}) − Q̂(x_t, a_t))
+    wis     Σ_i w_i G_i / Σ_i w_i,  G_i = Σ_t γ^t r_t
+    wpdis   Σ_t γ^t Σ_i w_t^i r_t^i / Σ_i w_t^i
+    wdr     mean V̂(x_0) + Σ_t γ^t Σ_i w_t^i (r_t^i + γ V̂(x_{t+1}^i) − Q̂(x_t^i, a_t^i)) / Σ_i w_t^i
+
+The first three are unbiased means of the X_i (dr for any model that was not fitted to the same
+episodes); the weighted three are consistent, biased, and of lower variance. An episode that ended
+before step t keeps its last weight in the normaliser Σ_i w_t^i. Q̂ and V̂ are the values of π in a
+model.
+
+**Truncated episodes.** By default ("recorded") nothing is earned beyond the cut: the estimate is
+of the return of the recorded part, and what is lost is γ^T V(x_T) per cut episode. With "model",
+γ V̂(x_T) is added to the last reward of a cut episode, in all six; this trusts the model there, and
+an episode whose last successor is not recorded stays as it is.
+
+**Missing mass.** Weights have mean 1 in truth; in a log that lacks what π would do their mean is
+lower, and the rest counts as a return of 0: safe where 0 is the worst return, and the contrary
+where returns are negative. `lowest_return` L makes it count as L: as if all rewards were (1 − γ)L
+higher, is adds L(1 − w_{T−1}) and pdis adds L(1 − (1 − γ)Σ_t γ^t w_t − γ^T w_{T−1}), both of mean
+0. dr fills the gap with the model's values, and the model that is estimated here gives L to pairs
+it never saw.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spibb import checks
+from spibb.counts import Counts
+from spibb.errors import InputError
+from spibb.evaluate import returns
+from spibb.kernels import ope as kernels
+from spibb.labels import Vocabulary
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
+from spibb.model import estimate_mdp
+from spibb.policy import Policy
+from spibb.solve import evaluate
+
+ESTIMATORS = ("is", "wis", "pdis", "wpdis", "dr", "wdr")
+WEIGHTED = ("wis", "wpdis", "wdr")
+MODELLED = ("dr", "wdr")
+TRUNCATED = ("recorded", "model")
+FEW_EPISODES = 10
+LARGE_SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """One estimate of ρ(π): `value` is the mean of the `contributions` [E] of the episodes.
+
+    For a weighted estimator the contributions are its linearisation, θ + E·ω_i·(G_i − θ) for wis
+    and the same at every step for the others: their mean is the estimate, and their spread its
+    standard error (delta method), which that of E·ω_i·G_i is not. `weights` [E] are the importance
+    weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
+    the estimate rests on a handful of episodes.
+    """
+
+    name: str
+    value: float
+    contributions: np.ndarray
+    weights: np.ndarray
+    effective_sample_size: float
+    warning: str | None = None
+
+    def __post_init__(self) -> None:
+        self.contributions.flags.writeable = False
+        self.weights.flags.writeable = False
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """ρ(π) ≥ value with probability 1 − δ under the assumption; `refusal` says why there is none.
+
+    `value` is NaN where the bound is refused.
+    """
+
+    name: str
+    value: float
+    delta: float
+    assumption: str
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedEstimate:
+    """An estimate with its lower bounds."""
+
+    estimate: Estimate
+    bounds: tuple[LowerBound, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class OffPolicyReport:
+    """All estimators with all bounds of one policy on one log.
+
+    `n_truncated` episodes of the `n_episodes` were cut; `truncated` is the rule applied to them.
+    """
+
+    rows: tuple[BoundedEstimate, ...]
+    delta: float
+    n_episodes: int
+    n_truncated: int
+    truncated: str
+
+    def __getitem__(self, name: str) -> BoundedEstimate:
+        names = [row.estimate.name for row in self.rows]
+        return self.rows[names.index(checks.choice("estimator", name, names))]
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Kish's size of the episode weights, which all estimators share."""
+        return self.rows[0].estimate.effective_sample_size
+
+    @property
+    def warning(self) -> str | None:
+        """What the estimates suffer from, if anything; the same for all."""
+        return self.rows[0].estimate.warning
+
+
+def off_policy_estimates(
+    log: Log,
+    policy: Policy,
+    behaviour: Policy | None = None,
+    discount: float = 0.95,
+    *,
+    delta: float = 0.05,
+    model: MDP | None = None,
+    truncated: str = "recorded",
+    lowest_return: float = 0.0,
+    rng: np.random.Generator,
+) -> OffPolicyReport:
+    """Evaluate a policy on a log: every estimator, with every lower bound at failure rate `delta`.
+
+    `behaviour` made the log; None takes the log's `action_prob`. `model` serves dr, wdr and the
+    rule "model"; None estimates it from the same log, which costs dr its unbiasedness (by O(1/E)).
+    `lowest_return` is declared, not seen: no return is below it (with pdis: no reward is below
+    (1 − γ) times it).
+    Nothing here knows how `policy` was made: trained on this very log, its estimates flatter it.
+    """
+    checks.discount(discount)
+    checks.delta(delta)
+    log, (target, *made) = _aligned(log, model, policy=policy, behaviour=behaviour)
+    propensities = behaviour_probs(log, made[0] if made else None)
+    if model is None:
+        model = pessimistic_model(Counts.from_log(log), discount, lowest_return)
+    found = contributions(
+        log, Candidates.of(target), propensities, discount, model=model, truncated=truncated,
+        lowest_return=lowest_return,
+    )  # fmt: skip
+    return OffPolicyReport(
+        rows=tuple(
+            _with_bounds(found.estimate(name), delta, lowest_return, rng) for name in ESTIMATORS
+        ),
+        delta=delta,
+        n_episodes=log.n_episodes,
+        n_truncated=int(log.truncated.sum()),
+        truncated=truncated,
+    )
+
+
+def pessimistic_model(counts: Counts, discount: float, lowest_return: float) -> MDP:
+    """M̂ with pairs that were never seen worth `lowest_return`."""
+    return estimate_mdp(counts, discount, unseen="pessimistic", v_max=-lowest_return)
+
+
+def _aligned(
+    log: Log, model: MDP | None, **policies: Policy | None
+) -> tuple[Log, tuple[np.ndarray, ...]]:
+    """The log, and the rows [S, A] of the policies given, in common labels: the model's, if any."""
+    given = {what: policy for what, policy in policies.items() if policy is not None}
+    if model is None:
+        labels = dict.fromkeys(log.actions.labels)
+        for policy in given.values():
+            labels |= dict.fromkeys(policy.actions.labels)
+        states, actions = log.states, Vocabulary(tuple(labels), log.actions.names)
+    else:
+        states, actions = model.states, model.actions
+    rows = tuple(policy.aligned(states, actions, what).probs for what, policy in given.items())
+    return log.with_labels(states, actions), rows
+
+
+def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
+    """μ(a_j|x_j) of every logged transition [N]: of a policy [S, A], or the log's own column."""
+    if behaviour is None:
+        if log.action_prob is None:
+            raise InputError(
+                "the log has no column 'action_prob': give the behaviour policy that made it"
+            )
+        return log.action_prob
+    probs: np.ndarray = behaviour[log.state, log.action]
+    if (probs <= 0).any():
+        raise _impossible(log, probs <= 0)
+    return probs
+
+
+def _impossible(log: Log, bad: np.ndarray) -> InputError:
+    """The error for logged actions that the behaviour policy never takes; names the commonest."""
+    pair = log.state[bad].astype(np.int64) * len(log.actions) + log.action[bad]
+    distinct, rows = np.unique(pair, return_counts=True)
+    x, a = divmod(int(distinct[np.argmax(rows)]), len(log.actions))
+    others = f" ({int(bad.sum())} rows in {len(distinct)} such pairs)" if len(distinct) > 1 else ""
+    return InputError(
+        f"behaviour gives probability 0 to action {log.actions[a]!r} in state {log.states[x]!r}, "
+        f"which the log takes in {int(rows.max())} rows{others}: give the policy that made the "
+        "log, or drop those episodes"
+    )
+
+
+# ---- estimators ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Candidates:
+    """K policies side by side: `probs` [S, A, K]."""
+
+    probs: np.ndarray
+
+    @classmethod
+    def of(cls, *policies: np.ndarray) -> Candidates:
+        """Any policies, each [S, A]."""
+        return cls(np.stack(policies, axis=2))
+
+    @classmethod
+    def mixtures(cls, trained: np.ndarray, baseline: np.ndarray, alphas: np.ndarray) -> Candidates:
+        """(1 − α) π_t + α π_b for every α [K]."""
+        return cls(trained[:, :, None] * (1 - alphas) + baseline[:, :, None] * alphas)
+
+    def values(self, model: MDP | None) -> tuple[np.ndarray, np.ndarray]:
+        """Q̂ [S, A, K] and V̂ [S + 1, K] of every policy in a model; the last row of V̂ is 0.
+
+        Without a model all values are 0.
+        """
+        n_states, _, n_lanes = self.probs.shape
+        q, v = np.zeros(self.probs.shape), np.zeros((n_states + 1, n_lanes))
+        if model is None:
+            return q, v
+        for k in range(n_lanes):
+            solution = evaluate(model, np.ascontiguousarray(self.probs[:, :, k]))
+            q[:, :, k], v[:n_states, k] = solution.q, solution.v
+        return q, v
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What every episode adds to every estimate of every candidate.
+
+    `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
+    estimator.
+    """
+
+    weights: np.ndarray
+    terms: Mapping[str, np.ndarray]
+
+    def estimate(self, name: str, lane: int = 0) -> Estimate:
+        """The estimate of one candidate."""
+        terms = self.terms[checks.choice("estimator", name, tuple(self.terms))]
+        weights = self.weights[:, lane].copy()
+        size = effective_sample_size(weights)
+        return Estimate(
+            name=name,
+            value=float(terms[:, lane].mean()),
+            contributions=terms[:, lane].copy(),
+            weights=weights,
+            effective_sample_size=size,
+            warning=_warning(weights, size),
+        )
+
+
+def contributions(
+    log: Log,
+    candidates: Candidates,
+    propensities: np.ndarray,
+    discount: float,
+    *,
+    names: Sequence[str] = ESTIMATORS,
+    model: MDP | None = None,
+    truncated: str = "recorded",
+    lowest_return: float = 0.0,
+) -> Contributions:
+    """All wanted estimators of all candidates: one pass over the log, two more for weighted ones.
+
+    `propensities` [N] are the behaviour's probabilities of the logged actions. Candidates, model
+    and log share their labels. A weighted estimate is NaN where no episode has any weight.
+    """
+    for name in names:
+        checks.choice("estimator", name, ESTIMATORS)
+    _check_model(model, discount, truncated, names)
+    checks.discount(discount)
+    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    sweep = _Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
+    return Contributions(
+        weights=sweep.plain[0], terms={name: _TERMS[name](sweep) for name in names}
+    )
+
+
+def _check_model(model: MDP | None, discount: float, truncated: str, names: Iterable[str]) -> None:
+    checks.choice("truncated", truncated, TRUNCATED)
+    if model is None:
+        needy = [f"estimator {name!r}" for name in names if name in MODELLED]
+        needy += ["truncated='model'"] if truncated == "model" else []
+        if needy:
+            raise InputError(f"{needy[0]} needs a model and none was given: give an MDP")
+    elif model.discount != discount:
+        raise InputError(
+            f"the model's discount is {model.discount:g} and the estimate's is {discount:g}: "
+            "use one discount"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _Sweep:
+    """Passes of the kernels over one log, each made when first needed."""
+
+    log: Log
+    candidates: Candidates
+    propensities: np.ndarray
+    discount: float
+    model: MDP | None
+    truncated: str
+    lowest_return: float
+
+    @cached_property
+    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """π, Q̂ [S, A, K] and V̂ [S + 1, K]."""
+        return (self.candidates.probs, *self.candidates.values(self.model))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Number of steps T of each episode [E]."""
+        return np.diff(self.log.episode_starts)
+
+    @cached_property
+    def beyond(self) -> np.ndarray:
+        """The state whose value completes each episode [E]; S, worth 0, where nothing does."""
+        nothing, last = len(self.log.states), self.log.episode_starts[1:] - 1
+        following = self.log.next_state[last]
+        completed = self.log.truncated[last] & (following >= 0) & (self.truncated == "model")
+        return np.where(completed, following, nothing)
+
+    @cached_property
+    def episodes(self) -> tuple[np.ndarray, ...]:
+        """The columns of the log, as the kernels take them."""
+        log = self.log
+        following = np.where(log.next_state < 0, len(log.states), log.next_state)
+        following[log.episode_starts[1:] - 1] = self.beyond
+        return (log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
+                1 / self.propensities)  # fmt: skip
+
+    @cached_property
+    def powers(self) -> np.ndarray:
+        """γ^t [H, 1] for every step of the longest episode."""
+        return self.discount ** np.arange(self.lengths.max(), dtype=np.float64)[:, None]
+
+    @cached_property
+    def completed(self) -> np.ndarray:
+        """The returns with what the model adds beyond a cut [E, K]."""
+        v = self.tables[2][self.beyond]
+        recorded = returns(self.log, self.discount)[:, None]
+        return np.asarray(recorded + self.final_powers * v)
+
+    @cached_property
+    def final_powers(self) -> np.ndarray:
+        """γ^T [E, 1]."""
+        return np.asarray(self.discount * self.powers[self.lengths - 1])
+
+    @cached_property
+    def plain(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Episode weights, pdis before the last step of its shift, and dr, each [E, K]."""
+        shape = len(self.powers), self.candidates.probs.shape[2]
+        centre = np.zeros((2, *shape))
+        centre[0] = (1 - self.discount) * self.lowest_return
+        return self._forward(np.broadcast_to(self.powers, shape).copy(), centre)
+
+    @cached_property
+    def normalised(self) -> tuple[np.ndarray, np.ndarray]:
+        """wpdis and wdr, linearised, each [E, K].
+
+        With ω_t^i = w_t^i / Σ_i w_t^i and y the reward (wpdis) or the model error (wdr) of a step,
+        X_i = [V̂(x_0^i)] + Σ_t γ^t (ȳ_t + E ω_t^i (y_t^i − ȳ_t)), ȳ_t = Σ_i ω_t^i y_t^i. After its
+        end an episode has y = 0 and keeps its last weight: that is the term in `rest`.
+        """
+        sums = np.zeros((3, len(self.powers), self.candidates.probs.shape[2]))
+        kernels.step_sums(self.episodes, self.tables, self.discount, sums)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            means, scale = sums[1:] / sums[0], self.powers * len(self.lengths) / sums[0]
+            weights, *centred = self._forward(scale, means)
+            later = np.flip(np.cumsum(np.flip(scale * means, axis=1), axis=1), axis=1)
+            rest = np.concatenate([later, np.zeros_like(later[:, :1])], axis=1)[:, self.lengths]
+            both = centred - weights * rest + (self.powers * means).sum(axis=1)[:, None]
+        return both[0], both[1]
+
+    def _forward(
+        self, scale: np.ndarray, centre: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        shape = len(self.lengths), scale.shape[1]
+        out = np.empty(shape), np.empty(shape), np.empty(shape)
+        kernels.forward(self.episodes, self.tables, self.discount, scale, centre, out)
+        return out
+
+
+def _wis(sweep: _Sweep) -> np.ndarray:
+    """θ + E ω_i (G_i − θ) with ω_i = w_i / Σw and θ = Σ_i ω_i G_i."""
+    weights = sweep.plain[0]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = weights / weights.sum(axis=0)
+        value = (shares * sweep.completed).sum(axis=0)
+        return np.asarray(value + len(shares) * shares * (sweep.completed - value))
+
+
+def _is(sweep: _Sweep) -> np.ndarray:
+    """L + w (G − L)."""
+    low = sweep.lowest_return
+    return low + sweep.plain[0] * (sweep.completed - low)
+
+
+def _pdis(sweep: _Sweep) -> np.ndarray:
+    """L + Σ_t γ^t w_t (r_t − (1 − γ)L) − γ^T w_{T−1} L: the end is absorbing and pays −(1 − γ)L."""
+    weights, shifted, _ = sweep.plain
+    low = sweep.lowest_return
+    return np.asarray(low + shifted - low * sweep.final_powers * weights)
+
+
+_TERMS: Mapping[str, Callable[[_Sweep], np.ndarray]] = {
+    "is": _is,
+    "wis": _wis,
+    "pdis": _pdis,
+    "wpdis": lambda sweep: sweep.normalised[0],
+    "dr": lambda sweep: sweep.plain[2],
+    "wdr": lambda sweep: sweep.normalised[1],
+}
+
+
+def effective_sample_size(weights: np.ndarray) -> float:
+    """Kish's (Σw)²/Σw² of weights [E]: 0 where there is no weight at all, or where it overflows."""
+    largest = weights.max(initial=0.0)
+    if not 0 < largest < math.inf:
+        return 0.0
+    scaled = weights / largest
+    return float(scaled.sum() ** 2 / (scaled**2).sum())
+
+
+def _warning(weights: np.ndarray, size: float) -> str | None:
+    """Say when an estimate rests on a handful of episodes."""
+    n = len(weights)
+    if not np.isfinite(weights).all():
+        return "the importance weights overflow: the episodes are too long for these ratios"
+    if size == 0:
+        return f"none of the {n} episodes is possible under the policy: no evidence from the log"
+    share = weights.max() / weights.sum()
+    if share > LARGE_SHARE and n > 1:
+        return f"one of the {n} episodes carries {share:.0%} of the weight: do not rely on it"
+    if size < FEW_EPISODES:
+        return f"the estimate rests on about {size:.1f} of {n} episodes: do not rely on it"
+    return None
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What a bound needs besides the estimate."""
+
+    delta: float
+    lowest_return: float
+    rng: np.random.Generator
+
+
+def _bernstein_of(estimate: Estimate, setting: _Setting) -> float:
+    """Bernstein of an unbiased estimator; for a biased one the inequality says nothing."""
+    if estimate.name in WEIGHTED:
+        raise InputError(
+            f"bernstein bounds the mean of independent terms, and {estimate.name!r} is biased: "
+            "use is or pdis, or another bound"
+        )
+    return bernstein_bound(estimate.contributions, setting.delta, lowest=setting.lowest_return)
+
+
+_BOUNDS: Mapping[str, Callable[[Estimate, _Setting], float]] = {
+    "bernstein": _bernstein_of,
+    "student-t": lambda estimate, setting: student_t_bound(estimate.contributions, setting.delta),
+    "bca": lambda estimate, setting: bca_bound(
+        estimate.contributions, setting.delta, rng=setting.rng
+    ),
+}
+BOUNDS = tuple(_BOUNDS)
+_ASSUMPTIONS: Mapping[str, str] = {
+    "bernstein": "independent episodes, none of which can contribute less than {lowest:g}",
+    "student-t": "independent episodes, and a mean that is close to normal",
+    "bca": "independent episodes, enough of them to stand for what was not seen",
+}
+
+
+def lower_bound(
+    estimate: Estimate,
+    bound: str,
+    delta: float,
+    *,
+    lowest_return: float = 0.0,
+    rng: np.random.Generator,
+) -> LowerBound:
+    """A lower bound on ρ(π) that fails with probability `delta`: 0.9 means 10 % confidence.
+
+    `lowest_return` matters to Bernstein only: the one that the contributions were made with. Only
+    "bca" draws from `rng`.
+    """
+    checks.choice("bound", bound, BOUNDS)
+    setting = _Setting(delta, lowest_return, rng)
+    assumption = _ASSUMPTIONS[bound].format(lowest=lowest_return)
+    return LowerBound(bound, _BOUNDS[bound](estimate, setting), delta, assumption)
+
+
+def _with_bounds(
+    estimate: Estimate, delta: float, lowest_return: float, rng: np.random.Generator
+) -> BoundedEstimate:
+    """All bounds of an estimate; one that does not apply says why instead of stopping the rest."""
+    bounds = []
+    for name in BOUNDS:
+        try:
+            found = lower_bound(estimate, name, delta, lowest_return=lowest_return, rng=rng)
+        except InputError as error:
+            found = LowerBound(name, math.nan, delta, "", refusal=str(error))
+        bounds.append(found)
+    return BoundedEstimate(estimate, tuple(bounds))
+
+
+def check_returns(log: Log, discount: float, lowest_return: float) -> None:
+    """Check that no recorded return is below the declared limit."""
+    found = returns(log, discount)
+    if found.min() < lowest_return:
+        raise InputError(
+            f"episode {int(found.argmin())} returns {found.min():g}, below the declared "
+            f"lowest_return {lowest_return:g}: declare a limit that no return can be below"
+        )

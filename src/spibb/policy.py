@@ -1,0 +1,120 @@
+"""Policy: rows of probabilities with the labels of their states and actions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, probability_rows, some
+from spibb.labels import Label, Vocabulary, vocabulary
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Policy:
+    """π(a|x): for each state a distribution over actions.
+
+    `probs` [S, A] is read-only; `states` and `actions` hold the labels.
+    """
+
+    probs: np.ndarray
+    states: Vocabulary
+    actions: Vocabulary
+
+    def __init__(
+        self,
+        probs: Any,
+        states: Vocabulary | Sequence[Label] | None = None,
+        actions: Vocabulary | Sequence[Label] | None = None,
+        what: str = "policy",
+    ) -> None:
+        try:
+            array = np.array(probs, dtype=np.float64, order="C")
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{what} is not a matrix of numbers, expected [states, actions]: give rows of "
+                "equal length"
+            ) from None
+        if array.ndim != 2:
+            raise InputError(f"{what} has shape {array.shape}, expected [states, actions]")
+        states = vocabulary(array.shape[0] if states is None else states, "state")
+        actions = vocabulary(array.shape[1] if actions is None else actions, "action")
+        if array.shape != (len(states), len(actions)):
+            raise InputError(
+                f"{what} has shape {array.shape}, expected ({len(states)}, {len(actions)}): "
+                "one row per state label, one column per action label"
+            )
+        probability_rows(array, states.labels, actions.labels, what)
+        self._set(array, states, actions)
+
+    def _set(self, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> None:
+        probs.flags.writeable = False
+        object.__setattr__(self, "probs", probs)
+        object.__setattr__(self, "states", states)
+        object.__setattr__(self, "actions", actions)
+
+    @classmethod
+    def trusted(cls, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> Policy:
+        """Wrap rows that our own code made: no copy, no check."""
+        policy = cls.__new__(cls)
+        policy._set(probs, states, actions)
+        return policy
+
+    @classmethod
+    def uniform(
+        cls, states: Vocabulary | Sequence[Label] | int, actions: Vocabulary | Sequence[Label] | int
+    ) -> Policy:
+        """The policy π̃ that plays every action equally often."""
+        states, actions = vocabulary(states, "state"), vocabulary(actions, "action")
+        shape = (len(states), len(actions))
+        return cls.trusted(np.full(shape, 1 / len(actions)), states, actions)
+
+    @property
+    def n_states(self) -> int:
+        """Number of states S."""
+        return len(self.states)
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return len(self.actions)
+
+    def row(self, state: Label) -> dict[Label, float]:
+        """The distribution over action labels in a state."""
+        return dict(zip(self.actions.labels, self.probs[self.states.code(state)].tolist()))
+
+    def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
+        """Draw an action label for a state label."""
+        cumulative = np.cumsum(self.probs[self.states.code(state)])
+        code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
+        return self.actions[code]
+
+    def aligned(self, states: Vocabulary, actions: Vocabulary, what: str = "policy") -> Policy:
+        """The same policy with rows and columns in the order of other vocabularies.
+
+        Every state asked for must have a row here; actions that this policy does not know get
+        probability 0, and dropping an action that it plays is an error.
+        """
+        if states == self.states and actions == self.actions:
+            return self
+        rows, columns = self.states.codes(states), self.actions.codes(actions)
+        missing = [label for label, row in zip(states.labels, rows) if row < 0]
+        if missing:
+            raise InputError(
+                f"{what} has no row for state {some(missing)} ({len(missing)} of {len(states)} "
+                "states are absent): add the rows, or drop those states from the log"
+            )
+        probs = np.where(columns >= 0, self.probs[np.ix_(rows, np.maximum(columns, 0))], 0.0)
+        return Policy(probs, states, actions, what)
+
+    def save(self, path: str | Path) -> None:
+        """Write the table `state, action, probability` as .csv or .parquet, in long form."""
+        from spibb.tables import long_form, write_table
+
+        write_table(long_form(self.states, self.actions, probability=self.probs), Path(path))
+
+    def __repr__(self) -> str:
+        return f"Policy({self.n_states} states, {self.n_actions} actions)"

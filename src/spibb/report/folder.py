@@ -1,0 +1,131 @@
+"""The output folder of an improvement: policy tables and a summary, all or nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spibb
+from spibb.algorithms.base import Improvement
+from spibb.bounds import Certificate
+from spibb.checks import InputError
+from spibb.evaluate import Posterior
+from spibb.report.changes import changes, policy_table
+from spibb.tables import write_table
+
+
+def check_writable(folder: Path, force: bool) -> None:
+    """Fail before any work is done: the folder must be empty, or `force` given."""
+    try:
+        nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+        used = folder.is_dir() and any(folder.iterdir())
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    if not nearest.is_dir():
+        raise InputError(f"output {str(folder)!r}: {str(nearest)!r} is a file, name a folder")
+    if used and not force:
+        raise InputError(
+            f"output folder {str(folder)!r} is not empty: name another, or overwrite with --force"
+        )
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise InputError(
+            f"output folder {str(folder)!r} cannot be written: check the permissions of "
+            f"{str(nearest)!r}, or name another"
+        )
+
+
+def _unwritable(folder: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot write to {str(folder)!r} ({error.strerror}): check the folder and the disk, or "
+        "name another"
+    )
+
+
+def write_folder(result: Improvement, posterior: Posterior, delta: float, folder: Path) -> None:
+    """Write policy.csv, policy.parquet and summary.json, moved into place when complete."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        staging = Path(tempfile.mkdtemp(prefix=".spibb-", dir=folder))
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    try:
+        table = policy_table(result)
+        write_table(table, staging / "policy.csv")
+        write_table(table, staging / "policy.parquet")
+        text = json.dumps(summary(result, posterior, delta), indent=2, ensure_ascii=False)
+        (staging / "summary.json").write_text(text + "\n", encoding="utf-8")
+        for file in list(staging.iterdir()):
+            os.replace(file, folder / file.name)
+    except OSError as error:
+        raise _unwritable(folder, error) from None
+    finally:
+        shutil.rmtree(staging)
+
+
+def summary(result: Improvement, posterior: Posterior, delta: float) -> dict[str, Any]:
+    """The result in plain values, for summary.json."""
+    problem = result.problem
+    played = problem.available
+    return {
+        "spibb_version": spibb.__version__,
+        "algorithm": result.algorithm.name,
+        "options": _plain(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
+        "discount": problem.discount,
+        "v_max": problem.v_max,
+        "states": len(problem.states),
+        "actions": len(problem.actions),
+        "transitions": int(problem.counts.pairs.sum()),
+        "episodes": int(problem.counts.starts.sum()),
+        "value_in_model": result.value,
+        "baseline_value_in_model": result.baseline_value,
+        "states_changed": len(changes(result)),
+        "bootstrapped_pairs_share": float(result.bootstrapped[played].mean()),
+        "bootstrapped_baseline_mass": bootstrapped_mass(result),
+        "reason": getattr(result, "reason", None),
+        "converged": result.converged,
+        "iterations": result.iterations,
+        "probability_of_improvement": {
+            "probability": posterior.probability,
+            "zeta": posterior.zeta,
+            "mean_gain": posterior.gain,
+            "interval": list(posterior.interval),
+            "level": posterior.level,
+        },
+        "certificate": _certificate(result.certificate(delta)),
+    }
+
+
+def bootstrapped_mass(result: Improvement) -> float:
+    """Share of the log's visits in which the baseline's choice is copied, by its own mass."""
+    visits = result.problem.counts.pairs.sum(axis=1)
+    mass = (result.problem.baseline.probs * result.bootstrapped).sum(axis=1)
+    return float(visits @ mass / max(visits.sum(), 1))
+
+
+def _certificate(certificate: Certificate) -> dict[str, Any]:
+    return {
+        "delta": certificate.delta,
+        "refusal": certificate.refusal,
+        "bounds": [_plain(dataclasses.asdict(bound)) for bound in certificate.bounds],
+        "return_range": _number(certificate.return_range),
+        "assumptions": list(certificate.assumptions),
+    }
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: _number(value) for name, value in values.items()}
+
+
+def _number(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become text and null."""
+    if isinstance(value, float | np.floating):
+        return None if math.isnan(value) else str(value) if math.isinf(value) else float(value)
+    return value

@@ -1,0 +1,156 @@
+"""Draw logs from an MDP and a policy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spibb.checks import positive
+from spibb.counts import END, Counts
+from spibb.kernels import sampling
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.policy import Policy
+
+MAX_STEPS = 50
+"""Default cap on the length of an episode; a cut episode is truncated, not terminated."""
+BATCH_STEPS = 1 << 26
+"""Largest number of steps for which one batch of episodes reserves memory."""
+
+
+def simulate(
+    mdp: MDP,
+    policy: Policy,
+    n_episodes: int,
+    *,
+    rng: np.random.Generator,
+    max_steps: int = MAX_STEPS,
+) -> Log:
+    """Play `n_episodes` episodes of a policy in an MDP and record them."""
+    return Sampler(mdp, policy, max_steps).log(n_episodes, rng=rng)
+
+
+@dataclass(frozen=True, eq=False)
+class Sampler:
+    """Prepared tables for drawing many logs from one MDP and one policy.
+
+    From the same generator state, `log(n)` and `counts(n)` draw the same episodes.
+    """
+
+    mdp: MDP
+    policy: Policy
+    max_steps: int = MAX_STEPS
+
+    def __post_init__(self) -> None:
+        positive("max_steps", self.max_steps)
+
+    def log(self, n_episodes: int, *, rng: np.random.Generator) -> Log:
+        """Draw episodes and record every transition."""
+        parts = self._draw(n_episodes, rng)
+        codes = np.concatenate([codes for codes, _ in parts])
+        lengths = np.concatenate([lengths for _, lengths in parts])
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        successor = self.successor[codes]
+        truncated = np.zeros(len(codes), dtype=bool)
+        truncated[starts[1:] - 1] = successor[starts[1:] - 1] != END
+        return Log(
+            state=codes >> self._shift,
+            action=self.action[codes],
+            reward=self.reward[codes],
+            next_state=successor,
+            terminated=successor == END,
+            truncated=truncated,
+            episode_starts=starts,
+            states=self.mdp.states,
+            actions=self.mdp.actions,
+        )
+
+    def counts(self, n_episodes: int, *, rng: np.random.Generator) -> Counts:
+        """Draw episodes and keep their counts only."""
+        visits = np.zeros(len(self.action), dtype=np.int64)
+        starts = np.zeros(len(self.mdp.states), dtype=np.int64)
+        for codes, lengths in self._draw(n_episodes, rng):
+            visits += sampling.histogram(codes, len(visits))
+            first = codes[np.cumsum(lengths) - lengths] >> self._shift
+            starts += np.bincount(first, minlength=len(starts))
+        return self.to_counts(visits, starts)
+
+    def to_counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
+        """Counts from the visits of each outcome code and of each first state."""
+        n_states, n_actions = self.mdp.shape
+        seen = np.flatnonzero(visits)
+        pair = (seen >> self._shift) * n_actions + self.action[seen]
+        rows = np.bincount(pair, minlength=n_states * n_actions)
+        n, reward = visits[seen], self.reward[seen]
+        return Counts(
+            indptr=np.concatenate([[0], np.cumsum(rows)]),
+            successors=self.successor[seen],
+            n=n,
+            reward_sum=n * reward,
+            reward_sq=n * reward**2,
+            starts=starts,
+            reward_range=(float(reward.min()), float(reward.max())),
+            states=self.mdp.states,
+            actions=self.mdp.actions,
+        )
+
+    def _draw(
+        self, n_episodes: int, rng: np.random.Generator
+    ) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Outcome codes and episode lengths, in batches of bounded memory."""
+        left = positive("n_episodes", n_episodes)
+        batch = max(1, BATCH_STEPS // self.max_steps)
+        parts = []
+        while left > 0:
+            seeds = rng.integers(2**64, size=sampling.LANES, dtype=np.uint64)
+            size = min(batch, left)
+            parts.append(sampling.walk(self._tables, self._initial, seeds, size, self.max_steps))
+            left -= size
+        return parts
+
+    @cached_property
+    def _shift(self) -> int:
+        """log₂ of the slots per state: a code is x << shift | slot."""
+        pairs = np.diff(self.mdp.indptr).reshape(self.mdp.shape)
+        most = int((pairs + (self.mdp.exits > 0)).sum(axis=1).max())
+        return max(1, int(most - 1).bit_length())
+
+    @cached_property
+    def _outcomes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        width = 1 << self._shift
+        return sampling.list_outcomes(self.mdp.rows, self.mdp.exits, self.policy.probs, width)
+
+    @cached_property
+    def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        weight, _, successor = self._outcomes
+        return *sampling.alias_tables(weight), successor
+
+    @cached_property
+    def _initial(self) -> np.ndarray:
+        return np.cumsum(self.mdp.initial)
+
+    @cached_property
+    def action(self) -> np.ndarray:
+        """The action of each outcome code."""
+        return self._outcomes[1].reshape(-1)
+
+    @cached_property
+    def successor(self) -> np.ndarray:
+        """The successor of each outcome code, −1 at the end."""
+        return self._outcomes[2].reshape(-1)
+
+    @cached_property
+    def reward(self) -> np.ndarray:
+        """The reward of each outcome code."""
+        mdp = self.mdp
+        state = np.arange(len(self.action)) >> self._shift
+        if mdp.outcome_rewards is None or mdp.exit_rewards is None:
+            return mdp.rewards[state, self.action]
+        paid = mdp.exit_rewards[state, self.action]
+        stays = self.successor != END
+        played = self.policy.probs.reshape(-1) > 0
+        owner = np.repeat(np.arange(len(played)), np.diff(mdp.indptr))
+        paid[stays] = mdp.outcome_rewards[played[owner]]
+        return paid

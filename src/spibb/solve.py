@@ -1,0 +1,117 @@
+"""Exact and iterative solution of MDPs, with the policy confined to a box.
+
+Every finite algorithm of this library optimises over policies whose probabilities lie between two
+bounds, lower(x, a) ≤ π(a|x) ≤ upper(x, a). Basic RL: [0, 1]. Π_b-SPIBB: both bounds equal π_b on
+bootstrapped pairs. Π_≤b-SPIBB: [0, π_b] there. One solver serves all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb.checks import choice
+from spibb.kernels import dense, sparse
+from spibb.mdp import MDP
+
+METHODS = ("auto", "policy-iteration", "sweeps")
+DENSE_UP_TO = 256
+PARALLEL_FROM = 20_000
+TOLERANCE = 1e-9
+MAX_SWEEPS = 100_000
+MAX_ITERATIONS = 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """The policies allowed: lower ≤ π ≤ upper [S, A], and one of them, `start` [S, A].
+
+    Where no allowed row is better than `start`'s in the model, `start`'s is kept.
+    """
+
+    lower: np.ndarray
+    upper: np.ndarray
+    start: np.ndarray
+
+    @classmethod
+    def free(cls, available: np.ndarray) -> Box:
+        """Any policy over the available actions [S, A]; starts from the uniform one."""
+        upper = available.astype(np.float64)
+        return cls(np.zeros(upper.shape), upper, upper / upper.sum(axis=1, keepdims=True))
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(lower, upper, start), as the kernels take them."""
+        return self.lower, self.upper, self.start
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """A policy [S, A] with its values q [S, A] and v [S], and how they were reached.
+
+    `error` bounds |v − v*|: 0 means exact up to rounding.
+    """
+
+    probs: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    iterations: int
+    converged: bool
+    error: float
+
+
+def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE) -> Solution:
+    """The best policy of the box in an MDP (Theorem 1: policy iteration converges to it).
+
+    `auto` evaluates exactly (policy iteration) up to a few hundred states, and sweeps beyond,
+    until the error is proven to be below `tolerance` (times the largest possible value if that
+    is above 1).
+    """
+    choice("method", method, METHODS)
+    shape = mdp.shape
+    if method == "policy-iteration" or (method == "auto" and shape[0] <= DENSE_UP_TO):
+        probs, q = box.start.copy(), np.empty(shape)
+        v, iterations, converged = dense.policy_iteration(
+            mdp.rows, mdp.rewards, mdp.discount, box.arrays, probs, q, MAX_ITERATIONS
+        )
+        return Solution(probs, q, v, iterations, converged, 0.0)
+    return _by_sweeps(mdp, box, tolerance)
+
+
+def evaluate(
+    mdp: MDP, probs: np.ndarray, *, method: str = "auto", tolerance: float = TOLERANCE
+) -> Solution:
+    """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V."""
+    choice("method", method, METHODS)
+    if method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO):
+        v = dense.evaluate(mdp.rows, mdp.rewards, mdp.discount, probs)
+        return Solution(probs, _q(mdp, v), v, 1, True, 0.0)
+    wanted, parallel = _scaled(tolerance, mdp), len(probs) >= PARALLEL_FROM
+    v, error, sweeps = sparse.evaluate(
+        mdp.rows, mdp.rewards, mdp.discount, probs, np.zeros(len(probs)), wanted, MAX_SWEEPS,
+        parallel,
+    )  # fmt: skip
+    return Solution(probs, _q(mdp, v), v, sweeps, error <= wanted, error)
+
+
+def _by_sweeps(mdp: MDP, box: Box, tolerance: float) -> Solution:
+    wanted, parallel = _scaled(tolerance, mdp), mdp.shape[0] >= PARALLEL_FROM
+    v, error, sweeps = sparse.optimise(
+        mdp.rows, mdp.rewards, mdp.discount, box.arrays, np.zeros(mdp.shape[0]), wanted, MAX_SWEEPS,
+        parallel,
+    )  # fmt: skip
+    probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
+    tie = dense.rounding(mdp.rewards, mdp.discount)
+    dense.improve(mdp.rows, mdp.rewards, mdp.discount, box.arrays, v, tie, probs, q)
+    return Solution(probs, q, v, sweeps, error <= wanted, error)
+
+
+def _q(mdp: MDP, v: np.ndarray) -> np.ndarray:
+    return dense.q_values(mdp.rows, mdp.rewards, mdp.discount, v)
+
+
+def _scaled(tolerance: float, mdp: MDP) -> float:
+    """The tolerance in units of reward: no iteration gets below the rounding of large values."""
+    largest = float(np.abs(mdp.rewards).max(initial=0.0)) / (1 - mdp.discount)
+    return tolerance * max(1.0, largest)

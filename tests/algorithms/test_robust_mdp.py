@@ -1,0 +1,287 @@
+"""Robust MDP: the uncertainty set, robust and optimistic evaluation, and the safety test."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import problems
+
+from spibb import bounds
+from spibb.algorithms.base import Problem
+from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.robust_mdp import RobustMDP
+from spibb.algorithms.uncertainty import (
+    UncertaintySet,
+    best_case,
+    error_radii,
+    optimise_worst_case,
+    seen_first,
+    value_range,
+    worst_case,
+)
+from spibb.checks import InputError
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.solve import Box, evaluate
+
+
+def random_log(rng: np.random.Generator, n: int, n_states: int = 6, n_actions: int = 3) -> Log:
+    """Transitions of a random MDP, one episode each, that end with probability 0.2."""
+    reward = rng.normal(size=(n_states, n_actions))
+    state, action = rng.integers(n_states, size=n), rng.integers(n_actions, size=n)
+    return Log.from_arrays(
+        state, action, reward[state, action] + 0.1 * rng.normal(size=n),
+        (state + action + rng.integers(2, size=n)) % n_states, rng.random(n) < 0.2,
+        episodes=np.arange(n), n_states=n_states, n_actions=n_actions,
+    )  # fmt: skip
+
+
+def random_problem(seed: int, n: int = 2_000, n_states: int = 6, n_actions: int = 3) -> Problem:
+    rng = np.random.default_rng(seed)
+    log = random_log(rng, n, n_states, n_actions)
+    baseline = Policy(rng.dirichlet(np.ones(n_actions), size=n_states))
+    return Problem.from_log(log, baseline, discount=0.9)
+
+
+def scaled(problem: Problem, times: int) -> Problem:
+    """The same frequencies, from a log that is `times` as long."""
+    counts = problem.counts
+    more = dataclasses.replace(
+        counts,
+        n=counts.n * times,
+        reward_sum=counts.reward_sum * times,
+        reward_sq=counts.reward_sq * times,
+    )
+    return Problem.from_counts(more, problem.baseline, discount=problem.discount)
+
+
+def member(xi: UncertaintySet, rng: np.random.Generator) -> MDP:
+    """A random MDP of the set: every row moves some mass to a random outcome."""
+    n_states, n_actions = xi.shape
+    full = np.zeros((n_states * n_actions, n_states + 1))
+    pair = np.repeat(np.arange(len(full)), np.diff(xi.mdp.indptr))
+    full[pair, xi.mdp.successors] = xi.mdp.probs
+    full[:, -1] = np.maximum(1 - full.sum(axis=1), 0)
+    other = rng.dirichlet(np.full(n_states + 1, 0.2), size=len(full))
+    distance = np.maximum(np.abs(other - full).sum(axis=1), 1e-9)
+    share = np.minimum(1, xi.radius.reshape(-1) / distance)[:, None]
+    rows = (1 - share) * full + share * other
+    return dataclasses.replace(
+        xi.mdp,
+        indptr=np.arange(len(full) + 1) * n_states,
+        successors=np.tile(np.arange(n_states, dtype=np.int32), len(full)),
+        probs=rows[:, :-1].reshape(-1).copy(),
+        rewards=rng.uniform(xi.low, xi.high),
+    )
+
+
+@given(
+    problem=problems(),
+    delta=st.sampled_from([0.01, 0.1, 0.9]),
+    tested=st.booleans(),
+    times=st.sampled_from([1, 100, 10**6]),
+)
+def test_any_problem_converges_and_its_values_are_those_of_its_model(problem, delta, tested, times):
+    result = RobustMDP(delta=delta, safety_test=tested).improve(scaled(problem, times))
+    assert result.converged
+    np.testing.assert_allclose(result.policy.probs.sum(axis=1), 1, atol=1e-9)
+    scale = max(1.0, float(np.abs(result.v).max()))
+    again = evaluate(result.model, result.policy.probs)
+    np.testing.assert_allclose(again.v, result.v, atol=1e-9 * scale)
+    np.testing.assert_allclose(again.q, result.q, atol=1e-9 * scale)
+    assert (result.model.exits >= 0).all()
+    swept = RobustMDP(delta=delta, safety_test=tested, method="sweeps").improve(result.problem)
+    assert swept.converged
+    np.testing.assert_allclose(swept.v, result.v, atol=1e-8 * scale)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_radius_zero_is_basic_rl(seed):
+    problem = random_problem(seed, n=60)
+    model = problem.models["pessimistic"]
+    certain = UncertaintySet.around(model, np.zeros(model.shape), 1.0)
+    robust = optimise_worst_case(certain, Box.free(problem.available))
+    basic = BasicRL().improve(problem)
+    np.testing.assert_allclose(robust.q, basic.q, atol=1e-10)
+    np.testing.assert_array_equal(robust.probs, basic.policy.probs)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_endless_data_make_it_basic_rl(seed):
+    problem = scaled(random_problem(seed), 10**12)
+    robust, basic = RobustMDP().improve(problem), BasicRL().improve(problem)
+    np.testing.assert_array_equal(robust.policy.probs, basic.policy.probs)
+    np.testing.assert_allclose(robust.v, basic.v, atol=1e-3)
+
+
+@pytest.mark.parametrize("known_rewards", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_worst_is_below_nominal_is_below_best(seed, known_rewards):
+    problem = random_problem(seed)
+    xi = UncertaintySet.from_problem(problem, known_rewards=known_rewards)
+    policy = problem.baseline.probs
+    nominal = evaluate(problem.model, policy).v
+    worst, best = worst_case(xi, policy), best_case(xi, policy)
+    assert (worst.v < nominal).all()
+    assert (nominal < best.v).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_member_of_the_set_escapes_the_range(seed):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed)
+    xi = UncertaintySet.from_problem(problem)
+    policy = problem.baseline.probs
+    worst, best = worst_case(xi, policy), best_case(xi, policy)
+    for _ in range(20):
+        v = evaluate(member(xi, rng), policy).v
+        assert (worst.v - 1e-9 <= v).all()
+        assert (v <= best.v + 1e-9).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_range_is_attained_by_the_mdps_returned(seed):
+    problem = random_problem(seed)
+    xi = UncertaintySet.from_problem(problem)
+    policy = problem.baseline.probs
+    for extreme in (worst_case(xi, policy), best_case(xi, policy)):
+        np.testing.assert_allclose(evaluate(extreme.mdp, policy).v, extreme.v, atol=1e-9)
+        np.testing.assert_allclose(evaluate(extreme.mdp, policy).q, extreme.q, atol=1e-9)
+        assert (extreme.mdp.rewards >= xi.low).all()
+        assert (extreme.mdp.rewards <= xi.high).all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_trained_policy_has_the_best_worst_case(seed):
+    problem = random_problem(seed)
+    result = RobustMDP().improve(problem)
+    xi = RobustMDP().uncertainty(problem)
+    assert result.converged
+    assert result.accepted
+    assert result.value == pytest.approx(result.worst_case_value)
+    assert result.value >= worst_case(xi, problem.baseline.probs).value - 1e-10
+    again = worst_case(xi, result.policy.probs)
+    np.testing.assert_allclose(again.v, result.v, atol=1e-9)
+    assert (result.v <= evaluate(problem.model, result.policy.probs).v).all()
+
+
+def test_value_falls_as_delta_shrinks():
+    problem = random_problem(0, n=5_000)
+    values = [RobustMDP(delta=d).improve(problem).value for d in (0.9, 0.5, 0.1, 1e-3, 1e-9)]
+    assert all(later < earlier for earlier, later in itertools.pairwise(values))
+
+
+def test_value_rises_with_data():
+    problem = random_problem(0)
+    values = [RobustMDP().improve(scaled(problem, t)).value for t in (1, 10, 100, 1000)]
+    assert all(later > earlier for earlier, later in itertools.pairwise(values))
+
+
+def test_radius_is_proposition_1_capped_at_2():
+    problem = random_problem(0, n=300)
+    radii, counts = error_radii(problem, 0.1), problem.counts.pairs
+    setting = bounds.Setting(6, 3, 0.9, 1.0, 0.1)
+    for (s, a), n in np.ndenumerate(counts):
+        assert radii[s, a] == pytest.approx(min(bounds.error_radius(int(n), setting), 2))
+
+
+def test_unseen_pair_is_never_chosen_where_a_seen_one_exists():
+    for seed in range(10):
+        problem = random_problem(seed, n=10)
+        seen = problem.counts.pairs > 0
+        probs = RobustMDP().improve(problem).policy.probs
+        assert (probs[~seen & seen.any(axis=1, keepdims=True)] == 0).all()
+        assert (seen_first(problem).upper.sum(axis=1) > 0).all()
+
+
+def test_state_and_action_labels_do_not_matter():
+    rng = np.random.default_rng(4)
+    log = random_log(rng, 2_000)
+    baseline = Policy(rng.dirichlet(np.ones(3), size=6))
+    states, actions = rng.permutation(6), rng.permutation(3)
+    renamed = Log.from_arrays(
+        states[log.state], actions[log.action], log.reward,
+        np.where(log.terminated, 0, states[log.next_state]), log.terminated,
+        episodes=np.arange(len(log)), n_states=6, n_actions=3,
+    )  # fmt: skip
+    probs = np.empty((6, 3))
+    probs[np.ix_(states, actions)] = baseline.probs
+    one = RobustMDP(safety_test=True).improve(Problem.from_log(log, baseline))
+    two = RobustMDP(safety_test=True).improve(Problem.from_log(renamed, Policy(probs)))
+    np.testing.assert_allclose(two.q[np.ix_(states, actions)], one.q, atol=1e-9)
+    np.testing.assert_allclose(two.policy.probs[np.ix_(states, actions)], one.policy.probs)
+    assert one.reason == two.reason
+
+
+def test_sweeps_and_policy_iteration_agree():
+    problem = random_problem(1)
+    exact = RobustMDP(method="policy-iteration").improve(problem)
+    swept = RobustMDP(method="sweeps").improve(problem)
+    assert swept.converged
+    np.testing.assert_allclose(swept.q, exact.q, atol=1e-7)
+    np.testing.assert_array_equal(swept.policy.probs, exact.policy.probs)
+
+
+def test_safety_test_returns_the_baseline_with_the_reason():
+    problem = random_problem(2)
+    result = RobustMDP(safety_test=True).improve(problem)
+    assert not result.accepted
+    assert "worst-case value" in result.reason
+    assert "baseline is returned" in result.reason
+    assert result.worst_case_value < result.baseline_best_case_value
+    assert result.policy is problem.baseline
+    assert result.bootstrapped.all()
+    untested = RobustMDP().improve(problem)
+    assert result.worst_case_value == pytest.approx(untested.value)
+    np.testing.assert_allclose(evaluate(result.model, result.policy.probs).v, result.v, atol=1e-9)
+
+
+def test_safety_test_passes_with_enough_data():
+    problem = scaled(random_problem(2), 10**8)
+    result = RobustMDP(safety_test=True).improve(problem)
+    assert result.accepted
+    assert "at least" in result.reason
+    assert result.worst_case_value >= result.baseline_best_case_value
+    assert not result.bootstrapped.any()
+
+
+def test_range_of_the_problem_holds_the_truth():
+    """The log's own frequencies are within reach of it: the nominal value lies inside."""
+    problem = random_problem(5)
+    found = value_range(problem, problem.baseline, delta=0.05)
+    nominal = float(problem.model.initial @ evaluate(problem.model, problem.baseline.probs).v)
+    assert found.worst.value < nominal < found.best.value
+
+
+def test_known_rewards_are_less_pessimistic():
+    problem = random_problem(6)
+    assert RobustMDP(known_rewards=True).improve(problem).value > RobustMDP().improve(problem).value
+
+
+def test_model_of_the_algorithm_is_the_model_of_the_result():
+    problem = random_problem(7)
+    for algorithm in (RobustMDP(), RobustMDP(safety_test=True)):
+        result = algorithm.improve(problem)
+        model = algorithm.model(problem)
+        np.testing.assert_allclose(evaluate(model, result.policy.probs).q, result.q, atol=1e-9)
+
+
+def test_bad_options_are_named():
+    with pytest.raises(InputError, match="delta is 0"):
+        RobustMDP(delta=0)
+    with pytest.raises(InputError, match="method is 'sweep'"):
+        RobustMDP(method="sweep")
+    with pytest.raises(InputError, match=r"r_max is 0\.01, but the log holds a reward of"):
+        RobustMDP(r_max=0.01).improve(random_problem(0))
+
+
+def test_no_certificate_points_at_the_safety_test():
+    certificate = RobustMDP().improve(random_problem(0)).certificate()
+    assert certificate.best is None
+    assert "safety_test" in str(certificate)

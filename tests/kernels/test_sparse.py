@@ -1,0 +1,218 @@
+"""The sparse solver against a slow dense transcription of the same definitions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spibb.kernels import sparse
+
+KINDS = ("plain", "pi-b", "pi-leq-b", "general")
+
+
+# ---- problems ----------------------------------------------------------------------------------
+
+
+def make_rows(rng, S, A, most=5, kept=1.0):
+    """Rows of up to `most` successors that keep between `kept` and 1 of their mass; some empty."""
+    dense = np.zeros((S * A, S))
+    for row in dense:
+        n = rng.integers(0 if kept < 1.0 else 1, min(most, S) + 1)
+        if n > 0:
+            where = rng.choice(S, n, replace=False)
+            row[where] = rng.dirichlet(np.ones(n)) * rng.uniform(kept, 1.0)
+    return to_rows(dense), dense.reshape(S, A, S)
+
+
+def to_rows(dense):
+    indptr = np.concatenate([[0], np.cumsum((dense > 0).sum(1))]).astype(np.int64)
+    return indptr, np.nonzero(dense)[1].astype(np.int32), dense[dense > 0]
+
+
+def make_box(rng, kind, S, A):
+    baseline = rng.dirichlet(np.ones(A), S)
+    bootstrapped = rng.random((S, A)) < 0.5
+    if kind == "plain":
+        available = rng.random((S, A)) < 0.8
+        available[:, 0] = True
+        start = available / available.sum(1, keepdims=True)
+        return np.zeros((S, A)), available.astype(float), start
+    if kind == "pi-b":
+        return (
+            np.where(bootstrapped, baseline, 0.0),
+            np.where(bootstrapped, baseline, 1.0),
+            baseline,
+        )
+    if kind == "pi-leq-b":
+        return np.zeros((S, A)), np.where(bootstrapped, baseline, 1.0), baseline
+    lower = baseline * rng.random((S, A)) * (rng.random((S, A)) < 0.7)
+    return lower, np.minimum(1.0, baseline * (1.0 + rng.random((S, A)))), baseline
+
+
+# ---- transcription -----------------------------------------------------------------------------
+
+
+def slow_greedy(q, lower, upper, start):
+    pi = lower.copy()
+    for s in range(q.shape[0]):
+        mass = (start[s] - lower[s]).sum()
+        for a in np.argsort(-q[s]):
+            share = min(mass, upper[s, a] - lower[s, a])
+            pi[s, a] += share
+            mass -= share
+    return pi
+
+
+def slow_evaluate(P, r, discount, pi):
+    P_pi = np.einsum("sa,sat->st", pi, P)
+    return np.linalg.solve(np.eye(len(P_pi)) - discount * P_pi, (pi * r).sum(1))
+
+
+def slow_optimise(P, r, discount, box):
+    """Policy iteration from start, until value iteration no longer moves."""
+    v = slow_evaluate(P, r, discount, box[2])
+    while True:
+        pi = slow_greedy(r + discount * P @ v, *box)
+        new = slow_evaluate(P, r, discount, pi)
+        if np.abs(new - v).max() <= 1e-12 * max(1.0, np.abs(v).max()):
+            return new
+        v = new
+
+
+def check(claim, truth, tol):
+    v, bound, sweeps = claim
+    assert bound <= tol
+    assert sweeps >= 1
+    assert np.abs(v - truth).max() <= bound + 1e-12 * max(1.0, np.abs(truth).max())
+
+
+# ---- tests -------------------------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    S=st.integers(1, 40),
+    A=st.integers(1, 7),
+    kind=st.sampled_from(KINDS),
+    discount=st.sampled_from([0.0, 0.5, 0.9, 0.99]),
+    kept=st.sampled_from([1.0, 0.9, 0.0]),
+    tol=st.sampled_from([1e-1, 1e-4, 1e-8]),
+)
+def test_optimise_and_evaluate_match_dense_solutions(seed, S, A, kind, discount, kept, tol):
+    rng = np.random.default_rng(seed)
+    rows, P = make_rows(rng, S, A, kept=kept)
+    r, box = rng.normal(size=(S, A)), make_box(rng, kind, S, A)
+    v0 = rng.normal(size=S)
+    claim = sparse.optimise(rows, r, discount, box, v0, tol, 100_000, False)
+    check(claim, slow_optimise(P, r, discount, box), tol)
+    claim = sparse.evaluate(rows, r, discount, box[2], v0, tol, 100_000, False)
+    check(claim, slow_evaluate(P, r, discount, box[2]), tol)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("S", "A"), [(1, 1), (1, 40), (60, 1), (60, 40)])
+def test_shapes(kind, S, A):
+    rng = np.random.default_rng(S + A)
+    rows, P = make_rows(rng, S, A, most=20, kept=0.8)
+    r, box = rng.normal(size=(S, A)), make_box(rng, kind, S, A)
+    claim = sparse.optimise(rows, r, 0.95, box, np.zeros(S), 1e-9, 100_000, False)
+    check(claim, slow_optimise(P, r, 0.95, box), 1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_holds_when_sweeps_run_out(kind):
+    rng = np.random.default_rng(3)
+    rows, P = make_rows(rng, 50, 4, kept=0.5)
+    r, box = rng.normal(size=(50, 4)), make_box(rng, kind, 50, 4)
+    truth = slow_optimise(P, r, 0.99, box)
+    for max_sweeps in range(1, 60):
+        v, bound, sweeps = sparse.optimise(rows, r, 0.99, box, np.zeros(50), 1e-9, max_sweeps)
+        assert sweeps <= max_sweeps
+        assert np.abs(v - truth).max() <= bound + 1e-12
+
+
+def test_no_sweep_proves_nothing():
+    rows, _ = make_rows(np.random.default_rng(0), 3, 2)
+    box = make_box(np.random.default_rng(0), "plain", 3, 2)
+    v, bound, sweeps = sparse.optimise(rows, np.ones((3, 2)), 0.9, box, np.ones(3), 1e-6, 0)
+    assert (v == 1.0).all() and bound == np.inf and sweeps == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_terminating_is_one_step(kind):
+    rng = np.random.default_rng(4)
+    S, A = 20, 3
+    rows = (np.zeros(S * A + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    r, box = rng.normal(size=(S, A)), make_box(rng, kind, S, A)
+    v, bound, sweeps = sparse.optimise(rows, r, 0.99, box, np.zeros(S), 1e-9, 10)
+    assert sweeps == 1 and bound <= 1e-9
+    np.testing.assert_allclose(v, (slow_greedy(r, *box) * r).sum(1), atol=1e-12)
+
+
+def test_termination_without_discount_is_bounded_where_every_row_loses_mass():
+    rng = np.random.default_rng(5)
+    rows, P = make_rows(rng, 30, 3, kept=0.0)
+    rows = (rows[0], rows[1], 0.9 * rows[2])
+    r, box = rng.normal(size=(30, 3)), make_box(rng, "pi-b", 30, 3)
+    claim = sparse.optimise(rows, r, 1.0, box, np.zeros(30), 1e-8, 10_000)
+    check(claim, slow_optimise(0.9 * P, r, 1.0, box), 1e-8)
+
+
+def test_rare_termination_takes_few_sweeps():
+    """One state in fifty may end: the error shrinks by about the discount per plain sweep."""
+    rng = np.random.default_rng(6)
+    S, A = 500, 3
+    rows, P = make_rows(rng, S, A)
+    P[::50, 0] *= 0.5
+    rows = to_rows(P.reshape(S * A, S))
+    r, box = rng.random((S, A)), make_box(rng, "plain", S, A)
+    claim = sparse.optimise(rows, r, 0.99, box, np.zeros(S), 1e-8, 100_000)
+    check(claim, slow_optimise(P, r, 0.99, box), 1e-8)
+    assert claim[2] < 500  # 0.99 ** 2000 is about 1e-9
+
+
+def test_a_huge_penalty_on_an_unused_action_does_not_spoil_the_bound():
+    rng = np.random.default_rng(7)
+    rows, P = make_rows(rng, 30, 3)
+    r, box = rng.random((30, 3)), make_box(rng, "plain", 30, 1)
+    r[:, 2] = -1e9
+    box = (np.zeros((30, 3)), np.ones((30, 3)), np.full((30, 3), 1 / 3))
+    claim = sparse.optimise(rows, r, 0.9, box, np.zeros(30), 1e-9, 10_000)
+    check(claim, slow_optimise(P, r, 0.9, box), 1e-9)
+
+
+def test_unattainable_tolerance_stops_at_the_limit_of_rounding():
+    rng = np.random.default_rng(8)
+    rows, P = make_rows(rng, 50, 3, kept=0.7)
+    r, box = 1e6 * rng.normal(size=(50, 3)), make_box(rng, "pi-b", 50, 3)
+    v, bound, sweeps = sparse.optimise(rows, r, 0.9, box, np.zeros(50), 0.0, 100_000)
+    assert sweeps < 10_000 and 0.0 < bound < 1e-6
+    assert np.abs(v - slow_optimise(P, r, 0.9, box)).max() <= 2 * bound
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_threads_do_not_change_the_result(kind):
+    """More states than two chunks, so that both threads have work."""
+    rng = np.random.default_rng(9)
+    S, A, N = 2 * sparse.CHUNK * sparse.LANES + 77, 3, 4
+    rows = (
+        N * np.arange(S * A + 1),
+        rng.integers(0, S, S * A * N).astype(np.int32),
+        rng.dirichlet(np.ones(N), S * A).ravel(),
+    )
+    r, box = rng.random((S, A)), make_box(rng, kind, S, A)
+    one = sparse.optimise(rows, r, 0.9, box, np.zeros(S), 1e-8, 1000, False)
+    two = sparse.optimise(rows, r, 0.9, box, np.zeros(S), 1e-8, 1000, True)
+    assert (one[0] == two[0]).all() and one[1:] == two[1:]
+    if kind == "plain":
+        one = sparse.evaluate(rows, r, 0.9, box[2], np.zeros(S), 1e-8, 1000, False)
+        two = sparse.evaluate(rows, r, 0.9, box[2], np.zeros(S), 1e-8, 1000, True)
+        assert (one[0] == two[0]).all() and one[1:] == two[1:]
+
+
+def test_q_from_v():
+    rng = np.random.default_rng(10)
+    rows, P = make_rows(rng, 20, 3, kept=0.3)
+    r, v = rng.normal(size=(20, 3)), rng.normal(size=20)
+    np.testing.assert_allclose(sparse.q_from_v(rows, r, 0.9, v), r + 0.9 * P @ v, atol=1e-12)

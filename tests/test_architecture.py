@@ -1,0 +1,104 @@
+"""Data flows one way: a module imports only from above itself."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import spibb
+
+ORDER = [
+    "__init__", "errors", "checks", "kernels", "labels", "tables", "policy", "log", "counts",
+    "ingest", "mdp", "model", "solve", "bounds", "simulate", "envs", "baselines", "evaluate",
+    "mean_bounds", "ope", "stats", "algorithms", "deep", "experiments", "report", "demo", "cli",
+]  # fmt: skip
+ROOT = Path(spibb.__file__).parent
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def part_of(path: Path) -> str:
+    """The entry of ORDER that a file belongs to."""
+    relative = path.relative_to(ROOT)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The entries of ORDER that a file imports, lazily or not, but not for type hints only."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    hints = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    found = set()
+    for node in ast.walk(tree):
+        if id(node) in hints:
+            continue
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "spibb":
+            inside = node.module.split(".")[1:]
+            found |= {inside[0]} if inside else {alias.name for alias in node.names}
+        if isinstance(node, ast.Import):
+            names = [a.name.split(".") for a in node.names if a.name.split(".")[0] == "spibb"]
+            found |= {name[1] if len(name) > 1 else "__init__" for name in names}
+    return {name if name in ORDER else "__init__" for name in found}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_imports_only_from_above_itself(path):
+    part = part_of(path)
+    assert part in ORDER, f"{part} is not in the order of dependency"
+    if part == "__init__":
+        return
+    below = {p for p in imported_parts(path) if ORDER.index(p) > ORDER.index(part)}
+    assert not below, f"{path.name} imports from below itself: {sorted(below)}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.name)
+def test_kernels_import_numpy_and_numba_only(path):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    modules = {
+        name.split(".")[0] if not name.startswith("spibb") else ".".join(name.split(".")[:2])
+        for node in ast.walk(tree)
+        for name in (
+            [a.name for a in node.names] if isinstance(node, ast.Import)
+            else [node.module] if isinstance(node, ast.ImportFrom) else []
+        )
+    }  # fmt: skip
+    assert modules <= {"__future__", "numpy", "numba", "typing", "spibb.kernels", "math"}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "kernels").glob("*.py")), ids=lambda p: p.name)
+def test_kernels_take_at_most_eight_arguments(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            assert len(node.args.args) <= 8, f"{path.name}: {node.name}"
+
+
+def test_importing_spibb_imports_nothing_heavy():
+    import subprocess
+    import sys
+
+    code = "import spibb, sys; print(sorted({'numpy', 'numba', 'scipy', 'jax'} & set(sys.modules)))"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
+
+
+def test_the_command_line_starts_without_numpy():
+    import subprocess
+    import sys
+
+    code = "import spibb.cli, sys; print(sorted({'numpy', 'numba', 'rich'} & set(sys.modules)))"
+    printed = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert printed.stdout.strip() == "[]"
+
+
+def test_every_public_name_can_be_imported():
+    for name in spibb.__all__:
+        assert getattr(spibb, name) is not None

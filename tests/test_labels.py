@@ -1,0 +1,196 @@
+"""Vocabularies: labels in order, and the codes behind them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spibb.errors import InputError
+from spibb.labels import Vocabulary, encode, factorize, translate, vocabulary
+
+texts = st.text(max_size=4)
+whole = st.integers(-(2**40), 2**40)
+columns = st.one_of(
+    st.lists(texts, min_size=1, max_size=30),
+    st.lists(whole, min_size=1, max_size=30),
+    st.lists(st.tuples(texts, whole), min_size=1, max_size=30),
+    st.lists(st.tuples(whole, texts, whole), min_size=1, max_size=30),
+)
+
+
+@settings(deadline=None, max_examples=100)
+@given(columns)
+def test_codes_lead_back_to_the_labels(labels):
+    found, codes = factorize(labels, "state")
+    assert [found[code] for code in codes.tolist()] == labels
+
+
+@settings(deadline=None, max_examples=100)
+@given(columns, st.randoms(use_true_random=False))
+def test_the_vocabulary_is_sorted_and_does_not_depend_on_the_order_of_the_rows(labels, random):
+    shuffled = random.sample(labels, len(labels))
+    assert factorize(labels, "state")[0].labels == tuple(sorted(set(labels)))
+    assert factorize(shuffled, "state")[0] == factorize(labels, "state")[0]
+
+
+@settings(deadline=None, max_examples=50)
+@given(columns)
+def test_encoding_in_a_larger_vocabulary_keeps_the_labels(labels):
+    larger = Vocabulary(tuple(dict.fromkeys(reversed(labels))), ("state",))
+    codes = encode(labels, larger, "states")
+    assert [larger[code] for code in codes.tolist()] == labels
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["b", "a", None, "b"],
+        np.array(["b", "a", None, "b"], dtype=object),
+        pd.Series(["b", "a", np.nan, "b"]).to_numpy(),
+        pa.array(["b", "a", None, "b"]),
+        pa.chunked_array([["b", "a"], [None, "b"]]),
+        pa.array(["b", "a", None, "b"]).dictionary_encode(),
+        pl.Series(["b", "a", None, "b"], dtype=pl.Categorical).to_arrow(),
+        pl.Series(["b", "a", None, "b"], dtype=pl.Enum(["c", "b", "a"])).to_arrow(),
+    ],
+    ids=["list", "object", "pandas", "arrow", "chunked", "dictionary", "categorical", "enum"],
+)
+def test_every_kind_of_text_column_has_the_same_codes_and_knows_missing_values(values):
+    found, codes = factorize(values, "state")
+    assert found.labels == ("a", "b")
+    assert codes.tolist() == [1, 0, -1, 1]
+    assert codes.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [7, 3, 7],
+        np.array([7, 3, 7], dtype=np.uint8),
+        np.array([7.0, 3.0, 7.0]),
+        pa.array([7.0, 3.0, 7.0]),
+        [np.int64(7), np.int64(3), np.int64(7)],
+    ],
+    ids=["list", "uint8", "floats", "arrow", "scalars"],
+)
+def test_whole_numbers_become_plain_ints(values):
+    found, codes = factorize(values, "state")
+    assert found.labels == (3, 7)
+    assert {type(label) for label in found.labels} == {int}
+    assert codes.tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [("b", 1), ("a", 2), ("b", 1)],
+        [["b", 1], ["a", 2], ["b", 1]],
+        pd.Series([("b", 1), ("a", 2), ("b", 1)]).to_numpy(),
+        [pa.chunked_array([["b", "a", "b"]]), pa.chunked_array([[1, 2, 1]])],
+    ],
+    ids=["tuples", "lists", "objects", "columns"],
+)
+def test_tuple_labels_come_from_tuples_lists_objects_and_several_columns(values):
+    found, codes = factorize(values, "ward", "level")
+    assert found.labels == (("a", 2), ("b", 1))
+    assert found.names == ("ward", "level")
+    assert codes.tolist() == [1, 0, 1]
+
+
+def test_the_rows_of_a_matrix_are_tuple_labels():
+    found, codes = factorize(np.array([[1, 0], [0, 5], [1, 0]]), "state")
+    assert found.labels == ((0, 5), (1, 0))
+    assert found.names == ("state_0", "state_1")
+    assert codes.tolist() == [1, 0, 1]
+
+
+def test_a_tuple_label_is_missing_as_soon_as_one_part_is():
+    _, codes = factorize([None, ("a", 1), ("a", None)], "state")
+    assert codes.tolist() == [-1, 0, -1]
+
+
+def test_categories_that_never_occur_are_not_labels():
+    values = pa.array(["b", "a", "c"]).dictionary_encode().slice(0, 2)
+    assert factorize(values, "state")[0].labels == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ([0, "a"], "state mixes types: make every label a string, or a number"),
+        ([0.5, 1.0], "state holds the fraction 0.5.*bin the column or turn it into text"),
+        ([1e300], "state holds 1000.* too large for a float.*turn the column into text"),
+        ([(0, 1), (0,)], r"state mixes labels of 2 parts with \(0,\): give all labels the same"),
+        ([(0, 1), 7], "state mixes labels of 2 parts with 7"),
+    ],
+)
+def test_labels_that_cannot_be_labels_are_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        factorize(values, "state")
+
+
+def test_a_size_makes_the_labels_from_zero():
+    made = vocabulary(3, "state")
+    assert list(made.labels) == [0, 1, 2]
+    assert made == Vocabulary((0, 1, 2))
+    assert hash(made) == hash(Vocabulary((0, 1, 2)))
+    assert made != Vocabulary((0, 1, 3))
+    assert made != Vocabulary((0, 1))
+
+
+def test_a_vocabulary_passes_through_unchanged():
+    made = Vocabulary(("a", "b"), ("ward",))
+    assert vocabulary(made, "state") is made
+
+
+def test_numpy_scalars_are_the_same_labels_as_python_numbers():
+    made = Vocabulary(tuple(np.arange(3)), ("state",))
+    assert [type(label) for label in made.labels] == [int, int, int]
+    assert made.code(np.int32(2)) == made.code(2) == 2
+
+
+def test_an_unknown_label_is_named_with_some_known_ones():
+    with pytest.raises(InputError, match="state 'x' is unknown: the 4 known ones begin with 'a'"):
+        Vocabulary(("a", "b", "c", "d"), ("state",)).code("x")
+
+
+def test_a_repeated_label_is_named():
+    with pytest.raises(InputError, match="ward 'b' is listed 2 times: list it once"):
+        Vocabulary(("a", "b", "b"), ("ward",))
+
+
+def test_text_and_numbers_do_not_mix_in_one_vocabulary():
+    with pytest.raises(InputError, match="action mixes labels like 1, 'a'"):
+        Vocabulary((1, "a"), ("action",))
+    with pytest.raises(InputError, match="state mixes labels like"):
+        Vocabulary((("a", 1), (2, 1)), ("state",))
+    assert len(Vocabulary((True, 2), ("state",))) == 2
+
+
+def test_codes_of_another_vocabulary_are_minus_one_where_it_is_unknown():
+    ours, theirs = Vocabulary(("a", "b")), Vocabulary(("b", "z", "a"))
+    assert ours.codes(theirs).tolist() == [1, -1, 0]
+
+
+def test_translation_names_up_to_five_unknown_labels():
+    found, codes = factorize(list("abcdefgh"), "state")
+    with pytest.raises(InputError, match="'b', 'c', 'd', 'e', 'f' and 2 more not among the 1 lab"):
+        translate(found, codes, Vocabulary(("a",)), "states")
+
+
+def test_translation_overlooks_labels_that_do_not_occur():
+    found, codes = factorize(["a", "b"], "state")
+    assert translate(found, codes[:1], Vocabulary(("a",)), "states").tolist() == [0]
+
+
+def test_numbers_are_found_among_text_labels():
+    found, codes = factorize([2, 1], "state")
+    assert translate(found, codes, Vocabulary(("2", "1", "x")), "states").tolist() == [0, 1]
+    assert found.as_text_like(Vocabulary(("x",))).labels == ("1", "2")
+    pairs = Vocabulary(((1, 2), (3, 4)))
+    assert pairs.as_text_like(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))

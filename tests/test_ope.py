@@ -1,0 +1,517 @@
+"""Off-policy estimators and their lower bounds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import oracles_ope as slow
+import pytest
+
+from spibb import mean_bounds, ope
+from spibb.errors import InputError
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.policy import Policy
+
+N_LOGS = 2_000
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def mixed(mdp: MDP, seed: int, share: float = 0.5) -> tuple[np.ndarray, np.ndarray]:
+    """A behaviour policy, and a target that shares some of its mass."""
+    n_states, n_actions = mdp.shape
+    mu = rng(seed).dirichlet(3 * np.ones(n_actions), n_states)
+    other = rng(seed + 1).dirichlet(np.ones(n_actions), n_states)
+    return mu, share * mu + (1 - share) * other
+
+
+def compute(log, pi, mu, discount, **options) -> ope.Contributions:
+    return ope.contributions(
+        log, ope.Candidates.of(pi), ope.behaviour_probs(log, mu), discount, **options
+    )
+
+
+# ---- closed forms -------------------------------------------------------------------------------
+
+MU = Policy([[0.5, 0.5]], ["x"], ["a", "b"])
+PI = Policy([[0.75, 0.25]], ["x"], ["a", "b"])
+
+
+def hand_log(**options) -> Log:
+    """Two episodes: (a, 1), (b, 3) and (b, 4)."""
+    return Log.from_arrays(["x"] * 3, ["a", "b", "b"], [1, 3, 4], terminated=[0, 1, 1], **options)
+
+
+def hand_model() -> MDP:
+    """a pays 1, b pays 2, and both end: Q = (1, 2), V(π) = 1.25."""
+    one = np.ones(2)
+    return MDP.from_outcomes(
+        np.zeros(2, dtype=int), np.arange(2), one, np.zeros(2, dtype=int), np.array([1.0, 2.0]),
+        one.astype(bool), initial=np.ones(1), n_actions=2, discount=0.5,
+        states=MU.states, actions=MU.actions,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("is", (0.75 * 2.5 + 0.5 * 4) / 2),
+        ("wis", (0.75 * 2.5 + 0.5 * 4) / 1.25),
+        ("pdis", (1.5 * 1 + 0.5 * 0.75 * 3 + 0.5 * 4) / 2),
+        ("wpdis", (1.5 * 1 + 0.5 * 4) / 2 + 0.5 * (0.75 * 3) / (0.75 + 0.5)),
+        ("dr", ((1.25 + 1.5 * 0.625 + 0.5 * 0.75 * 1) + (1.25 + 0.5 * 2)) / 2),
+        ("wdr", 1.25 + (1.5 * 0.625 + 0.5 * 2) / 2 + 0.5 * (0.75 * 1) / (0.75 + 0.5)),
+    ],
+)
+def test_hand_worked(name, value):
+    report = ope.off_policy_estimates(hand_log(), PI, MU, 0.5, model=hand_model(), rng=rng())
+    estimate = report[name].estimate
+    assert estimate.value == pytest.approx(value, abs=1e-12)
+    assert estimate.contributions.mean() == pytest.approx(value, abs=1e-12)
+    assert estimate.weights == pytest.approx([0.75, 0.5])
+    assert estimate.effective_sample_size == pytest.approx(1.25**2 / (0.75**2 + 0.5**2))
+    assert "of 2 episodes" in estimate.warning or "one of the 2" in estimate.warning
+
+
+def test_contributions_of_unweighted_estimators_by_hand():
+    found = compute(hand_log(), PI.probs, MU.probs, 0.5, model=hand_model())
+    assert found.terms["is"][:, 0] == pytest.approx([1.875, 2])
+    assert found.terms["pdis"][:, 0] == pytest.approx([2.625, 2])
+    assert found.terms["dr"][:, 0] == pytest.approx([2.5625, 2.25])
+
+
+def test_on_policy_estimates_are_the_mean_return():
+    log = hand_log()
+    found = compute(log, MU.probs, MU.probs, 0.5, names=("is", "wis", "pdis"))
+    for name in ("is", "wis", "pdis"):
+        assert found.estimate(name).value == pytest.approx(3.25)
+
+
+def test_logged_propensities_replace_the_behaviour_policy():
+    log = hand_log(action_prob=[0.5, 0.5, 0.5])
+    ours = ope.off_policy_estimates(log, PI, None, 0.5, rng=rng())
+    theirs = ope.off_policy_estimates(log, PI, MU, 0.5, rng=rng())
+    for a, b in zip(ours.rows, theirs.rows):
+        assert a.estimate.value == b.estimate.value
+
+
+def cut_log() -> Log:
+    """One step, then the record stops in x."""
+    return Log.from_arrays(["x"], ["a"], [1], ["x"], [0], [1], action_labels=["a", "b"])
+
+
+@pytest.mark.parametrize("name", ope.ESTIMATORS)
+def test_truncated_episodes(name):
+    """Recorded: only the reward 1 counts. Model: γ V̂(x) = 0.5 · 1.25 is added to it."""
+    cut = {
+        rule: compute(cut_log(), PI.probs, MU.probs, 0.5, model=hand_model(), truncated=rule)
+        for rule in ope.TRUNCATED
+    }
+    weight = 1 if name in ("wis", "wpdis", "wdr") else 1.5
+    start, control = (1.25, -1) if name in ("dr", "wdr") else (0, 0)
+    recorded = start + weight * (1 + control)
+    assert cut["recorded"].estimate(name).value == pytest.approx(recorded)
+    assert cut["model"].estimate(name).value == pytest.approx(recorded + weight * 0.625)
+
+
+def test_unknown_successor_of_a_cut_is_not_completed():
+    log = Log.from_arrays(["x"], ["a"], [1], None, [0], [1], action_labels=["a", "b"])
+    found = compute(log, PI.probs, MU.probs, 0.5, model=hand_model(), truncated="model")
+    assert found.estimate("pdis").value == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize("name", ["is", "pdis"])
+def test_missing_mass_counts_as_the_lowest_return(name):
+    """w = 0.5 in every episode: half of what π does is not in the log, and returns L = −4."""
+    log = Log.from_arrays(["x"] * 2, ["b"] * 2, [-1, -1], terminated=[1, 1],
+                          action_labels=["a", "b"])  # fmt: skip
+    found = compute(log, PI.probs, MU.probs, 0.5, names=(name,), lowest_return=-4)
+    assert found.estimate(name).value == pytest.approx(0.5 * -1 + 0.5 * -4)
+
+
+def test_shifted_contributions_by_hand():
+    """L = −1, γ = 0.5: weights 1.5, 0.75 and 0.5; the end of the process pays 0 for ever."""
+    found = compute(hand_log(), PI.probs, MU.probs, 0.5, names=("is", "pdis"), lowest_return=-1)
+    assert found.terms["is"][:, 0] == pytest.approx([1.875 - 0.25, 2 - 0.5])
+    first = 2.625 - (1 - 0.5 * (1.5 + 0.5 * 0.75) - 0.25 * 0.75)
+    second = 2 - (1 - 0.5 * 0.5 - 0.5 * 0.5)
+    assert found.terms["pdis"][:, 0] == pytest.approx([first, second])
+
+
+# ---- against slow transcriptions ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("rule", ope.TRUNCATED)
+def test_all_lanes_equal_the_slow_estimators(seed, rule):
+    mdp = slow.random_mdp(rng(seed), end=0.2)
+    mu, pi = mixed(mdp, seed)
+    log = slow.simulate(mdp, mu, 12, rng(seed), cap=6)
+    assert log.truncated.any()
+    alphas = np.array([0, 0.3, 1])
+    candidates = ope.Candidates.mixtures(pi, mu, alphas)
+    model = slow.random_mdp(rng(seed + 50))
+    propensities = ope.behaviour_probs(log, mu)
+    found = ope.contributions(log, candidates, propensities, 0.9, model=model, truncated=rule)
+    for lane, alpha in enumerate(alphas):
+        lane_pi = (1 - alpha) * pi + alpha * mu
+        q, v = slow.exact_values(model, lane_pi)
+        episodes = slow.unroll(log, lane_pi, propensities, 0.9, q, v, rule == "model")
+        ones = np.ones(12)
+        for name in ("is", "pdis", "dr"):
+            terms = getattr(slow, f"slow_{name}")(episodes, 0.9)
+            np.testing.assert_allclose(found.terms[name][:, lane], terms, rtol=1e-10)
+        for name in ("wis", "wpdis", "wdr"):
+            value = getattr(slow, f"slow_{name}")(episodes, 0.9, ones)
+            assert found.estimate(name, lane).value == pytest.approx(value, rel=1e-10)
+
+
+@pytest.mark.parametrize("name", ["wis", "wpdis", "wdr"])
+def test_weighted_contributions_are_the_influence_of_each_episode(name):
+    """X_i = θ + E ∂θ/∂m_i, where episode i counts m_i times."""
+    mdp = slow.random_mdp(rng(3), end=0.3)
+    mu, pi = mixed(mdp, 3)
+    log = slow.simulate(mdp, mu, 10, rng(3), cap=5)
+    model = slow.random_mdp(rng(9))
+    found = compute(log, pi, mu, 0.9, model=model).estimate(name)
+    q, v = slow.exact_values(model, pi)
+    episodes = slow.unroll(log, pi, ope.behaviour_probs(log, mu), 0.9, q, v)
+    for i in range(10):
+        up, down = np.ones(10), np.ones(10)
+        up[i], down[i] = 1 + 1e-5, 1 - 1e-5
+        estimator = getattr(slow, f"slow_{name}")
+        slope = (estimator(episodes, 0.9, up) - estimator(episodes, 0.9, down)) / 2e-5
+        assert found.contributions[i] == pytest.approx(found.value + 10 * slope, abs=1e-7)
+
+
+# ---- simulation ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_unbiased_over_2000_logs(seed):
+    """Means of is, pdis and dr over 2,000 logs of 10 episodes lie within 3 standard errors of ρ."""
+    mdp = slow.random_mdp(rng(seed), end=0.4)
+    mu, pi = mixed(mdp, seed)
+    log = slow.simulate(mdp, mu, N_LOGS * 10, rng(seed + 100))
+    wrong_model = slow.random_mdp(rng(seed + 200))
+    found = compute(log, pi, mu, 0.9, model=wrong_model)
+    truth = slow.rho(mdp, pi)
+    for name in ("is", "pdis", "dr"):
+        values = found.terms[name][:, 0].reshape(N_LOGS, 10).mean(axis=1)
+        error = values.std(ddof=1) / math.sqrt(N_LOGS)
+        assert abs(values.mean() - truth) < 3 * error, name
+        assert error < 0.02
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_truncated_returns_are_unbiased_for_the_recorded_part(seed):
+    """With a cap of 3 steps, is, pdis and dr estimate the 3-step return, whatever the model."""
+    mdp = slow.random_mdp(rng(seed), end=0.1)
+    mu, pi = mixed(mdp, seed)
+    log = slow.simulate(mdp, mu, 20_000, rng(seed), cap=3)
+    found = compute(log, pi, mu, 0.9, model=slow.random_mdp(rng(seed + 7)))
+    p, v = slow.dense_rows(mdp), np.zeros(len(pi))
+    for _ in range(3):
+        v = (pi * (mdp.rewards + 0.9 * p @ v)).sum(axis=1)
+    for name in ("is", "pdis", "dr"):
+        terms = found.terms[name][:, 0]
+        error = terms.std(ddof=1) / math.sqrt(len(terms))
+        assert abs(terms.mean() - mdp.initial @ v) < 3 * error, name
+
+
+def test_completed_by_the_true_model_the_full_value_is_unbiased():
+    mdp = slow.random_mdp(rng(4), end=0.1)
+    mu, pi = mixed(mdp, 4)
+    log = slow.simulate(mdp, mu, 20_000, rng(4), cap=3)
+    found = compute(log, pi, mu, 0.9, model=mdp, truncated="model")
+    for name in ("is", "pdis", "dr"):
+        terms = found.terms[name][:, 0]
+        error = terms.std(ddof=1) / math.sqrt(len(terms))
+        assert abs(terms.mean() - slow.rho(mdp, pi)) < 3 * error, name
+
+
+@pytest.mark.parametrize("name", ["wis", "wpdis", "wdr"])
+def test_weighted_estimators_converge(name):
+    mdp = slow.random_mdp(rng(5), end=0.4)
+    mu, pi = mixed(mdp, 5)
+    truth = slow.rho(mdp, pi)
+    errors = []
+    for n in (20, 20_000):
+        log = slow.simulate(mdp, mu, 20 * n if n == 20 else n, rng(n))
+        found = [
+            compute(log.episodes(np.arange(i, i + n)), pi, mu, 0.9, model=mdp).estimate(name)
+            for i in range(0, log.n_episodes, n)
+        ]
+        errors.append(np.mean([abs(estimate.value - truth) for estimate in found]))
+    assert errors[1] < 0.03
+    assert errors[1] < errors[0]
+
+
+def deterministic_chain(n_states: int = 6) -> MDP:
+    """Action 0 walks right, 1 stays; each state pays its own amounts; the last one ends."""
+    x, a = (grid.reshape(-1) for grid in np.indices((n_states, 2)))
+    return MDP.from_outcomes(
+        x, a, np.ones(len(x)), np.minimum(x + (a == 0), n_states - 1), np.sin(1 + x + 2 * a),
+        (x == n_states - 1), initial=np.eye(n_states)[0], n_actions=2, discount=0.9,
+    )  # fmt: skip
+
+
+def test_dr_with_a_perfect_model_of_a_deterministic_mdp_has_no_variance():
+    mdp = deterministic_chain()
+    mu, pi = np.tile([0.5, 0.5], (6, 1)), np.tile([0.8, 0.2], (6, 1))
+    log = slow.simulate(mdp, mu, 200, rng(0))
+    found = compute(log, pi, mu, 0.9, model=mdp)
+    truth = slow.rho(mdp, pi)
+    np.testing.assert_allclose(found.terms["dr"], truth, atol=1e-10)
+    np.testing.assert_allclose(found.terms["wdr"], truth, atol=1e-10)
+    assert found.terms["pdis"].std() > 0.1
+
+
+def test_pdis_varies_less_than_is_on_long_horizons():
+    mdp = slow.random_mdp(rng(6), end=0.02)
+    mu, pi = mixed(mdp, 6, share=0.8)
+    log = slow.simulate(mdp, mu, 5_000, rng(6), cap=60)
+    found = compute(log, pi, mu, 0.9, names=("is", "pdis"))
+    assert found.terms["pdis"].var() < 0.5 * found.terms["is"].var()
+
+
+# ---- effective sample size ----------------------------------------------------------------------
+
+
+def test_effective_sample_size_and_warnings():
+    assert ope.effective_sample_size(np.ones(40)) == pytest.approx(40)
+    assert ope.effective_sample_size(np.array([1e200, 0, 0])) == pytest.approx(1)
+    assert ope.effective_sample_size(np.zeros(3)) == 0
+    warn = ope._warning
+    assert warn(np.ones(40), 40) is None
+    assert "9.0 of 9 episodes" in warn(np.ones(9), 9)
+    assert "one of the 100 episodes carries 91%" in warn(np.r_[1000, np.ones(99)], 1.2)
+    assert "none of the 3 episodes" in warn(np.zeros(3), 0)
+    assert "overflow" in warn(np.array([1, np.inf]), 0)
+
+
+def test_a_policy_that_no_episode_follows():
+    """Weights are all 0: weighted estimates are undefined, and the report says so."""
+    only_a = Policy([[1, 0]], ["x"], ["a", "b"])
+    log = Log.from_arrays(["x"] * 3, ["b"] * 3, [1, 1, 1], terminated=[1] * 3,
+                          action_labels=["a", "b"])  # fmt: skip
+    report = ope.off_policy_estimates(log, only_a, MU, 0.5, rng=rng())
+    assert "no evidence" in report.warning
+    assert report.effective_sample_size == 0
+    assert report["is"].estimate.value == 0
+    assert math.isnan(report["wis"].estimate.value)
+    assert all(bound.refusal for bound in report["wpdis"].bounds)
+
+
+def test_report_carries_every_bound_or_its_refusal():
+    mdp = slow.random_mdp(rng(8), end=0.4)
+    mu, pi = mixed(mdp, 8)
+    log = slow.simulate(mdp, mu, 400, rng(8))
+    report = ope.off_policy_estimates(
+        log, Policy(pi), Policy(mu), 0.9, delta=0.1, model=mdp, rng=rng()
+    )
+    assert [row.estimate.name for row in report.rows] == list(ope.ESTIMATORS)
+    assert report.n_episodes == 400
+    assert report.n_truncated == 0
+    assert report.warning is None
+    for row in report.rows:
+        for bound in row.bounds:
+            assert (bound.refusal is None) == math.isfinite(bound.value)
+            assert bound.refusal is not None or bound.value < row.estimate.value
+    assert report["is"].bounds[0].refusal is None
+    assert "biased" in report["wis"].bounds[0].refusal
+
+
+def test_labels_of_policy_and_log_may_differ_in_order():
+    backwards = Policy([[0.25, 0.75], [1, 0]], ["x", "never seen"], ["b", "a"])
+    ours = ope.off_policy_estimates(hand_log(), backwards, MU, 0.5, rng=rng())
+    assert ours["is"].estimate.value == pytest.approx(1.9375)
+
+
+# ---- lower bounds -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.5, 0.9])
+def test_bernstein_is_the_printed_formula(delta):
+    x, c = rng(1).exponential(2, 40), rng(2).uniform(0.5, 6, 40)
+    expected = slow.slow_bernstein(x, c, delta)
+    assert mean_bounds.bernstein_bound(x, delta, thresholds=c) == pytest.approx(expected, rel=1e-12)
+    same = slow.slow_bernstein(x, np.full(40, 3.0), delta)
+    assert mean_bounds.bernstein_bound(x, delta, thresholds=3.0) == pytest.approx(same, rel=1e-12)
+
+
+def test_bernstein_by_hand():
+    """Equal values: no spread, so 1 − c · 7 ln(2/δ) / (3(n − 1))."""
+    bound = mean_bounds.bernstein_bound(np.ones(101), 2 / math.e, thresholds=2.0)
+    assert bound == pytest.approx(1 - 2 * 7 / 300)
+
+
+def test_bernstein_shifts_by_the_declared_limit():
+    x = rng(3).normal(0, 1, 500).clip(-3, None)
+    shifted = mean_bounds.bernstein_bound(x + 3, 0.1) - 3
+    assert mean_bounds.bernstein_bound(x, 0.1, lowest=-3) == pytest.approx(shifted)
+
+
+def test_bernstein_of_negative_returns():
+    """Rewards down to −1: with L = −1/(1 − γ) no contribution of is or pdis is below L."""
+    mdp = slow.random_mdp(rng(2), end=0.4)
+    mu, pi = mixed(mdp, 2)
+    log = slow.simulate(mdp, mu, 4_000, rng(2))
+    shifted = replace(log, reward=log.reward - 1)
+    found = compute(shifted, pi, mu, 0.9, names=("is", "pdis"), lowest_return=-10)
+    truth = slow.rho(replace(mdp, rewards=mdp.rewards - 1), pi)
+    for name in ("is", "pdis"):
+        estimate = found.estimate(name)
+        bound = ope.lower_bound(estimate, "bernstein", 0.1, lowest_return=-10, rng=rng())
+        assert -10 < bound.value < truth
+        assert estimate.contributions.min() >= -10
+        assert "-10" in bound.assumption
+        error = estimate.contributions.std() / math.sqrt(4_000)
+        assert abs(estimate.value - truth) < 3 * error
+
+
+def test_student_t_by_hand():
+    """n = 2: t_{0.75, 1} = 1, σ = √2, so 1 − √2/√2 · 1 = 0 for the values 0 and 2."""
+    assert mean_bounds.student_t_bound(np.array([0.0, 2.0]), 0.25) == pytest.approx(0)
+    x = rng(0).normal(size=12)
+    t_90_11 = 1.363430318020520
+    expected = x.mean() - np.sqrt(((x - x.mean()) ** 2).sum() / 11 / 12) * t_90_11
+    assert mean_bounds.student_t_bound(x, 0.1) == pytest.approx(expected, rel=1e-9)
+    assert mean_bounds.student_t_bound(x, 0.9) > x.mean() > mean_bounds.student_t_bound(x, 0.1)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.5, 0.9])
+def test_bca_agrees_with_scipy(delta):
+    from scipy.stats import bootstrap
+
+    x = rng(4).exponential(1, 60)
+    theirs = bootstrap(
+        (x,), np.mean, confidence_level=1 - delta, alternative="greater", method="BCa",
+        n_resamples=40_000, rng=rng(5),
+    ).confidence_interval.low  # fmt: skip
+    ours = mean_bounds.bca_bound(x, delta, rng=rng(6), resamples=40_000)
+    assert ours == pytest.approx(theirs, abs=0.006)
+
+
+def test_bca_is_repeatable_and_survives_equal_values():
+    x = rng(0).random(30)
+    assert mean_bounds.bca_bound(x, 0.1, rng=rng(1)) == mean_bounds.bca_bound(x, 0.1, rng=rng(1))
+    assert mean_bounds.bca_bound(x, 0.1, rng=rng(1)) != mean_bounds.bca_bound(x, 0.1, rng=rng(2))
+    assert mean_bounds.bca_bound(np.full(9, 0.1), 0.1, rng=rng(1)) == pytest.approx(0.1)
+
+
+@pytest.fixture(scope="module")
+def well_behaved() -> tuple[np.ndarray, float]:
+    """pdis contributions of 2,000 logs of 80 episodes, and the truth."""
+    mdp = slow.random_mdp(rng(11), end=0.5)
+    mu, pi = mixed(mdp, 11, share=0.9)
+    log = slow.simulate(mdp, mu, N_LOGS * 80, rng(12))
+    found = compute(log, pi, mu, 0.9, names=("pdis",))
+    return found.terms["pdis"][:, 0].reshape(N_LOGS, 80), slow.rho(mdp, pi)
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_coverage_over_2000_logs(well_behaved, delta):
+    samples, truth = well_behaved
+    draws = rng(13)
+    bernstein = np.mean([mean_bounds.bernstein_bound(x, delta) <= truth for x in samples])
+    student = np.mean([mean_bounds.student_t_bound(x, delta) <= truth for x in samples])
+    bca = np.mean(
+        [mean_bounds.bca_bound(x, delta, rng=draws, resamples=1_000) <= truth for x in samples]
+    )
+    assert bernstein >= 1 - delta
+    assert abs(student - (1 - delta)) < 0.03
+    assert abs(bca - (1 - delta)) < 0.03
+
+
+def test_where_the_approximate_bounds_fail():
+    """Rare disasters, few episodes: most samples hold none, and both bounds are then too high."""
+    draws, truth = rng(14), 0.98 - 0.02 * 20
+    samples = np.where(draws.random((500, 20)) < 0.02, -20.0, 1.0)
+    samples += 0.01 * draws.standard_normal(samples.shape)
+    student = np.mean([mean_bounds.student_t_bound(x, 0.05) <= truth for x in samples])
+    bca = np.mean([mean_bounds.bca_bound(x, 0.05, rng=draws) <= truth for x in samples])
+    bernstein = np.mean(
+        [mean_bounds.bernstein_bound(x, 0.05, lowest=-21) <= truth for x in samples]
+    )
+    assert student < 0.6
+    assert bca < 0.6
+    assert bernstein == 1
+
+
+def test_long_right_tails_make_student_t_conservative():
+    """Heavy importance weights: mean and spread are too low together, so it holds too often."""
+    samples = rng(15).lognormal(-2, 2, (1_000, 30))
+    assert np.mean([mean_bounds.student_t_bound(x, 0.2) <= 1 for x in samples]) > 0.9
+
+
+# ---- bad input ----------------------------------------------------------------------------------
+
+
+def test_behaviour_that_never_takes_a_logged_action():
+    never_b = Policy([[1, 0]], ["x"], ["a", "b"])
+    with pytest.raises(InputError, match=r"action 'b' in state 'x', which the log takes in 2 rows"):
+        ope.off_policy_estimates(hand_log(), PI, never_b, 0.5, rng=rng())
+
+
+def test_missing_propensities():
+    with pytest.raises(InputError, match="no column 'action_prob'"):
+        ope.off_policy_estimates(hand_log(), PI, None, 0.5, rng=rng())
+
+
+def test_bernstein_outside_the_declared_range_is_an_error():
+    with pytest.raises(InputError, match=r"-0.5 of episode 2 is below the declared limit 0"):
+        mean_bounds.bernstein_bound(np.array([1, 2, -0.5, 3, 1]), 0.05)
+    log = Log.from_arrays(["x"] * 2, ["a"] * 2, [1, -3], terminated=[1, 1])
+    with pytest.raises(InputError, match="episode 1 returns -3, below the declared lowest_return"):
+        ope.check_returns(log, 0.9, -1)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: mean_bounds.bernstein_bound(np.ones(9), 0.1, thresholds=0.0),
+            "thresholds holds 0",
+        ),
+        (lambda: mean_bounds.bernstein_bound(np.ones(3), 0.1), "3 episodes, expected at least 4"),
+        (lambda: mean_bounds.student_t_bound(np.ones(1), 0.1), "1 episodes, expected at least 2"),
+        (lambda: mean_bounds.student_t_bound(np.ones(5), 1.1), "delta is 1.1"),
+        (lambda: mean_bounds.student_t_bound(np.array([1, np.nan]), 0.1), "row 1 is nan"),
+        (
+            lambda: mean_bounds.bca_bound(np.arange(5.0), 0.1, rng=rng(), resamples=0),
+            "resamples is 0",
+        ),
+        (lambda: compute(hand_log(), PI.probs, MU.probs, 0.5), "'dr' needs a model"),
+        (
+            lambda: compute(hand_log(), PI.probs, MU.probs, 0.5, names=("is",), truncated="model"),
+            "truncated='model' needs a model",
+        ),
+        (
+            lambda: compute(hand_log(), PI.probs, MU.probs, 0.9, model=hand_model()),
+            "discount is 0.5 and the estimate's is 0.9",
+        ),
+        (
+            lambda: compute(hand_log(), PI.probs, MU.probs, 0.5, names=("wsi",)),
+            "did you mean 'wis'",
+        ),
+        (
+            lambda: compute(hand_log(), PI.probs, MU.probs, 0.5, names=("is",), truncated="cut"),
+            "truncated is 'cut'",
+        ),
+    ],
+)
+def test_bad_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_no_confidence_gives_an_infinite_bound():
+    x = np.arange(5.0)
+    assert mean_bounds.student_t_bound(x, 1.0) == math.inf
+    assert mean_bounds.bca_bound(x, 1.0, rng=rng()) == math.inf

@@ -1,0 +1,64 @@
+"""Safety in simulation: the gridworld of section 3.1, 1,000 logs per size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spibb.algorithms.base import Problem
+from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.spibb import PiLeqBSpibb
+from spibb.baselines import gridworld_baseline
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.evaluate import exact_value
+from spibb.simulate import Sampler
+
+SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+RUNS = 1000
+ALGORITHMS = {
+    "basic": BasicRL(), "5": PiLeqBSpibb(5), "10": PiLeqBSpibb(10), "20": PiLeqBSpibb(20),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def performance():
+    """True performance of each algorithm on each log: {algorithm: {size: sorted [RUNS]}}."""
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    sampler, rng = Sampler(mdp, baseline), np.random.default_rng(2019)
+    found = {name: {size: np.empty(RUNS) for size in SIZES} for name in ALGORITHMS}
+    for size in SIZES:
+        for run in range(RUNS):
+            counts = sampler.counts(size, rng=rng)
+            problem = Problem.from_counts(counts, baseline, discount=mdp.discount)
+            for name, algorithm in ALGORITHMS.items():
+                found[name][size][run] = exact_value(mdp, algorithm.improve(problem).policy)
+    return {name: {n: np.sort(x) for n, x in rows.items()} for name, rows in found.items()}
+
+
+def cvar(values: np.ndarray) -> float:
+    """1 %-CVaR: the mean of the worst 1 % of the runs."""
+    return float(values[: len(values) // 100].mean())
+
+
+@pytest.mark.parametrize("n_wedge", ["5", "10", "20"])
+def test_pi_leq_b_is_safe_from_twenty_trajectories_on(performance, n_wedge):
+    baseline = exact_value(gridworld_mdp(), gridworld_baseline())
+    for size in SIZES[1:]:
+        assert cvar(performance[n_wedge][size]) >= baseline - 0.01, size
+    assert cvar(performance[n_wedge][5000]) > baseline + 0.15
+
+
+def test_basic_rl_stays_unsafe_even_on_large_logs(performance):
+    baseline = exact_value(gridworld_mdp(), gridworld_baseline())
+    for size in SIZES:
+        assert cvar(performance["basic"][size]) < baseline - 0.1, size
+
+
+def test_means_behave_as_in_the_paper(performance):
+    """Basic RL hovers near 0.55 at every size from 20; Π_≤b with N∧ = 5 climbs to the optimum."""
+    for size in SIZES[1:]:
+        assert 0.5 < performance["basic"][size].mean() < 0.58
+    climb = [performance["5"][size].mean() for size in SIZES]
+    assert climb[0] > 0.49
+    assert climb[-1] > 0.59
+    assert (np.diff(climb) > 0).all()

@@ -1,0 +1,77 @@
+"""The solver against the linear programme over occupancy measures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles import lp_value, policy_values
+from strategies import n_wedges, problems, random_problem
+
+from spibb.algorithms.spibb import spibb_box
+from spibb.errors import InputError
+from spibb.solve import METHODS, Box, evaluate, optimise
+
+
+def spread(n_states):
+    """An initial distribution that weighs every state, so that the programme sees all values."""
+    weights = np.arange(1.0, n_states + 1)
+    return weights / weights.sum()
+
+
+@settings(max_examples=150)
+@given(problems(), n_wedges, st.sampled_from([0.0, 1.0]))
+def test_the_optimum_of_a_spibb_box_equals_the_linear_programme(problem, n_wedge, share):
+    box, _ = spibb_box(problem, n_wedge, share)
+    initial = spread(len(problem.states))
+    solution = optimise(problem.model, box)
+    wanted = lp_value(problem.model, box.lower, box.upper, initial)
+    assert initial @ solution.v == pytest.approx(wanted, abs=1e-8)
+    assert solution.converged
+
+
+@settings(max_examples=50)
+@given(problems())
+def test_the_free_optimum_equals_the_linear_programme(problem):
+    box = Box.free(problem.available)
+    initial = spread(len(problem.states))
+    wanted = lp_value(problem.model, box.lower, box.upper, initial)
+    assert initial @ optimise(problem.model, box).v == pytest.approx(wanted, abs=1e-8)
+
+
+@settings(max_examples=50)
+@given(problems(), n_wedges)
+def test_the_policy_returned_has_the_values_returned(problem, n_wedge):
+    box, _ = spibb_box(problem, n_wedge, 0.0)
+    solution = optimise(problem.model, box)
+    np.testing.assert_allclose(policy_values(problem.model, solution.probs), solution.v, atol=1e-9)
+    np.testing.assert_allclose((solution.probs * solution.q).sum(axis=1), solution.v, atol=1e-9)
+
+
+@settings(max_examples=50)
+@given(problems())
+def test_evaluation_equals_a_dense_solve_by_either_method(problem):
+    model, probs = problem.model, problem.baseline.probs
+    wanted = policy_values(model, probs)
+    np.testing.assert_allclose(evaluate(model, probs).v, wanted, atol=1e-10)
+    swept = evaluate(model, probs, method="sweeps", tolerance=1e-9)
+    np.testing.assert_allclose(swept.v, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0])
+@pytest.mark.parametrize("n_states", [30, 100, 400])
+def test_sweeps_and_policy_iteration_agree(n_states, share):
+    problem = random_problem(n_states, n_states, 4, 30 * n_states, 0.95)
+    box, _ = spibb_box(problem, 6, share)
+    exact = optimise(problem.model, box, method="policy-iteration")
+    swept = optimise(problem.model, box, method="sweeps", tolerance=1e-10)
+    assert swept.converged
+    np.testing.assert_allclose(swept.v, exact.v, atol=1e-7)
+
+
+def test_an_unknown_method_is_named_with_a_suggestion():
+    problem = random_problem(0, 3, 2, 10, 0.9)
+    with pytest.raises(InputError, match="did you mean 'sweeps'") as caught:
+        optimise(problem.model, Box.free(problem.available), method="sweep")
+    assert all(method in str(caught.value) for method in METHODS)
