@@ -10,8 +10,8 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "checks", "kernels", "labels", "tables", "policy", "log", "counts",
-    "ingest", "mdp", "model", "solve", "bounds", "simulate", "envs", "baselines", "evaluate",
+    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy", "log", "counts",
+    "ingest", "mdp", "model", "solve", "bounds", "simulate", "envs", "softening", "baselines", "evaluate",
     "mean_bounds", "ope", "stats", "algorithms", "deep", "experiments", "report", "demo", "cli",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent

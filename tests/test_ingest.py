@@ -100,9 +100,20 @@ def test_successors_of_truncated_rows_survive_a_file_when_the_state_spans_column
     assert labels(back, "next_state") == [("b", 2), ("c", 3)]
 
 
-@pytest.mark.parametrize("pair", [("yes", "no"), ("t", "f"), ("12:00", "13:30"), ("007", "010"),
-                                  ("2020-01-01", "2020-02-01"), ("2020-01-01 10:00", "x"),
-                                  ("true", "false"), ("NULL", "None")])  # fmt: skip
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ("yes", "no"),
+        ("t", "f"),
+        ("true", "false"),
+        ("12:00", "13:30"),
+        ("2020-01-01", "2020-02-01"),
+        ("2020-01-01 10:00", "x"),
+        ("007", "010"),
+        ("0x10", "0x11"),
+        ("NULL", "None"),
+    ],
+)
 def test_labels_stay_as_they_are_written(tmp_path, pair):
     first, second = pair
     rows = [f"0,0,{first},{first},0,{second},0,0", f"0,1,{second},{second},0,,1,0"]
@@ -130,6 +141,25 @@ def test_the_last_rows_of_a_long_file_may_show_another_type_than_the_first(tmp_p
     assert len(log) == 30_001
     assert log.reward[-1] == 0.5
     assert labels(log, "state")[-1] == type(log.states[0])(late.split(",")[2])
+
+
+def test_quotes_may_occur_only_late_in_a_long_file(tmp_path):
+    rows = [f"0,{step},a,go,0,a,0,0" for step in range(30_000)]
+    log = read_log(csv(tmp_path / "log.csv", *rows, '0,99999,"b, ""c""",go,0,,1,0'))
+    assert log.states.labels == ("a", 'b, "c"')
+
+
+def test_a_line_that_begins_with_a_hash_is_no_comment(tmp_path):
+    rows = ["#1,0,#a,go,0,,1,0", "2,0,b,go,0,,1,0", "#3,0,c,go,0,,1,0"]
+    assert read_log(csv(tmp_path / "log.csv", *rows)).states.labels == ("#a", "b", "c")
+    path = csv(tmp_path / "b.csv", "x,go,1", "#y,go,1", "z,go,1", header="state,action,probability")
+    assert read_policy(path).states.labels == ("#y", "x", "z")
+
+
+def test_names_of_many_digits_are_not_rounded(tmp_path):
+    rows = [f"{i},0,1234567890123456789{i},go,1,,1,0" for i in range(3)]
+    log = read_log(csv(tmp_path / "log.csv", *rows))
+    assert log.states.labels == tuple(f"1234567890123456789{i}" for i in range(3))
 
 
 @pytest.mark.parametrize("name", ["log[1].csv", "log*.csv", "lo?.csv", "[x].csv", "a'b.csv"])

@@ -37,7 +37,7 @@ def log_with(states, actions):
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", ["text", "ints", "tuples"])
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=10)
 @given(probs=rows())
 def test_a_saved_policy_is_read_back_exactly(tmp_path_factory, ending, kind, probs):
     path = tmp_path_factory.mktemp("policy") / f"policy.{ending}"

@@ -58,9 +58,10 @@ def noisy_softmax(mdp: MDP, target: float, *, sharpness: float, rng: np.random.G
 def gridworld_baseline() -> Policy:
     """The fixed stochastic baseline of the gridworld, ρ_b = 0.40 (section 3.1).
 
-    Made by `noisy_softmax` with c = 120 and seed 7: of its entries 41 % are below 1 %, 33 % below
-    0.1 % and 12 % below 10⁻⁶, and its episodes take 20.5 steps on average. The authors' table: 43,
-    33 and 10 %, 21.5 steps.
+    Made by `noisy_softmax` with c = 110 and seed 36. Of its entries outside the goal 43 % are below
+    1 %, 35 % below 0.1 % and 8 % below 10⁻⁶; episodes take 21.4 steps on average and 3.6 % are cut
+    at 50. The authors' table: 43, 33 and 10 %, 21.5 steps, 3.2 %. Its rows are more peaked than
+    theirs: 0.40 nats of mean entropy against 0.56.
     """
     return noisy_softmax(
         gridworld_mdp(), GRIDWORLD_TARGET, sharpness=GRIDWORLD_SHARPNESS,

@@ -26,8 +26,9 @@ def some(labels: Iterable[Any], limit: int = 5) -> str:
 
 def did_you_mean(value: str, options: Iterable[str]) -> str:
     """Return " (did you mean 'x'?)" when one of the options is close, else nothing."""
-    close = difflib.get_close_matches(value.lower(), list(options), n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    by_lower = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(value.lower(), list(by_lower), n=1)
+    return f" (did you mean {by_lower[close[0]]!r}?)" if close else ""
 
 
 def choice(name: str, value: str, options: Sequence[str]) -> str:
@@ -74,7 +75,7 @@ def n_wedge(value: float) -> float:
 
 def positive(name: str, value: int) -> int:
     """Check a whole number of at least one."""
-    if isinstance(value, bool) or int(value) != value or value < 1:
+    if isinstance(value, bool | str) or int(value) != value or value < 1:
         raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
     return int(value)
 

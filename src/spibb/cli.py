@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spibb.algorithms.base import Improvement
     from spibb.demo import Demo
     from spibb.evaluate import Posterior
+    from spibb.experiments.runner import Plan
     from spibb.ope import OffPolicyReport
 
 app = typer.Typer(
@@ -172,6 +173,103 @@ def evaluate(
             lowest_return=lowest_return, rng=np.random.default_rng(seed),
         )  # fmt: skip
     _print_estimates(console, report)
+
+
+@app.command()
+def experiment(  # noqa: PLR0913 (one parameter per option)
+    suite: Annotated[str, typer.Argument(help="gridworld, gridworld-random or random-mdps.")],
+    runs: Annotated[int, typer.Option(help="Repetitions; more can be added later.")],
+    out: Annotated[Path, typer.Option(help="Folder for the rows.")],
+    jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 0,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.")] = None,
+    grid: Annotated[
+        str, typer.Option(help="main: the paper's benchmark; search: its hyper-parameter search.")
+    ] = "main",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this algorithm, as name:option=value,…; repeatable."),
+    ] = None,
+    sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
+    etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
+) -> None:
+    """Repeat a study of the paper; the same command continues a run that was stopped.
+
+    Then `spibb figures` and `spibb claims` on the same folder.
+    """
+    import os
+
+    from spibb.experiments.runner import plan
+    from spibb.experiments.suites import select_experiment
+
+    console = _console()
+    spec = select_experiment(suite, grid, column or [], _numbers(sizes), _numbers(etas), seed)
+    workers = jobs or os.cpu_count() or 1
+    with console.status("looking at the folder and timing one run (the first time compiles)"):
+        todo = plan(spec, out, runs, workers)
+    for broken in todo.set_aside:
+        _print_path(console, f"Set aside, cannot be read, done again: {broken}")
+    _print_path(console, _cost(todo, workers, dask))
+    if todo.chunks and not dry_run:
+        _run_plan(console, todo, workers, dask)
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    """Read 10,50,200."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise InputError(f"{text!r} is not a list of numbers: write 10,50,200") from None
+
+
+def _cost(todo: Plan, workers: int, dask: str | None) -> str:
+    seconds = todo.missing * todo.seconds_per_run / workers
+    where = f"on the Dask cluster at {dask}" if dask else f"on {workers} processes"
+    took = "" if dask else f", about {_duration(seconds)} {where}"
+    return (
+        f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored; "
+        f"{todo.missing:,} to do, {todo.seconds_per_run * 1e3:.0f} ms each on one core{took}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _run_plan(console: Console, todo: Plan, workers: int, dask: str | None) -> None:
+    """Run with a progress bar; Ctrl-C keeps what is finished."""
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    from spibb.experiments.runner import execute
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("runs", total=todo.missing, rate="")
+        try:
+            for chunk in execute(todo, jobs=workers, dask=dask):
+                progress.advance(task, len(chunk))
+                speed = progress.tasks[0].speed
+                progress.update(task, rate=f"{speed:.1f}/s" if speed else "")
+        except KeyboardInterrupt:
+            done = todo.done + int(progress.tasks[0].completed)
+            raise InputError(
+                f"stopped: {done:,} of {todo.runs:,} runs are stored in {str(todo.folder)!r}; the "
+                "same command continues"
+            ) from None
+    _print_path(console, f"Next: spibb figures {todo.folder} ; spibb claims {todo.folder}")
 
 
 def _console() -> Console:

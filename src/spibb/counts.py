@@ -56,26 +56,37 @@ class Counts:
     @cached_property
     def pairs(self) -> np.ndarray:
         """N_D(x, a) [S, A]: how often each pair was seen."""
-        return self._per_pair(self.n)
-
-    @cached_property
-    def terminations(self) -> np.ndarray:
-        """How often each pair ended the process [S, A]."""
-        return self._per_pair(np.where(self.successors == END, self.n, 0))
+        return self._estimates[0]
 
     @cached_property
     def mean_reward(self) -> np.ndarray:
         """R̂(x, a) [S, A], 0 where the pair was never seen."""
-        return self._per_pair(self.reward_sum) / np.maximum(self.pairs, 1)
+        return self._estimates[1]
+
+    @cached_property
+    def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """P̂ as sparse rows (indptr, successors, probabilities), ends left out."""
+        return self._estimates[2]
+
+    @cached_property
+    def _estimates(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+        """N, R̂ and P̂, in one pass over the outcomes."""
+        pairs, mean = np.empty(self.shape, dtype=np.int64), np.empty(self.shape)
+        rows = counting.frequencies(
+            self.indptr, self.successors, self.n, self.reward_sum, pairs.reshape(-1),
+            mean.reshape(-1),
+        )  # fmt: skip
+        pairs.flags.writeable = mean.flags.writeable = False
+        return pairs, mean, rows
+
+    @cached_property
+    def terminations(self) -> np.ndarray:
+        """How often each pair ended the process [S, A]."""
+        ends = np.where(self.successors == END, self.n, 0)
+        sums = np.bincount(self.pair_of_outcome, weights=ends, minlength=len(self.indptr) - 1)
+        return sums.astype(np.int64).reshape(self.shape)
 
     @cached_property
     def pair_of_outcome(self) -> np.ndarray:
         """The pair p = x·A + a that each outcome belongs to [K]."""
         return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-
-    def _per_pair(self, values: np.ndarray) -> np.ndarray:
-        """Sum a value per outcome [K] over each pair [S, A]."""
-        sums = np.bincount(self.pair_of_outcome, weights=values, minlength=len(self.indptr) - 1)
-        sums = sums.astype(values.dtype).reshape(self.shape)
-        sums.flags.writeable = False
-        return sums

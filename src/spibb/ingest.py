@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -18,12 +19,11 @@ from spibb.policy import Policy
 if TYPE_CHECKING:
     import pyarrow as pa
 
-READERS = {
-    ".csv": "read_csv($path, header=true, all_varchar=true)",
-    ".parquet": "read_parquet($path)",
-}
+CSV = "header=true, skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
+"""All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
+READERS = {".csv": f"read_csv($path, {CSV})", ".parquet": "read_parquet($path)"}
 REMEDIES = {
-    ".csv": "check that it is text in UTF-8 with one line of column names, separated by commas",
+    ".csv": "check that it is whole, text in UTF-8, with one line of names, separated by commas",
     ".parquet": "check that it is a Parquet file, and whole",
 }
 
@@ -83,7 +83,7 @@ def read_table(path: str | Path) -> pa.Table:
     except duckdb.Error as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"cannot read {str(path)!r} ({reason}): {REMEDIES[kind]}") from None
-    return _typed(table) if kind == ".csv" else table
+    return _typed(table, path) if kind == ".csv" else table
 
 
 def _query(path: Path, source: str) -> pa.Table:
@@ -96,7 +96,7 @@ def _query(path: Path, source: str) -> pa.Table:
         return rows.to_arrow_table()
 
 
-def _typed(table: pa.Table) -> pa.Table:
+def _typed(table: pa.Table, path: Path) -> pa.Table:
     """Numbers in the columns of a CSV file that hold nothing else; the rest stays text.
 
     DuckDB would guess types from the first 20,480 rows, round a later 0.5 in a column that began
@@ -104,6 +104,9 @@ def _typed(table: pa.Table) -> pa.Table:
     """
     import pyarrow as pa
 
+    if table.num_columns == 1 and re.search("[,;|\t]", table.column_names[0]):
+        reason = "its lines have different numbers of cells"
+        raise InputError(f"cannot read {str(path)!r} ({reason}): {REMEDIES['.csv']}")
     columns = (_numbers_if_all(table.column(name)) for name in table.column_names)
     return pa.table(list(columns), names=table.column_names)
 
@@ -112,22 +115,25 @@ def _numbers_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
     import pyarrow as pa
     from pyarrow import compute
 
-    def every(pattern: str) -> bool:
-        return compute.all(compute.match_substring_regex(column, pattern), min_count=0).as_py()
-
-    if every(r"^-?\d+$"):  # 007 is a name, and so is what needs more than 64 bits
-        return column.cast(pa.int64()) if every(r"^-?(0|[1-9]\d{0,17})$") else column
-    if every(r"^[+-]?(\d+\.?\d*|\.\d+|\d+[eE]|nan|inf)"):
-        with suppress(pa.ArrowInvalid):
-            return column.cast(pa.float64())
+    with suppress(pa.ArrowInvalid):
+        numbers = column.cast(pa.int64())
+        as_written = compute.equal(numbers.cast(column.type), column)
+        return numbers if compute.all(as_written, min_count=0).as_py() else column  # 007 is a name
+    with suppress(pa.ArrowInvalid):
+        numbers = column.cast(pa.float64())
+        point = compute.match_substring_regex(column, "[.eEnN]")
+        return numbers if compute.any(point).as_py() else column  # so are 20 digits
     return column
 
 
 def _check_readable(path: Path) -> None:
     try:
         size = path.stat().st_size if path.is_file() else None
-    except OSError as error:
-        raise InputError(f"cannot read {str(path)!r}: {error.strerror}") from None
+        allowed = size is None or os.access(path, os.R_OK)
+    except PermissionError:
+        allowed = False
+    if not allowed:
+        raise InputError(f"cannot read {str(path)!r}: permission denied; check its permissions")
     if size is None:
         raise InputError(f"cannot read {str(path)!r}: there is no such file; check the name")
     if size == 0:

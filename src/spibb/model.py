@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spibb.checks import choice, discount
-from spibb.counts import END, Counts
+from spibb.counts import Counts
 from spibb.mdp import MDP
 
 UNSEEN = ("zero", "pessimistic", "optimistic")
@@ -21,15 +21,13 @@ def estimate_mdp(
     −v_max ("pessimistic") or v_max ("optimistic"). The paper initialises Q with ±V_max for Basic
     RL and is silent for SPIBB; zero is what its released code does there.
     """
-    stays = counts.successors != END
-    pairs = counts.pairs.reshape(-1)
-    owner = counts.pair_of_outcome[stays]
-    kept = np.bincount(owner, minlength=len(pairs))
+    indptr, successors, probs = counts.transitions
+    worth = unseen_value(unseen, v_max)
     return MDP(
-        indptr=np.concatenate([[0], np.cumsum(kept)]),
-        successors=counts.successors[stays],
-        probs=counts.n[stays] / pairs[owner],
-        rewards=np.where(counts.pairs > 0, counts.mean_reward, unseen_value(unseen, v_max)),
+        indptr=indptr,
+        successors=successors,
+        probs=probs,
+        rewards=np.where(counts.pairs > 0, counts.mean_reward, worth),
         initial=counts.starts / counts.starts.sum(),
         discount=discount,
         states=counts.states,

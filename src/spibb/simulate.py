@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from spibb.checks import positive
 from spibb.counts import END, Counts
-from spibb.kernels import sampling
+from spibb.kernels import counting, sampling
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -46,17 +47,25 @@ class Sampler:
     def __post_init__(self) -> None:
         positive("max_steps", self.max_steps)
 
+    def draw(self, n_episodes: int, *, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Draw episodes as outcome codes [N] and lengths [E]."""
+        parts = list(self._draw(n_episodes, rng))
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
     def log(self, n_episodes: int, *, rng: np.random.Generator) -> Log:
         """Draw episodes and record every transition."""
-        parts = self._draw(n_episodes, rng)
-        codes = np.concatenate([codes for codes, _ in parts])
-        lengths = np.concatenate([lengths for _, lengths in parts])
+        return self.to_log(*self.draw(n_episodes, rng=rng))
+
+    def to_log(self, codes: np.ndarray, lengths: np.ndarray) -> Log:
+        """The log of drawn episodes."""
         starts = np.concatenate([[0], np.cumsum(lengths)])
         successor = self.successor[codes]
         truncated = np.zeros(len(codes), dtype=bool)
         truncated[starts[1:] - 1] = successor[starts[1:] - 1] != END
         return Log(
-            state=codes >> self._shift,
+            state=codes >> self.shift,
             action=self.action[codes],
             reward=self.reward[codes],
             next_state=successor,
@@ -73,19 +82,25 @@ class Sampler:
         starts = np.zeros(len(self.mdp.states), dtype=np.int64)
         for codes, lengths in self._draw(n_episodes, rng):
             visits += sampling.histogram(codes, len(visits))
-            first = codes[np.cumsum(lengths) - lengths] >> self._shift
-            starts += np.bincount(first, minlength=len(starts))
-        return self.to_counts(visits, starts)
+            starts += self._starts(codes, lengths)
+        return self._counts(visits, starts)
 
-    def to_counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
+    def to_counts(self, codes: np.ndarray, lengths: np.ndarray) -> Counts:
+        """The counts of drawn episodes."""
+        visits = sampling.histogram(codes, len(self.action))
+        return self._counts(visits, self._starts(codes, lengths))
+
+    def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        first = codes[np.cumsum(lengths) - lengths] >> self.shift
+        return np.bincount(first, minlength=len(self.mdp.states))
+
+    def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""
         n_states, n_actions = self.mdp.shape
-        seen = np.flatnonzero(visits)
-        pair = (seen >> self._shift) * n_actions + self.action[seen]
-        rows = np.bincount(pair, minlength=n_states * n_actions)
+        indptr, seen = counting.outcomes_of_codes(visits, self._pair, n_states * n_actions)
         n, reward = visits[seen], self.reward[seen]
         return Counts(
-            indptr=np.concatenate([[0], np.cumsum(rows)]),
+            indptr=indptr,
             successors=self.successor[seen],
             n=n,
             reward_sum=n * reward,
@@ -98,28 +113,26 @@ class Sampler:
 
     def _draw(
         self, n_episodes: int, rng: np.random.Generator
-    ) -> list[tuple[np.ndarray, np.ndarray]]:
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Outcome codes and episode lengths, in batches of bounded memory."""
         left = positive("n_episodes", n_episodes)
         batch = max(1, BATCH_STEPS // self.max_steps)
-        parts = []
         while left > 0:
             seeds = rng.integers(2**64, size=sampling.LANES, dtype=np.uint64)
             size = min(batch, left)
-            parts.append(sampling.walk(self._tables, self._initial, seeds, size, self.max_steps))
+            yield sampling.walk(self._tables, self._initial, seeds, size, self.max_steps)
             left -= size
-        return parts
 
     @cached_property
-    def _shift(self) -> int:
-        """log₂ of the slots per state: a code is x << shift | slot."""
+    def shift(self) -> int:
+        """log₂ of the slots per state: an outcome code is x << shift | slot."""
         pairs = np.diff(self.mdp.indptr).reshape(self.mdp.shape)
         most = int((pairs + (self.mdp.exits > 0)).sum(axis=1).max())
         return max(1, int(most - 1).bit_length())
 
     @cached_property
     def _outcomes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        width = 1 << self._shift
+        width = 1 << self.shift
         return sampling.list_outcomes(self.mdp.rows, self.mdp.exits, self.policy.probs, width)
 
     @cached_property
@@ -132,9 +145,19 @@ class Sampler:
         return np.cumsum(self.mdp.initial)
 
     @cached_property
+    def state(self) -> np.ndarray:
+        """The state of each outcome code."""
+        return np.arange(len(self.action)) >> self.shift
+
+    @cached_property
     def action(self) -> np.ndarray:
         """The action of each outcome code."""
         return self._outcomes[1].reshape(-1)
+
+    @cached_property
+    def _pair(self) -> np.ndarray:
+        """The pair x·A + a of each outcome code."""
+        return self.state * self.mdp.shape[1] + np.maximum(self.action, 0)
 
     @cached_property
     def successor(self) -> np.ndarray:
@@ -144,8 +167,7 @@ class Sampler:
     @cached_property
     def reward(self) -> np.ndarray:
         """The reward of each outcome code."""
-        mdp = self.mdp
-        state = np.arange(len(self.action)) >> self._shift
+        mdp, state = self.mdp, self.state
         if mdp.outcome_rewards is None or mdp.exit_rewards is None:
             return mdp.rewards[state, self.action]
         paid = mdp.exit_rewards[state, self.action]

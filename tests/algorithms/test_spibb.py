@@ -173,3 +173,22 @@ def test_counts_alone_give_the_same_policy_as_the_log():
     np.testing.assert_array_equal(
         PiBSpibb(4).improve(problem).policy.probs, PiBSpibb(4).improve(again).policy.probs
     )
+
+
+@pytest.mark.parametrize("algorithm", [PiBSpibb, PiLeqBSpibb])
+@settings(max_examples=60)
+@given(problems())
+def test_the_warm_started_sweep_gives_the_policies_of_single_fits(algorithm, problem):
+    configurations = [algorithm(n) for n in (7, 1, 2, 3, 50, 10, np.inf)]
+    swept = algorithm.policies(configurations, problem)
+    for probs, configuration in zip(swept, configurations):
+        single = configuration.improve(problem)
+        np.testing.assert_allclose((probs * single.q).sum(axis=1), single.v, atol=1e-9)
+
+
+def test_configurations_that_differ_in_more_than_n_wedge_are_fitted_one_by_one():
+    problem = random_problem(0, 6, 3, 100, 0.9)
+    mixed = [PiBSpibb(3), PiBSpibb(0), PiBSpibb(3, unseen="pessimistic")]
+    swept = PiBSpibb.policies(mixed, problem)
+    for probs, configuration in zip(swept, mixed):
+        np.testing.assert_array_equal(probs, configuration.improve(problem).policy.probs)

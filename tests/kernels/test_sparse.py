@@ -175,7 +175,7 @@ def test_rare_termination_takes_few_sweeps():
 def test_a_huge_penalty_on_an_unused_action_does_not_spoil_the_bound():
     rng = np.random.default_rng(7)
     rows, P = make_rows(rng, 30, 3)
-    r, box = rng.random((30, 3)), make_box(rng, "plain", 30, 1)
+    r = rng.random((30, 3))
     r[:, 2] = -1e9
     box = (np.zeros((30, 3)), np.ones((30, 3)), np.full((30, 3), 1 / 3))
     claim = sparse.optimise(rows, r, 0.9, box, np.zeros(30), 1e-9, 10_000)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from spibb.counts import Counts
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.model import UNSEEN, default_v_max, estimate_mdp, unseen_value
+from spibb.model import default_v_max, estimate_mdp
 from spibb.policy import Policy
 from spibb.solve import Solution, evaluate
 
@@ -83,15 +83,8 @@ class Problem:
 
     @cached_property
     def models(self) -> Mapping[str, MDP]:
-        """M̂ for each treatment of unseen pairs; they share everything but those rewards."""
-        zero = estimate_mdp(self.counts, self.discount)
-        seen = self.counts.pairs > 0
-        return {
-            name: replace(
-                zero, rewards=np.where(seen, zero.rewards, unseen_value(name, self.v_max))
-            )
-            for name in UNSEEN
-        }
+        """M̂ for each treatment of unseen pairs, estimated when asked for."""
+        return _Models(self)
 
     @cached_property
     def return_range(self) -> float:
@@ -103,6 +96,20 @@ class Problem:
     def contradictions(self) -> int:
         """Number of logged transitions whose action the baseline never plays."""
         return int(self.counts.pairs[self.baseline.probs == 0].sum())
+
+
+class _Models(dict[str, MDP]):
+    """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self._problem = problem
+
+    def __missing__(self, unseen: str) -> MDP:
+        problem = self._problem
+        model = estimate_mdp(problem.counts, problem.discount, unseen=unseen, v_max=problem.v_max)
+        self[unseen] = model
+        return model
 
 
 def align(log: Log, baseline: Policy) -> tuple[Log, Policy]:
@@ -130,12 +137,22 @@ class Algorithm(ABC):
 
     name: ClassVar[str]
     """The name in the registry."""
+    needs_log: ClassVar[bool] = False
+    """Whether the counts of a problem are not enough."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 
     @abstractmethod
     def improve(self, problem: Problem) -> Improvement:
         """Train a policy on the problem's log."""
+
+    @classmethod
+    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
+        """The policies of several configurations on one problem [M, S, A].
+
+        Subclasses override this where configurations can share work.
+        """
+        return np.stack([algorithm.improve(problem).policy.probs for algorithm in algorithms])
 
     def model(self, problem: Problem) -> MDP:
         """The estimated model that the trained policy's values refer to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
@@ -53,6 +54,7 @@ class HCPI(Algorithm):
     """
 
     name: ClassVar[str] = "hcpi"
+    needs_log: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 is about SPIBB; HCPI's own bound is the result's `lower_bound`"
     )
@@ -96,7 +98,7 @@ class HCPI(Algorithm):
             return self._keep(problem, f"{n_test} test episodes, and a bound needs at least 2")
         rng = np.random.default_rng(self.seed)
         training = _training(problem, n_train)
-        trained = self._train(training, rng)
+        trained = self._train(training)
         candidates = ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS)
         lowest = self._lowest_return(problem)
         found = self._test(problem.log, propensities, training, candidates, lowest)
@@ -123,20 +125,19 @@ class HCPI(Algorithm):
         negative = problem.counts.reward_range[0] < 0
         return min(0.0, float(returns(log, discount).min())) if negative else 0.0
 
-    def _train(self, training: Problem, rng: np.random.Generator) -> np.ndarray:
+    def _train(self, training: Problem) -> np.ndarray:
         """π_t [S, A]."""
         if self.trainer is not None:
             return self.trainer.improve(training).policy.probs
-        q = self._q_learning(training, rng)
-        return _greedy(q, training)
+        return greedy(self._q_learning(training), training)
 
-    def _q_learning(self, training: Problem, rng: np.random.Generator) -> np.ndarray:
+    def _q_learning(self, training: Problem) -> np.ndarray:
         log = _log_of(training)
         known = np.flatnonzero(log.known)
         q = np.zeros(training.baseline.probs.shape)
         if len(known) == 0:
             return q
-        rows = known[rng.integers(0, len(known), self.updates)]
+        rows = known[replayed_rows(self.seed, self.updates, len(known))]
         transitions = log.state, log.action, log.reward, log.next_state
         kernels.q_learning(
             transitions, rows, training.available, training.discount, self.step_size, q
@@ -275,7 +276,17 @@ def _log_of(problem: Problem) -> Log:
     return problem.log
 
 
-def _greedy(q: np.ndarray, training: Problem) -> np.ndarray:
+def replayed_rows(seed: int, updates: int, n: int) -> np.ndarray:
+    """The rows that Q-learning replays: `updates` of n, drawn uniformly with replacement."""
+    return (_uniforms(seed, updates) * n).astype(np.int64)
+
+
+@lru_cache(maxsize=8)
+def _uniforms(seed: int, size: int) -> np.ndarray:
+    return np.random.default_rng(seed).random(size)
+
+
+def greedy(q: np.ndarray, training: Problem) -> np.ndarray:
     """The best available action in every state; the baseline's row where all are equal."""
     allowed = np.where(training.available, q, -math.inf)
     lowest = np.where(training.available, q, math.inf).min(axis=1)

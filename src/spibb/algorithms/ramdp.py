@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -72,6 +73,16 @@ class RaMDP(Algorithm):
         if not verdict.accepted:
             kept = evaluate(model, problem.baseline.probs, method=self.method)
         return TestedImprovement.after_test(kept, model, verdict, problem, self)
+
+    @classmethod
+    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
+        """Without a test all configurations search the same box."""
+        if any(algorithm.safety_test for algorithm in algorithms):
+            return super().policies(algorithms, problem)
+        box = seen_first(problem)
+        return np.stack(
+            [optimise(a.model(problem), box, method=a.method).probs for a in algorithms]
+        )
 
     def model(self, problem: Problem) -> MDP:
         """M̃: the estimated MDP with penalised rewards."""

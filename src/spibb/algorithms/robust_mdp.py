@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
+
+import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Problem
@@ -14,6 +17,7 @@ from spibb.algorithms.uncertainty import (
     optimise_worst_case,
     seen_first,
     worst_case,
+    worst_case_policy,
 )
 from spibb.mdp import MDP
 from spibb.solve import METHODS
@@ -63,6 +67,16 @@ class RobustMDP(Algorithm):
         if not verdict.accepted:
             kept = worst_case(xi, baseline, method=self.method)
         return TestedImprovement.after_test(kept, kept.mdp, verdict, problem, self)
+
+    @classmethod
+    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
+        """Without a test only the policies are wanted, not the MDPs that are worst for them."""
+        if any(algorithm.safety_test for algorithm in algorithms):
+            return super().policies(algorithms, problem)
+        box = seen_first(problem)
+        return np.stack(
+            [worst_case_policy(a.uncertainty(problem), box, a.method) for a in algorithms]
+        )
 
     def uncertainty(self, problem: Problem) -> UncertaintySet:
         """The set Ξ(M̂, e) of the problem."""

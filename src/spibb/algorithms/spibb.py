@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
 import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.checks import InputError
-from spibb.kernels import fitted
+from spibb.kernels import dense, fitted
 from spibb.model import UNSEEN, unseen_value
-from spibb.solve import METHODS, Box, Solution, optimise
+from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise
 
 
 @dataclass(frozen=True)
 class _Spibb(Algorithm):
     """What the three share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}."""
+
+    share: ClassVar[float]
+    """The share of the baseline's mass that a bootstrapped pair must keep."""
 
     n_wedge: float = 10
     unseen: str = "zero"
@@ -28,10 +33,29 @@ class _Spibb(Algorithm):
         checks.choice("unseen", self.unseen, UNSEEN)
         checks.choice("method", self.method, METHODS)
 
-    def _improve(self, problem: Problem, share: float) -> Improvement:
-        box, bootstrapped = spibb_box(problem, self.n_wedge, share)
+    def improve(self, problem: Problem) -> Improvement:
+        """Train on the problem's log."""
+        box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
         solution = optimise(self.model(problem), box, method=self.method)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
+
+    @classmethod
+    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
+        """One warm-started sweep over N∧ where the configurations differ in nothing else."""
+        first = algorithms[0]
+        alike = all(replace(a, n_wedge=first.n_wedge) == first for a in algorithms)
+        small = len(problem.states) <= DENSE_UP_TO and first.method == "auto"
+        n_wedges = np.array([a.n_wedge for a in algorithms], dtype=np.float64)
+        if not (alike and small and (n_wedges > 0).all()):
+            return super().policies(algorithms, problem)
+        model = first.model(problem)
+        order = np.argsort(n_wedges)
+        found = np.empty((len(algorithms), *model.shape))
+        dense.spibb_sweep(
+            model.rows, model.rewards, model.discount, problem.baseline.probs,
+            problem.counts.pairs, n_wedges[order], cls.share, found,
+        )  # fmt: skip
+        return found[np.argsort(order)]
 
 
 @dataclass(frozen=True)
@@ -48,11 +72,8 @@ class PiBSpibb(_Spibb):
     """
 
     name: ClassVar[str] = "pi-b"
+    share: ClassVar[float] = 1.0
     no_certificate: ClassVar[str | None] = None
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Train on the problem's log."""
-        return self._improve(problem, 1.0)
 
 
 @dataclass(frozen=True)
@@ -64,13 +85,10 @@ class PiLeqBSpibb(_Spibb):
     """
 
     name: ClassVar[str] = "pi-leq-b"
+    share: ClassVar[float] = 0.0
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 holds for Π_b-SPIBB only; Π_≤b-SPIBB converges but its safety is not proven"
     )
-
-    def improve(self, problem: Problem) -> Improvement:
-        """Train on the problem's log."""
-        return self._improve(problem, 0.0)
 
 
 @dataclass(frozen=True)
@@ -85,6 +103,7 @@ class ModelFreeSpibb(Algorithm):
     """
 
     name: ClassVar[str] = "model-free"
+    needs_log: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     n_wedge: float = 10
@@ -95,6 +114,8 @@ class ModelFreeSpibb(Algorithm):
     def __post_init__(self) -> None:
         checks.n_wedge(self.n_wedge)
         checks.choice("unseen", self.unseen, UNSEEN)
+        checks.number("tolerance", self.tolerance, 0, math.inf, "()")
+        checks.positive("max_sweeps", self.max_sweeps)
 
     def improve(self, problem: Problem) -> Improvement:
         """Fit Q to the transitions of the problem's log."""

@@ -183,9 +183,25 @@ def _only(probs: np.ndarray) -> Box:
     return Box(rows, rows, rows)
 
 
+def worst_case_policy(xi: UncertaintySet, box: Box, method: str = "auto") -> np.ndarray:
+    """The rows [S, A] of `optimise_worst_case` alone."""
+    return _kernel(xi, xi.low, box, method, TOLERANCE)[0].probs
+
+
 def _solve(
     xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
 ) -> ExtremeSolution:
+    found, reply = _kernel(xi, rewards, box, method, tolerance)
+    extreme = _with_reply(xi.mdp, rewards, *reply)
+    return ExtremeSolution(
+        found.probs, found.q, found.v, found.iterations, found.converged, found.error, extreme
+    )
+
+
+def _kernel(
+    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
+) -> tuple[Solution, tuple[np.ndarray, np.ndarray, int]]:
+    """The solution, and nature's reply to it as (kept, moved, worst)."""
     checks.choice("method", method, METHODS)
     mdp = xi.mdp
     probs, q = box.start.copy(), np.empty(xi.shape)
@@ -199,8 +215,7 @@ def _solve(
         wanted = tolerance * max(1.0, float(np.abs(rewards).max()) / (1 - mdp.discount))
         v, worst, error, iterations = robust.sweep(*arrays, wanted, MAX_SWEEPS)
         converged = error <= wanted
-    extreme = _with_reply(mdp, rewards, kept, moved, worst)
-    return ExtremeSolution(probs, q, v, iterations, converged, error, extreme)
+    return Solution(probs, q, v, iterations, converged, error), (kept, moved, worst)
 
 
 def _with_reply(

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from spibb.envs.garnet import Garnet
 from spibb.envs.gridworld import Gridworld
 
-__all__ = ["Gridworld", "register"]
+__all__ = ["Garnet", "Gridworld", "register"]
+
+IDS = {
+    "spibb/Gridworld-v0": "spibb.envs.gridworld:Gridworld",
+    "spibb/Garnet-v0": "spibb.envs.garnet:Garnet",
+}
 
 
 def register() -> None:
     """Make the environments known to ``gymnasium.make``; importing this module calls it."""
     import gymnasium
 
-    if "spibb/Gridworld-v0" not in gymnasium.registry:
-        gymnasium.register("spibb/Gridworld-v0", "spibb.envs.gridworld:Gridworld")
+    for name, entry_point in IDS.items():
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point)
 
 
 register()

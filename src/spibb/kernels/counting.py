@@ -47,3 +47,49 @@ def outcomes(
             reward_sq[k - 1] += reward[j] * reward[j]
         indptr[p + 1] = k
     return indptr, successors[:k].copy(), n[:k].copy(), reward_sum[:k].copy(), reward_sq[:k].copy()
+
+
+@njit(cache=True)
+def outcomes_of_codes(visits: np.ndarray, owner: np.ndarray, n_pairs: int):
+    """Outcome rows of the codes that occur: indptr [P + 1], and their codes [K].
+
+    `visits` [C] counts each outcome code, `owner` [C] is its pair; codes are sorted by pair.
+    """
+    indptr = np.zeros(n_pairs + 1, dtype=np.int64)
+    codes = np.empty(len(visits), dtype=np.int64)
+    k = 0
+    for c in range(len(visits)):
+        if visits[c] > 0:
+            indptr[owner[c] + 1] += 1
+            codes[k] = c
+            k += 1
+    for p in range(n_pairs):
+        indptr[p + 1] += indptr[p]
+    return indptr, codes[:k].copy()
+
+
+@njit(cache=True)
+def frequencies(indptr, successors, n, reward_sum, total, mean):
+    """P̂ and R̂ of outcome rows: (indptr, successors, probabilities) of those that do not end.
+
+    Fills `total` [P] with N(x, a) and `mean` [P] with R̂, 0 where N is 0.
+    """
+    n_pairs = len(indptr) - 1
+    stay_indptr = np.zeros(n_pairs + 1, dtype=np.int64)
+    stay = np.empty(len(successors), dtype=np.int32)
+    probs = np.empty(len(successors))
+    i = 0
+    for p in range(n_pairs):
+        count, reward = 0, 0.0
+        for k in range(indptr[p], indptr[p + 1]):
+            count += n[k]
+            reward += reward_sum[k]
+        total[p] = count
+        mean[p] = reward / count if count > 0 else 0.0
+        for k in range(indptr[p], indptr[p + 1]):
+            if successors[k] >= 0:
+                stay[i] = successors[k]
+                probs[i] = n[k] / count
+                i += 1
+        stay_indptr[p + 1] = i
+    return stay_indptr, stay[:i].copy(), probs[:i].copy()

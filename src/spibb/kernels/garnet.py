@@ -5,17 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from spibb.kernels.dense import build_system, evaluate, improve, policy_iteration, rounding
+from spibb.kernels.dense import build_system, evaluate, policy_iteration, q_row
 from spibb.kernels.sampling import next_random
 
 START = 0
 """The initial state x_0 of every random MDP."""
 HORIZON = 50
 """A terminal state must be worth more than γ^HORIZON at x_0: it can then be reached."""
-SETTLED = 5e-3
-"""Sweeps of the terminal-state search stop when no value at x_0 rises by more than this."""
+SETTLED = 1e-2
+"""Sweeps of the terminal-state search stop when no value at x_0 rises by more than this.
+
+It only moves work between sweeps and exact solves; the choice does not depend on it."""
 MAX_SWEEPS = 1_000
 MAX_ITERATIONS = 1_000
+TOLERANCE = 1e-12
+"""How closely the temperature must meet its target in ρ."""
+MAX_PICKS = 1_000
+"""States picked in the randomisation, times S, before it gives up."""
 MASS = 0.1
 """Probability that a step of "move" takes from the best action."""
 SHRINK = 0.9
@@ -121,18 +127,14 @@ def end_in(successors: np.ndarray, probs: np.ndarray, terminal: int, n_states: i
 
 
 @njit(cache=True)
-def free_box(n_states: int, n_actions: int):
-    """All policies; ties are uniform."""
-    shape = (n_states, n_actions)
-    return np.zeros(shape), np.ones(shape), np.full(shape, 1.0 / n_actions)
-
-
-@njit(cache=True)
 def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
     """V* [S] and Q* [S, A] by policy iteration from the policy that is greedy for a guess of V*."""
-    box = free_box(*rewards.shape)
-    pi, q = np.empty(rewards.shape), np.empty(rewards.shape)
-    improve(rows, rewards, discount, box, guess, rounding(rewards, discount), pi, q)
+    pi, q = np.zeros(rewards.shape), np.empty(rewards.shape)
+    for s in range(len(rewards)):
+        q_row(rows, rewards, discount, guess, s, q[s])
+        pi[s, np.argmax(q[s])] = 1.0
+    uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
+    box = (np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
     v, _, _ = policy_iteration(rows, rewards, discount, box, pi, q, MAX_ITERATIONS)
     return v, q
 
@@ -149,29 +151,20 @@ def farthest(successors: np.ndarray, probs: np.ndarray, discount: float, n_state
     sweeps = 0
     while sweep(successors, probs, discount, w) > SETTLED and sweeps < MAX_SWEEPS:
         sweeps += 1
+    lower = w[START] / discount
+    lower[START] = np.inf
     best, terminal = np.inf, -1
-    rows, rewards = end_in(successors, probs, START, n_states)
+    rows, rewards = end_in(successors, probs, n_states, n_states)
     v, q = np.zeros(n_states), np.zeros(rewards.shape)
-    for f in np.argsort(w[START]):
-        if w[START, f] >= discount * best:
-            break
-        if f == START:
-            continue
+    while lower.min() < best:
+        f = int(np.argmin(lower))
+        lower[f] = np.inf
         rows_f, rewards_f = end_in(successors, probs, f, n_states)
-        guess = w[:, f] / discount
-        guess[f] = 0.0
-        v_f, q_f = optimum(rows_f, rewards_f, discount, guess)
+        v_f, q_f = optimum(rows_f, rewards_f, discount, w[:, f] / discount)
         if discount**HORIZON < v_f[START] < best:
             best, terminal = v_f[START], f
             rows, rewards, v, q = rows_f, rewards_f, v_f, q_f
     return terminal, rows, rewards, v, q
-
-
-@njit(cache=True)
-def generate(uniforms: np.ndarray, n_states: int, discount: float):
-    """A random MDP with its farthest terminal state; see `draw_rows` and `farthest`."""
-    successors, probs = draw_rows(uniforms, n_states)
-    return farthest(successors, probs, discount, n_states)
 
 
 # ---- baselines ---------------------------------------------------------------------------------
@@ -191,8 +184,9 @@ def softmax(q: np.ndarray, inverse_temperature: float, out: np.ndarray):
 
 
 @njit(cache=True)
-def performance(rows, rewards: np.ndarray, discount: float, initial: np.ndarray, pi) -> float:
-    """ρ(π, M)."""
+def performance(mdp, pi: np.ndarray) -> float:
+    """ρ(π, M), exactly, for `mdp` = (rows, rewards, discount, initial)."""
+    rows, rewards, discount, initial = mdp
     return initial @ evaluate(rows, rewards, discount, pi)
 
 
@@ -206,27 +200,28 @@ def spread(q: np.ndarray) -> float:
 
 
 @njit(cache=True)
-def soften(mdp, q: np.ndarray, ends, target: float, tolerance: float, pi: np.ndarray) -> float:
-    """Fill `pi` with softmax(Q*/τ) where ρ(π) = target to within `tolerance`; return ρ(π).
+def soften(mdp, q: np.ndarray, uniform: float, optimal: float, target: float, pi) -> float:
+    """Fill `pi` [S, A] with softmax(Q*/τ) such that ρ(π) = target to TOLERANCE; return ρ(π).
 
-    `mdp` = (rows, rewards, discount, initial); `ends` = ρ of the uniform policy and ρ*, the values
-    at τ = ∞ and τ = 0, must lie on either side of the target. With t = 1/(1 + τ/scale) the bracket
-    is [0, 1], and regula falsi with the Illinois rule shrinks it.
+    `uniform` and `optimal` are ρ at τ = ∞ and τ = 0, on either side of the target. In
+    t = 1/(1 + τ/scale) the root lies in [0, 1]; regula falsi with the Illinois rule (halve the
+    error of an end that stays twice) takes 7 to 12 evaluations where bisection takes 40.
     """
-    rows, rewards, discount, initial = mdp
+    pi[:] = 1.0 / q.shape[1]
+    if optimal - uniform <= TOLERANCE:
+        return uniform
     scale = spread(q)
     low, high = 0.0, 1.0
-    below, above = ends[0] - target, ends[1] - target
-    side = 0
-    error = np.inf
-    while abs(error) > tolerance:
+    below, above = uniform - target, optimal - target
+    side, error = 0, uniform - target
+    while abs(error) > TOLERANCE:
         t = (low * above - high * below) / (above - below)
         if not low < t < high:
             t = (low + high) / 2.0
         if not low < t < high:
             break
         softmax(q, t / ((1.0 - t) * scale), pi)
-        error = performance(rows, rewards, discount, initial, pi) - target
+        error = performance(mdp, pi) - target
         if error < 0.0:
             low, below = t, error
             above = above / 2.0 if side < 0 else above
@@ -236,3 +231,129 @@ def soften(mdp, q: np.ndarray, ends, target: float, tolerance: float, pi: np.nda
             below = below / 2.0 if side > 0 else below
             side = 1
     return target + error
+
+
+@njit(cache=True, fastmath={"contract"})
+def invert_m_matrix(matrix: np.ndarray):
+    """Replace a diagonally dominant M-matrix by its inverse: Gauss–Jordan without pivoting."""
+    n = len(matrix)
+    for k in range(n):
+        scale = 1.0 / matrix[k, k]
+        matrix[k, k] = 1.0
+        for j in range(n):
+            matrix[k, j] *= scale
+        for i in range(n):
+            factor = matrix[i, k]
+            if i != k and factor != 0.0:
+                matrix[i, k] = 0.0
+                for j in range(n):
+                    matrix[i, j] -= factor * matrix[k, j]
+
+
+@njit(cache=True, fastmath={"contract"})
+def change_row(mdp, s: int, change: np.ndarray, inverse: np.ndarray, v: np.ndarray, h: np.ndarray):
+    """Update V^π [S] and B = (I − γP_π)⁻¹ [S, S] when `change` [A] is added to row s of π.
+
+    Sherman–Morrison: with u = −γ Σ_a change(a) P(·|s, a), h = uᵀB and r = Σ_a change(a) R(s, a),
+    V += B e_s (r − uᵀV) / (1 + h(s)) and B −= B e_s hᵀ / (1 + h(s)). `h` [S] is a workspace.
+    """
+    (indptr, successors, probs), rewards, discount, _ = mdp
+    n_states, n_actions = rewards.shape
+    h[:] = 0.0
+    gain = 0.0
+    for a in range(n_actions):
+        if change[a] == 0.0:
+            continue
+        gain += change[a] * rewards[s, a]
+        for k in range(indptr[s * n_actions + a], indptr[s * n_actions + a + 1]):
+            weight = discount * change[a] * probs[k]
+            row = inverse[successors[k]]
+            gain += weight * v[successors[k]]
+            for y in range(n_states):
+                h[y] -= weight * row[y]
+    scale = 1.0 / (1.0 + h[s])
+    for x in range(n_states):
+        factor = inverse[x, s] * scale
+        if factor != 0.0:
+            v[x] += factor * gain
+            for y in range(n_states):
+                inverse[x, y] -= factor * h[y]
+
+
+@njit(cache=True)
+def pick(seeds: np.ndarray, n: int) -> int:
+    """A random number in 0 … n − 1 from the stream in seeds[0]."""
+    return int((next_random(seeds, 0) >> np.uint64(11)) * 2.0**-53 * n)
+
+
+@njit(cache=True)
+def worsen(row: np.ndarray, best: int, multiply: bool, seeds: np.ndarray, change: np.ndarray):
+    """One randomisation step in a state: fill `change` [A], and add it to the row.
+
+    Moves MASS, or what is left, from the best action to another random one; or multiplies the best
+    action's probability by SHRINK and renormalises.
+    """
+    change[:] = -row
+    if multiply:
+        row[best] *= SHRINK
+        row /= row.sum()
+    else:
+        other = (best + 1 + pick(seeds, len(row) - 1)) % len(row)
+        mass = min(MASS, row[best])
+        row[best] -= mass
+        row[other] += mass
+    change += row
+
+
+@njit(cache=True)
+def randomise(mdp, q: np.ndarray, target: float, multiply: bool, seeds: np.ndarray, pi):
+    """Worsen random states of `pi` [S, A] until ρ(π) ≤ target.
+
+    Returns ρ(π), exact, ρ before the last step, and the number of steps. States whose actions are
+    equally good have no best action and stay as they are. Gives up after S·MAX_PICKS picks.
+    """
+    rows, rewards, discount, initial = mdp
+    n_states, n_actions = q.shape
+    inverse, v, h = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
+    change = np.empty(n_actions)
+    value = before = performance(mdp, pi)
+    picks = steps = 0
+    while value > target and picks < MAX_PICKS * n_states:
+        build_system(rows, rewards, discount, pi, inverse, v)
+        invert_m_matrix(inverse)
+        v[:] = inverse @ v
+        while value > target and picks < MAX_PICKS * n_states:
+            picks += 1
+            s = pick(seeds, n_states)
+            best = int(np.argmax(q[s]))
+            if q[s, best] == q[s].min() or pi[s, best] == 0.0:
+                continue
+            worsen(pi[s], best, multiply, seeds, change)
+            change_row(mdp, s, change, inverse, v, h)
+            before = value
+            value = initial @ v
+            steps += 1
+        value = performance(mdp, pi)
+    return value, before, steps
+
+
+@njit(cache=True)
+def baselines(mdp, q: np.ndarray, etas: np.ndarray, multiply: bool, seeds: np.ndarray):
+    """A baseline for each η [E] with ρ(π_b) just below ηρ* + (1 − η)ρ(uniform).
+
+    `mdp` = (rows, rewards, discount, initial), `q` = Q* [S, A], `seeds` [E]. Returns the policies
+    [E, S, A]; their values, the values before the last step and the targets [3, E]; ρ(uniform); ρ*.
+    """
+    n_states, n_actions = q.shape
+    pi = np.full((len(etas), n_states, n_actions), 1.0 / n_actions)
+    values = np.empty((3, len(etas)))
+    uniform = performance(mdp, np.full((n_states, n_actions), 1.0 / n_actions))
+    optimal = 0.0
+    for s in range(n_states):
+        optimal += mdp[3][s] * q[s].max()
+    for e in range(len(etas)):
+        target = etas[e] * optimal + (1.0 - etas[e]) * uniform
+        soften(mdp, q, uniform, optimal, (target + optimal) / 2.0, pi[e])
+        value, before, _ = randomise(mdp, q, target, multiply, seeds[e : e + 1], pi[e])
+        values[0, e], values[1, e], values[2, e] = value, before, target
+    return pi, values, uniform, optimal

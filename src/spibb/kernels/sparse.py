@@ -49,9 +49,11 @@ LANES = 8
 CHUNK = 128
 UNPICKED = 2**32 - 1  # no choice yet
 SLIVER = 1e-12  # probability mass below this is rounding
-WORTHWHILE = 0.7  # sweep single policies if that reads less than this share of the entries
-K1, K2 = 30.0, 1e-3
-SETTLED = 1e-3  # share of states that change their pick in a settled policy
+WORTHWHILE = 0.8  # sweep single policies if that reads less than this share of the entries
+HASTE = 0.5  # sweep a policy until its error is this share of the last certified one,
+HASTY_SWEEPS = 20  # and at most so often;
+SETTLING = 30.0  # less hastily where fewer picks changed: this times their share of the states,
+DEEPEST = 1e-3  # but no less than this
 SLOW = 0.75  # error ratio of two sweeps from which extrapolation is tried,
 LEAP_EVERY = 6  # and after how many sweeps
 
@@ -60,6 +62,7 @@ Ints = NDArray[np.int64]
 Rows = tuple[Ints, NDArray[np.int32], Floats]
 Box = tuple[Floats, Floats, Floats]
 Kept = tuple[float, float]
+Index = int | np.int64
 
 
 class Layout(NamedTuple):
@@ -100,12 +103,12 @@ class Picked(NamedTuple):
 
 
 @njit(cache=True, forceinline=True)
-def _length(indptr: Ints, row: int) -> int:
+def _length(indptr: Ints, row: Index) -> int:
     return indptr[row + 1] - indptr[row]
 
 
 @njit(cache=True, forceinline=True)
-def _free_actions(indptr: Ints, lower: Floats, upper: Floats, s: int, actions: Ints) -> int:
+def _free_actions(indptr: Ints, lower: Floats, upper: Floats, s: Index, actions: Ints) -> int:
     """List the actions of s with room, longest row first; return their number.
 
     Insertion sort: rows of equal length, the usual case, cost one comparison each.
@@ -143,7 +146,7 @@ def _order(indptr: Ints, lower: Floats, upper: Floats, order: NDArray[np.uint32]
 
 
 @njit(cache=True, forceinline=True)
-def _free_mass(box: Box, s: int) -> float:
+def _free_mass(box: Box, s: Index) -> float:
     """Probability of s that is left to hand out, 0 if no action has room for it."""
     lower, upper, start = box
     mass, has_room = 0.0, False
@@ -415,23 +418,23 @@ def _share(
     return value
 
 
-@njit(cache=True)
-def _pick(layout: Layout, picked: Picked, b: int, lane: int, choice: int) -> None:
-    """Copy the slot that became best in one lane of block b, and the fixed row at the first time."""
-    fixed, slot, mass = layout.first[b], layout.first[b] + choice, layout.mass[b, lane]
-    k, end, at = layout.start[fixed], layout.start[fixed + 1], picked.start[b]
-    if picked.choice[b, lane] == UNPICKED:
-        for i in range(end - k):
-            picked.successors[at + i, lane] = layout.successors[k + i, lane]
-            picked.probs[at + i, lane] = layout.probs[k + i, lane]
-    at += end - k
-    k, end = layout.start[slot], layout.start[slot + 1]
-    for i in range(picked.start[b + 1] - at):
-        inside = i < end - k
-        picked.successors[at + i, lane] = layout.successors[k + i, lane] if inside else 0
-        picked.probs[at + i, lane] = mass * layout.probs[k + i, lane] if inside else 0.0
-    picked.rewards[b, lane] = layout.rewards[fixed, lane] + mass * layout.rewards[slot, lane]
-    picked.choice[b, lane] = choice
+@njit(cache=True, forceinline=True)
+def _copy_lane(
+    successors: NDArray[np.uint32],
+    probs: Floats,
+    span: tuple[int, int],
+    factor: float,
+    to_successors: NDArray[np.uint32],
+    to_probs: Floats,
+    to_span: tuple[int, int],
+    lane: int,
+) -> None:
+    """Copy columns `span` of a lane, times factor, to columns `to_span`; pad with zeros."""
+    for i in range(to_span[1] - to_span[0]):
+        k, at = span[0] + i, to_span[0] + i
+        inside = k < span[1]
+        to_successors[at, lane] = successors[k, lane] if inside else np.uint32(0)
+        to_probs[at, lane] = factor * probs[k, lane] if inside else 0.0
 
 
 @njit(cache=True)
@@ -441,7 +444,7 @@ def _greedy_chunk(
     """Write T v of chunk c and pick its best slots; return the range of T v - v and new picks."""
     order, first, start, successors, probs, rewards, room, masses, tight = layout
     q, heap = _scratch(layout, c)
-    choices = picked.choice
+    start_p, successors_p, probs_p, rewards_p, choices = picked
     picking = choices.shape[0] > 0
     low, high, changed = np.inf, -np.inf, 0
     for b in range(c * CHUNK, min(order.shape[0], (c + 1) * CHUNK)):
@@ -458,8 +461,15 @@ def _greedy_chunk(
             elif mass > 0.0:
                 value += mass * q[choice, lane]
             if picking and choice != choices[b, lane]:
-                _pick(layout, picked, b, lane, choice)
                 changed += 1
+                at, slot = start_p[b] + start[lo + 1] - start[lo], lo + choice
+                if choices[b, lane] == UNPICKED:
+                    span, to_span = (start[lo], start[lo + 1]), (start_p[b], at)
+                    _copy_lane(successors, probs, span, 1.0, successors_p, probs_p, to_span, lane)
+                span, to_span = (start[slot], start[slot + 1]), (at, start_p[b + 1])
+                _copy_lane(successors, probs, span, mass, successors_p, probs_p, to_span, lane)
+                rewards_p[b, lane] = rewards[lo, lane] + mass * rewards[slot, lane]
+                choices[b, lane] = choice
             out[s] = value
             low, high = min(low, value - v[s]), max(high, value - v[s])
     return low, high, changed
@@ -610,9 +620,9 @@ def _iterate(
 ) -> tuple[Floats, float, int]:
     """Modified policy iteration with certified bounds, or value iteration where picks do not pay.
 
-    Sweeps of the picked policy go on until its own error is a fraction of that of the last greedy
-    sweep: a small fraction once that sweep changed few picks. No parameter of this schedule touches
-    the bounds, which hold for the last greedy sweep, whatever came before it.
+    Sweeps of the picked policy go on until its own error is a share of that of the last greedy
+    sweep: a small share once that sweep changed few picks. Nothing of this schedule touches the
+    bounds, which hold for the last greedy sweep, whatever came before it.
     """
     greedy_sweep = _greedy_parallel if parallel else _greedy_serial
     picked_sweep = _picked_parallel if parallel else _picked_serial
@@ -639,9 +649,10 @@ def _iterate(
         last = radius
         u, v, w = v, w, u
         if greedy and picked.choice.size > 0:
-            unsettled = changed / v0.size * K1
-            aim = max(min(0.3, max(unsettled, K2)) * error, tol / 2.0)
-            greedy, left, since_leap = False, (20 if unsettled > 0.3 else max_sweeps), 0
+            share = min(HASTE, max(DEEPEST, SETTLING * changed / v0.size))
+            aim = max(share * error, tol)
+            left = HASTY_SWEEPS if share == HASTE else max_sweeps
+            greedy, since_leap = False, 0
         elif not greedy:
             left -= 1
             greedy = radius <= aim or left == 0

@@ -1,0 +1,233 @@
+"""Run an experiment in chunks, on this machine or on a cluster, and continue what was stopped.
+
+Every chunk of runs becomes one Parquet part, written whole. Run r depends on the seed and on r
+alone, so that neither the number of workers nor the chunks change a row.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import platform
+import re
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import spibb
+from spibb.checks import positive
+from spibb.errors import InputError
+from spibb.experiments.spec import Experiment
+from spibb.experiments.suites import repeat
+from spibb.tables import write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+SPEC = "experiment.toml"
+PART = re.compile(r"part-(\d{9})-(\d{9})\.parquet")
+LARGEST_CHUNK = 200
+"""Most runs of one part: a kill loses at most this many per worker."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Runs start … stop − 1."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start
+
+    @property
+    def file(self) -> str:
+        """Name of the part that holds these runs."""
+        return f"part-{self.start:09d}-{self.stop:09d}.parquet"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is left to do in a results folder, and what one run costs."""
+
+    experiment: Experiment
+    folder: Path
+    runs: int
+    done: int
+    chunks: tuple[Chunk, ...]
+    set_aside: tuple[Path, ...]
+    seconds_per_run: float
+
+    @property
+    def missing(self) -> int:
+        """Runs still to do."""
+        return sum(len(chunk) for chunk in self.chunks)
+
+
+def plan(experiment: Experiment, folder: Path, runs: int, jobs: int = 1) -> Plan:
+    """Open or create a results folder, look at what it holds, and time one run.
+
+    A folder of another experiment is refused; a part that cannot be read is set aside.
+    """
+    positive("runs", runs)
+    positive("jobs", jobs)
+    _open_folder(experiment, folder)
+    done, broken = stored_chunks(folder)
+    chunks = tuple(_missing(done, runs, _chunk_size(experiment, runs, jobs)))
+    seconds = _time_one_run(experiment, chunks[0].start) if chunks else 0.0
+    finished = sum(min(c.stop, runs) - min(c.start, runs) for c in done)
+    return Plan(experiment, folder, runs, finished, chunks, broken, seconds)
+
+
+def execute(plan: Plan, *, jobs: int = 1, dask: str | None = None) -> Iterator[Chunk]:
+    """Run the chunks of a plan and yield each when its part is stored."""
+    from joblib import Parallel, delayed
+
+    tasks = (delayed(run_chunk)(plan.experiment, chunk) for chunk in plan.chunks)
+    with _backend(jobs, dask) as options:
+        pool = Parallel(return_as="generator_unordered", **options)
+        for chunk, columns in pool(tasks):
+            _store(plan, chunk, columns)
+            yield chunk
+
+
+def run_chunk(experiment: Experiment, chunk: Chunk) -> tuple[Chunk, dict[str, np.ndarray]]:
+    """All rows of a chunk, by column."""
+    rows = [row for run in range(chunk.start, chunk.stop) for row in repeat(experiment, run)]
+    return chunk, {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
+
+
+def stored_chunks(folder: Path) -> tuple[list[Chunk], tuple[Path, ...]]:
+    """The chunks that a folder holds, and the unreadable parts that were set aside."""
+    done, broken = [], []
+    for path in sorted(folder.glob("part-*.parquet")):
+        match = PART.fullmatch(path.name)
+        if match and _readable(path):
+            done.append(Chunk(int(match[1]), int(match[2])))
+        else:
+            broken.append(path.rename(path.with_suffix(".broken")))
+    return done, tuple(broken)
+
+
+def read_spec(folder: Path) -> Experiment:
+    """The experiment whose results a folder holds."""
+    path = folder / SPEC
+    if not path.is_file():
+        raise InputError(
+            f"{str(folder)!r} holds no experiment: there is no {SPEC}; name the folder that "
+            "`spibb experiment` wrote"
+        )
+    return Experiment.from_toml(path.read_text(encoding="utf-8"))
+
+
+def _column(name: str, values: list[Any]) -> np.ndarray:
+    """Runs and sizes as int32, known values as float64, performances as float32."""
+    kinds = {"run": np.int32, "size": np.int32, "eta": np.float64, "baseline": np.float64,
+             "optimal": np.float64}  # fmt: skip
+    return np.array(values, dtype=kinds.get(name, np.float32))
+
+
+def _open_folder(experiment: Experiment, folder: Path) -> None:
+    path = folder / SPEC
+    if path.is_file():
+        stored = read_spec(folder)
+        if stored != experiment:
+            raise InputError(
+                f"{str(folder)!r} holds another experiment ({_difference(stored, experiment)}): "
+                "name another folder, or repeat the options of the first run"
+            )
+        return
+    if folder.is_dir() and any(folder.iterdir()):
+        raise InputError(f"output folder {str(folder)!r} is not empty: name another")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {str(folder)!r}: {error.strerror}") from None
+    experiment.write(path)
+
+
+def _difference(stored: Experiment, wanted: Experiment) -> str:
+    """Name the first entry in which two experiments differ."""
+    for name in ("suite", "seed", "max_steps", "sizes", "etas"):
+        if getattr(stored, name) != getattr(wanted, name):
+            return f"{name} {getattr(stored, name)}, not {getattr(wanted, name)}"
+    return f"{len(stored.columns)} columns, not these {len(wanted.columns)}"
+
+
+def _chunk_size(experiment: Experiment, runs: int, jobs: int) -> int:
+    """Small enough that all workers share short runs, and that random MDPs come in seconds."""
+    largest = max(1, LARGEST_CHUNK // max(1, len(experiment.etas)))
+    return max(1, min(largest, -(-runs // (4 * jobs))))
+
+
+def _missing(done: Iterable[Chunk], runs: int, size: int) -> Iterator[Chunk]:
+    """The runs below `runs` that no chunk holds, cut into chunks."""
+    at = 0
+    for chunk in [*sorted(done, key=lambda c: c.start), Chunk(runs, runs)]:
+        while at < min(chunk.start, runs):
+            stop = min(at + size, chunk.start, runs)
+            yield Chunk(at, stop)
+            at = stop
+        at = max(at, chunk.stop)
+
+
+def _time_one_run(experiment: Experiment, run: int) -> float:
+    """Seconds of one run, after another has compiled what it needs."""
+    repeat(experiment, run)
+    begin = time.perf_counter()
+    repeat(experiment, run)
+    return time.perf_counter() - begin
+
+
+def _readable(path: Path) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.ParquetFile(path).metadata.num_rows > 0
+    except (pa.ArrowInvalid, OSError):
+        return False
+
+
+def _store(plan: Plan, chunk: Chunk, columns: dict[str, np.ndarray]) -> None:
+    import pyarrow as pa
+
+    versions = {"spibb": spibb.__version__, "numpy": np.__version__,
+                "python": platform.python_version(), "seed": str(plan.experiment.seed)}  # fmt: skip
+    table: pa.Table = pa.table(columns).replace_schema_metadata(versions)
+    try:
+        write_table(table, plan.folder / chunk.file)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        raise InputError(
+            f"no space left for {str(plan.folder / chunk.file)!r}: free some and give the same "
+            "command again; all finished parts are kept"
+        ) from None
+
+
+@contextlib.contextmanager
+def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
+    """joblib on this machine, one thread per process; or an existing Dask cluster."""
+    from joblib import parallel_config
+
+    if dask is None:
+        with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
+            yield {"n_jobs": jobs}
+        return
+    try:
+        from distributed import Client
+    except ImportError:
+        raise InputError(
+            '--dask needs the package distributed: pip install "spibb[cluster]"'
+        ) from None
+    try:
+        client = Client(dask, timeout="10s")
+    except (OSError, TimeoutError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {dask!r} ({error}): check it") from None
+    with client, parallel_config(backend="dask"):
+        yield {"n_jobs": -1}

@@ -1,0 +1,184 @@
+"""The three studies of the paper on finite MDPs: their grids, and one repetition of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.hcpi import HCPI
+from spibb.baselines import gridworld_baseline, optimal_q
+from spibb.envs.garnet import draw_garnet
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.errors import InputError
+from spibb.evaluate import exact_value
+from spibb.experiments import drawn_hcpi
+from spibb.experiments.spec import SUITES, Column, Experiment
+from spibb.kernels import dense
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.simulate import Sampler
+from spibb.softening import softened_baselines
+
+N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
+ETAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+RANDOM_SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000)
+GRIDWORLD_SIZES = (*RANDOM_SIZES, 5000, 10000)
+KAPPAS = (
+    0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.003, 0.004, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5,
+    1, 2, 5, 10, 20, 50, 100,
+)  # fmt: skip
+HCPI_DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
+ROBUST_DELTAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 0.9, 1)
+HCPI_ESTIMATORS = ("is", "pdis", "dr")
+V_MAX = 1.0
+"""Largest return of a task with one goal that pays 1."""
+
+SPIBB = tuple(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in N_WEDGES)
+MAIN = (
+    "basic-rl",
+    "ramdp:kappa=0.003",
+    "ramdp:kappa=0.003,released=true",
+    "robust-mdp:delta=0.1",
+    "hcpi:delta=0.9,estimator=dr",
+    *SPIBB,
+)
+SEARCH = (
+    "basic-rl",
+    *(f"ramdp:kappa={k:g}" for k in KAPPAS),
+    *(f"ramdp:kappa={k:g},released=true" for k in KAPPAS),
+    *(f"robust-mdp:delta={d:g}" for d in ROBUST_DELTAS),
+    *(f"hcpi:delta={d:g},estimator={e}" for e in HCPI_ESTIMATORS for d in HCPI_DELTAS),
+    *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in (5, 20)),
+)
+GRIDS = {"main": MAIN, "search": SEARCH}
+
+
+def default_experiment(suite: str, grid: str = "main") -> Experiment:
+    """The paper's grid of a suite: `main` is its benchmark, `search` its hyper-parameter search."""
+    columns = tuple(Column.parse(key) for key in GRIDS[grid])
+    if suite == "random-mdps":
+        return Experiment(suite, RANDOM_SIZES, columns, ETAS)
+    return Experiment(suite, GRIDWORLD_SIZES, columns)
+
+
+def select_experiment(
+    suite: str,
+    grid: str,
+    columns: Sequence[str] = (),
+    sizes: Sequence[float] = (),
+    etas: Sequence[float] = (),
+    seed: int = 0,
+) -> Experiment:
+    """The paper's grid of a suite, cut down to what is named; nothing named keeps all."""
+    checks.choice("suite", suite, SUITES)
+    checks.choice("grid", grid, tuple(GRIDS))
+    whole = default_experiment(suite, grid)
+    if etas and not whole.etas:
+        raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
+    return replace(
+        whole,
+        columns=tuple(Column.parse(key) for key in columns) or whole.columns,
+        sizes=tuple(int(size) for size in sizes) or whole.sizes,
+        etas=tuple(etas) or whole.etas,
+        seed=seed,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class World:
+    """A true MDP, the baseline to improve, the policy that draws the data, and known values."""
+
+    mdp: MDP
+    baseline: Policy
+    behaviour: Policy
+    baseline_value: float
+    optimal_value: float
+    eta: float = float("nan")
+
+
+def worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
+    """The worlds of one repetition: one, or one per η."""
+    if experiment.suite == "random-mdps":
+        yield from _random_worlds(experiment, rng)
+        return
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    uniform = Policy.uniform(mdp.states, mdp.actions)
+    behaviour = uniform if experiment.suite == "gridworld-random" else baseline
+    best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
+    yield World(mdp, baseline, behaviour, exact_value(mdp, baseline), best)
+
+
+def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
+    """One repetition: a row per world and size, with the true performance of every column.
+
+    Run r draws from child r of the experiment's seed, whatever else runs.
+    """
+    rng = np.random.default_rng(np.random.SeedSequence(experiment.seed, spawn_key=(run,)))
+    algorithms = [column.make() for column in experiment.columns]
+    rows = []
+    for world in worlds(experiment, rng):
+        sampler = Sampler(world.mdp, world.behaviour, experiment.max_steps)
+        for size in experiment.sizes:
+            found = performances(world, sampler, algorithms, size, rng)
+            rows.append(
+                {"run": run, "eta": world.eta, "size": size, "baseline": world.baseline_value,
+                 "optimal": world.optimal_value}
+                | dict(zip((column.key for column in experiment.columns), found))
+            )  # fmt: skip
+    return rows
+
+
+def performances(
+    world: World, sampler: Sampler, algorithms: list[Algorithm], size: int,
+    rng: np.random.Generator,
+) -> np.ndarray:  # fmt: skip
+    """Draw one data set, train every algorithm on it, and evaluate the policies exactly [M]."""
+    codes, lengths = sampler.draw(size, rng=rng)
+    counts = sampler.to_counts(codes, lengths)
+    problem = Problem.from_counts(counts, world.baseline, discount=world.mdp.discount, v_max=V_MAX)
+    drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
+    policies = np.empty((len(algorithms), *world.mdp.shape))
+    for places, group in _groups(algorithms):
+        policies[places] = _policies(group, drawn, world)
+    mdp = world.mdp
+    return dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
+
+
+def _groups(algorithms: list[Algorithm]) -> list[tuple[list[int], list[Algorithm]]]:
+    """Configurations of one algorithm together, with their places."""
+    kinds = dict.fromkeys(type(algorithm) for algorithm in algorithms)
+    places = {kind: [m for m, a in enumerate(algorithms) if type(a) is kind] for kind in kinds}
+    return [(where, [algorithms[m] for m in where]) for where in places.values()]
+
+
+def _policies(group: list[Any], drawn: drawn_hcpi.Drawn, world: World) -> np.ndarray:
+    """The policies of configurations of one algorithm [M, S, A].
+
+    HCPI is told the baseline's true performance and the true behaviour, as in the paper's
+    benchmark.
+    """
+    kind, problem = type(group[0]), drawn.problem
+    if kind is HCPI:
+        group = [
+            replace(a, baseline_value=world.baseline_value, behaviour=world.behaviour)
+            for a in group
+        ]
+        if all(drawn_hcpi.supports(algorithm) for algorithm in group):
+            return drawn_hcpi.policies(group, drawn)
+    if kind.needs_log:
+        problem = replace(problem, log=drawn.sampler.to_log(drawn.codes, drawn.lengths))
+    found: np.ndarray = kind.policies(group, problem)
+    return found
+
+
+def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
+    """One random MDP, with a baseline for every η (the paper's nested loop)."""
+    drawn = draw_garnet(rng)
+    found = softened_baselines(drawn.mdp, experiment.etas, rng, optimal_q=drawn.optimal_q)
+    for eta, made in zip(experiment.etas, found):
+        yield World(drawn.mdp, made.policy, made.policy, made.value, made.optimal_value, eta)

@@ -1,0 +1,59 @@
+"""One page that shows all figures of a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from spibb import __version__
+from spibb.experiments.results import Results
+from spibb.report.provenance import experiment_command
+from spibb.tables import write_whole
+
+INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that was drawn."""
+
+    number: str
+    label: str
+    stem: str
+    caption: str
+    alt: str
+
+    @property
+    def address(self) -> str:
+        """The file name without ending, as a relative address."""
+        return quote(self.stem, safe="=")
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A figure that the columns of this folder cannot give."""
+
+    number: str
+    label: str
+    caption: str
+    missing: tuple[str, ...]
+
+
+def write_gallery(
+    results: Results, folder: Path, pictures: list[Picture], absent: list[Absent]
+) -> Path:
+    """Write index.html into the folder's figures; it refers to nothing outside."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    page = environment.get_template("gallery.html.jinja").render(
+        results=results, pictures=pictures, absent=absent, version=__version__,
+        commands=[experiment_command(results, folder), f"spibb figures {folder}"],
+    )  # fmt: skip
+    path = folder / "figures" / INDEX
+    write_whole(path, lambda name: Path(name).write_text(page, encoding="utf-8"))
+    return path

@@ -1,0 +1,62 @@
+"""Aggregation of rows against a plain NumPy version."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from spibb.experiments.results import STATISTICS, load_results
+from spibb.experiments.runner import execute, plan
+from spibb.experiments.spec import Column, Experiment
+from spibb.stats import cvar
+
+SPECS = {
+    "gridworld": Experiment("gridworld", (10, 20), (Column.parse("basic-rl"),)),
+    "random-mdps": Experiment("random-mdps", (10,), (Column.parse("basic-rl"),), (0.2, 0.8)),
+}
+
+
+@pytest.mark.parametrize("suite", SPECS)
+def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suite):
+    spec = SPECS[suite]
+    list(execute(plan(spec, tmp_path / "rows", 30)))
+    results = load_results(tmp_path / "rows")
+    rows = pq.read_table(sorted((tmp_path / "rows").glob("part-*"))).to_pandas()
+    assert results.runs == 30
+    for size in spec.sizes:
+        for eta in spec.etas or (None,):
+            some = rows[(rows["size"] == size) & (True if eta is None else rows["eta"] == eta)]
+            value = (some["basic-rl"].astype(float) - some["baseline"]) / (
+                some["optimal"] - some["baseline"]
+            )
+            cell = results.cell("basic-rl", size, eta)
+            assert cell.runs == 30
+            for name, share in STATISTICS.items():
+                found = cell.statistics[name]
+                assert found.value == pytest.approx(cvar(value.to_numpy(), share), abs=1e-9)
+                assert found.low <= found.value + 1e-12
+                assert found.high >= found.value - 1e-12
+
+
+def test_the_aggregate_is_kept_until_rows_are_added(tmp_path):
+    folder = tmp_path / "rows"
+    list(execute(plan(SPECS["gridworld"], folder, 6)))
+    first = load_results(folder)
+    stamp = (folder / "summary.json").stat().st_mtime_ns
+    assert load_results(folder).cells == first.cells
+    assert (folder / "summary.json").stat().st_mtime_ns == stamp
+    list(execute(plan(SPECS["gridworld"], folder, 9)))
+    assert load_results(folder).runs == 9
+
+
+def test_raw_intervals_are_in_units_of_performance(tmp_path):
+    folder = tmp_path / "rows"
+    list(execute(plan(SPECS["gridworld"], folder, 5)))
+    results = load_results(folder)
+    mean = results.raw(results.cell("basic-rl", 20).statistics["mean"])
+    rows = pq.read_table(sorted(folder.glob("part-*"))).to_pandas()
+    assert mean.value == pytest.approx(
+        rows[rows["size"] == 20]["basic-rl"].astype(float).mean(), abs=1e-6
+    )
+    assert np.isclose(results.optimal, 0.597742, atol=1e-6)

@@ -1,0 +1,185 @@
+"""Chunks, parts, interruption, workers, clusters."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from spibb.errors import InputError
+from spibb.experiments import runner
+from spibb.experiments.results import load_results
+from spibb.experiments.runner import Chunk, execute, plan, run_chunk, stored_chunks
+from spibb.experiments.spec import Column, Experiment
+
+SPEC = Experiment("gridworld", (10, 20), (Column.parse("basic-rl"), Column.parse("pi-b:n_wedge=5")))
+
+
+def run_all(folder: Path, runs: int, spec: Experiment = SPEC, jobs: int = 1, **options) -> None:
+    list(execute(plan(spec, folder, runs, jobs), jobs=jobs, **options))
+
+
+def table(folder: Path) -> list[tuple]:
+    """All stored rows in order."""
+    with duckdb.connect() as connection:
+        return connection.sql(
+            "SELECT * EXCLUDE (eta) FROM read_parquet($parts) ORDER BY run, size",
+            params={"parts": str(folder / "part-*.parquet")},
+        ).fetchall()
+
+
+@pytest.fixture(scope="module")
+def reference(tmp_path_factory):
+    """The rows of twelve runs in one process."""
+    folder = tmp_path_factory.mktemp("reference") / "rows"
+    run_all(folder, 12)
+    return table(folder)
+
+
+def test_rows_do_not_depend_on_the_number_of_workers(tmp_path, reference):
+    run_all(tmp_path / "two", 12, jobs=2)
+    assert table(tmp_path / "two") == reference
+    assert len(reference) == 24
+
+
+def test_more_runs_can_be_added_later_and_only_the_difference_runs(tmp_path, reference):
+    run_all(tmp_path / "rows", 5)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "rows").glob("part-*")}
+    todo = plan(SPEC, tmp_path / "rows", 12)
+    assert (todo.done, todo.missing) == (5, 7)
+    list(execute(todo))
+    assert table(tmp_path / "rows") == reference
+    assert all(path.stat().st_mtime_ns == at for path, at in before.items())
+    assert plan(SPEC, tmp_path / "rows", 12).chunks == ()
+
+
+def test_stopping_in_the_middle_keeps_what_is_finished(tmp_path, reference):
+    steps = execute(plan(SPEC, tmp_path / "rows", 12))
+    next(steps)
+    steps.close()
+    assert 0 < plan(SPEC, tmp_path / "rows", 12).done < 12
+    run_all(tmp_path / "rows", 12)
+    assert table(tmp_path / "rows") == reference
+
+
+def test_a_run_killed_with_sigkill_and_started_again_gives_the_same_table(tmp_path, reference):
+    """The command line, killed as soon as its first part is there."""
+    (tmp_path / "rows").mkdir()
+    SPEC.write(tmp_path / "rows" / "experiment.toml")
+    command = [
+        sys.executable, "-c", "from spibb.cli import main; main()", "experiment", "gridworld",
+        "--runs", "12", "--out", str(tmp_path / "rows"), "--jobs", "1", "--sizes", "10,20",
+        "--column", "basic-rl", "--column", "pi-b:n_wedge=5",
+    ]  # fmt: skip
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 120
+    while not list((tmp_path / "rows").glob("part-*")) and time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        time.sleep(0.002)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert list((tmp_path / "rows").glob("part-*"))
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    assert table(tmp_path / "rows") == reference
+
+
+def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_path):
+    if os.environ.get("CI"):
+        import distributed
+    else:
+        distributed = pytest.importorskip("distributed")
+    spec = Experiment("gridworld", (10, 200), SPEC.columns)
+    run_all(tmp_path / "local", 40, spec)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None,
+        host="127.0.0.1",
+    ) as cluster:  # fmt: skip
+        todo = plan(spec, tmp_path / "dask", 40, jobs=2)
+        steps = execute(todo, dask=cluster.scheduler_address)
+        next(steps)
+        victim = next(iter(cluster.workers.values()))
+        os.kill(victim.pid, signal.SIGKILL)
+        list(steps)
+    assert table(tmp_path / "dask") == table(tmp_path / "local")
+
+
+def test_an_unreachable_scheduler_is_named(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
+        run_all(tmp_path / "rows", 2, dask="tcp://127.0.0.1:9")
+
+
+def test_a_folder_of_another_experiment_is_refused(tmp_path):
+    run_all(tmp_path / "rows", 2)
+    other = Experiment("gridworld", (10,), SPEC.columns)
+    with pytest.raises(InputError, match=r"holds another experiment \(sizes \(10, 20\), not"):
+        plan(other, tmp_path / "rows", 2)
+    third = Experiment("gridworld", SPEC.sizes, SPEC.columns[:1])
+    with pytest.raises(InputError, match="2 columns, not these 1"):
+        plan(third, tmp_path / "rows", 2)
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InputError, match="is not empty"):
+        plan(SPEC, tmp_path, 2)
+
+
+def test_a_truncated_part_is_set_aside_and_done_again(tmp_path, reference):
+    run_all(tmp_path / "rows", 12)
+    part = sorted((tmp_path / "rows").glob("part-*"))[0]
+    part.write_bytes(part.read_bytes()[:100])
+    todo = plan(SPEC, tmp_path / "rows", 12)
+    assert [path.name for path in todo.set_aside] == [part.with_suffix(".broken").name]
+    list(execute(todo))
+    assert table(tmp_path / "rows") == reference
+
+
+def test_no_space_left_is_said_and_loses_nothing(tmp_path, monkeypatch):
+    run_all(tmp_path / "rows", 4)
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(runner, "write_table", full)
+    with pytest.raises(InputError, match=r"no space left .* all finished parts are kept"):
+        run_all(tmp_path / "rows", 8)
+    monkeypatch.undo()
+    assert plan(SPEC, tmp_path / "rows", 8).done == 4
+
+
+def test_parts_record_their_versions_and_seed(tmp_path):
+    import pyarrow.parquet as pq
+
+    run_all(tmp_path / "rows", 2)
+    part = next((tmp_path / "rows").glob("part-*"))
+    assert {b"spibb", b"numpy", b"seed"} <= set(pq.read_schema(part).metadata)
+
+
+def test_missing_runs_are_cut_into_chunks_between_those_done():
+    done = [Chunk(4, 6), Chunk(9, 10)]
+    found = [(c.start, c.stop) for c in runner._missing(done, 12, 3)]
+    assert found == [(0, 3), (3, 4), (6, 9), (10, 12)]
+
+
+def test_a_chunk_holds_one_row_per_run_and_size():
+    _, columns = run_chunk(SPEC, Chunk(2, 5))
+    assert columns["run"].tolist() == [2, 2, 3, 3, 4, 4]
+    assert columns["basic-rl"].dtype == "float32"
+
+
+def test_results_of_an_empty_folder_say_what_to_do(tmp_path):
+    with pytest.raises(InputError, match=r"there is no experiment\.toml"):
+        load_results(tmp_path)
+    plan(SPEC, tmp_path / "rows", 1)
+    with pytest.raises(InputError, match="no finished part yet"):
+        load_results(tmp_path / "rows")
+    assert stored_chunks(tmp_path / "rows") == ([], ())

@@ -1,0 +1,76 @@
+"""The experiment as a value: written, read, refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from spibb.errors import InputError
+from spibb.experiments.spec import SUITES, Column, Experiment
+from spibb.experiments.suites import (
+    GRIDS,
+    HCPI_DELTAS,
+    KAPPAS,
+    ROBUST_DELTAS,
+    default_experiment,
+    select_experiment,
+)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("grid", GRIDS)
+def test_every_default_round_trips_through_toml(suite, grid):
+    experiment = default_experiment(suite, grid)
+    assert Experiment.from_toml(experiment.to_toml()) == experiment
+
+
+@pytest.mark.parametrize(
+    "key", ["basic-rl", "pi-b:n_wedge=5", "ramdp:kappa=0.003,released=true", "hcpi:estimator=is"]
+)
+def test_columns_round_trip_through_their_written_form(key):
+    assert Column.parse(key).key == key
+    assert Column.parse(key).make().name == key.split(":")[0]
+
+
+def test_the_order_of_options_does_not_matter():
+    assert Column.parse("ramdp:released=true,kappa=1") == Column.parse(
+        "ramdp:kappa=1,released=true"
+    )
+
+
+def test_the_grids_are_those_of_the_paper():
+    """Appendix B: ten δ_hcpi, ten δ_rob, 21 κ, nine N∧, ten sizes, nine η."""
+    assert (len(HCPI_DELTAS), len(ROBUST_DELTAS), len(KAPPAS)) == (10, 10, 21)
+    gridworld, random = default_experiment("gridworld"), default_experiment("random-mdps")
+    assert gridworld.sizes == (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+    assert random.sizes == gridworld.sizes[:8]
+    assert random.etas == (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+    n_wedges = [dict(c.options)["n_wedge"] for c in gridworld.columns if c.algorithm == "pi-b"]
+    assert n_wedges == [5, 7, 10, 15, 20, 30, 50, 70, 100]
+
+
+def test_a_selection_keeps_the_rest():
+    experiment = select_experiment("random-mdps", "main", ["basic-rl"], (10, 50), (0.9,), 3)
+    assert [c.key for c in experiment.columns] == ["basic-rl"]
+    assert (experiment.sizes, experiment.etas, experiment.seed) == ((10, 50), (0.9,), 3)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Column.parse("pi-c"), "did you mean 'pi-b'"),
+        (lambda: Column.parse("pi-b:n_wedg=5"), "did you mean 'n_wedge'"),
+        (lambda: Column.parse("pi-b:5"), "has no '='"),
+        (lambda: Experiment("gridworld", (10,), (Column("basic-rl"),) * 2), "listed twice"),
+        (lambda: Experiment("gridworld", (0,), (Column("basic-rl"),)), "size is 0"),
+        (lambda: Experiment("gridworld", (), (Column("basic-rl"),)), "at least one size"),
+        (lambda: Experiment("random-mdps", (1,), (Column("basic-rl"),), (1.5,)), "eta is 1.5"),
+        (lambda: select_experiment("gridword", "main"), "did you mean 'gridworld'"),
+        (lambda: select_experiment("gridworld", "min"), "did you mean 'main'"),
+        (lambda: select_experiment("gridworld", "main", etas=(0.1,)), "has no eta"),
+        (lambda: Experiment.from_toml("suite = "), "not TOML"),
+        (lambda: Experiment.from_toml("size = [1]"), "did you mean 'sizes'"),
+    ],
+)  # fmt: skip
+def test_bad_specs_are_named(make, message):
+    with pytest.raises(InputError, match=message):
+        make()

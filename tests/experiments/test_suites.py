@@ -1,0 +1,122 @@
+"""One repetition of each study."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from spibb.algorithms.base import Problem
+from spibb.algorithms.hcpi import HCPI
+from spibb.baselines import gridworld_baseline
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.evaluate import exact_value
+from spibb.experiments import drawn_hcpi
+from spibb.experiments.spec import Column, Experiment
+from spibb.experiments.suites import performances, repeat, worlds
+from spibb.policy import Policy
+from spibb.simulate import Sampler
+
+COLUMNS = tuple(
+    Column.parse(key)
+    for key in (
+        "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true", "robust-mdp:delta=0.1",
+        "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
+        "model-free:n_wedge=5", "arbrm",
+    )
+)  # fmt: skip
+
+
+def experiment(suite="gridworld", **changes):
+    etas = (0.1, 0.9) if suite == "random-mdps" else ()
+    return Experiment(suite, (10, 50), COLUMNS, etas, **changes)
+
+
+@pytest.mark.parametrize("suite", ["gridworld", "gridworld-random", "random-mdps"])
+def test_a_repetition_gives_a_row_per_world_and_size_and_every_column(suite):
+    spec = experiment(suite)
+    rows = repeat(spec, 3)
+    assert len(rows) == 2 * max(1, len(spec.etas))
+    for row in rows:
+        for column in COLUMNS:
+            assert -1e-9 <= row[column.key] <= row["optimal"] + 1e-9
+        assert row["model-free:n_wedge=5"] == pytest.approx(row["pi-b:n_wedge=5"], abs=1e-6)
+
+
+@pytest.mark.parametrize("suite", ["gridworld", "gridworld-random", "random-mdps"])
+def test_rows_of_the_compiled_path_equal_those_of_the_public_classes(suite):
+    """Every column again, one by one, from a log and through `improve`."""
+    spec = experiment(suite)
+    run = 7
+    rows = iter(repeat(spec, run))
+    rng = np.random.default_rng(np.random.SeedSequence(spec.seed, spawn_key=(run,)))
+    for world in worlds(spec, rng):
+        sampler = Sampler(world.mdp, world.behaviour, spec.max_steps)
+        for size in spec.sizes:
+            log = sampler.log(size, rng=rng)
+            problem = Problem.from_log(log, world.baseline, discount=0.95, v_max=1.0)
+            row = next(rows)
+            for column in COLUMNS:
+                algorithm = column.make()
+                if isinstance(algorithm, HCPI):
+                    algorithm = HCPI(
+                        delta=0.9, baseline_value=world.baseline_value, behaviour=world.behaviour
+                    )
+                policy = algorithm.improve(problem).policy
+                assert row[column.key] == pytest.approx(exact_value(world.mdp, policy), abs=1e-9)
+
+
+def test_a_run_depends_on_the_seed_and_its_number_alone():
+    spec = experiment()
+    assert repeat(spec, 5)[0] | {"eta": 0} == repeat(spec, 5)[0] | {"eta": 0}
+    assert repeat(spec, 5)[1]["basic-rl"] != repeat(spec, 6)[1]["basic-rl"]
+    assert repeat(spec, 5)[1]["basic-rl"] != repeat(experiment(seed=1), 5)[1]["basic-rl"]
+
+
+def test_random_behaviour_draws_from_the_uniform_policy_and_keeps_the_baseline():
+    (world,) = worlds(experiment("gridworld-random"), np.random.default_rng(0))
+    assert (world.behaviour.probs == 0.25).all()
+    np.testing.assert_array_equal(world.baseline.probs, gridworld_baseline().probs)
+    assert world.baseline_value == pytest.approx(0.4, abs=0.005)
+    assert math.isnan(world.eta)
+
+
+def test_random_mdps_have_one_mdp_and_a_baseline_per_eta():
+    first, second = worlds(experiment("random-mdps"), np.random.default_rng(0))
+    assert first.mdp is second.mdp
+    assert first.baseline_value < second.baseline_value < second.optimal_value
+    assert (first.eta, second.eta) == (0.1, 0.9)
+
+
+@pytest.mark.parametrize("estimator", ["is", "pdis", "dr"])
+@pytest.mark.parametrize("uniform", [False, True])
+@pytest.mark.parametrize("size", [3, 10, 60])
+def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, size):
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    behaviour = Policy.uniform(mdp.states, mdp.actions) if uniform else baseline
+    sampler = Sampler(mdp, behaviour)
+    truth = exact_value(mdp, baseline)
+    for seed in range(5):
+        codes, lengths = sampler.draw(size, rng=np.random.default_rng(seed))
+        log = sampler.to_log(codes, lengths)
+        problem = Problem.from_log(log, baseline, discount=0.95, v_max=1.0)
+        group = [
+            HCPI(estimator=estimator, delta=d, baseline_value=truth, behaviour=behaviour)
+            for d in (0.1, 0.5, 0.9, 1.0)
+        ]
+        assert all(drawn_hcpi.supports(algorithm) for algorithm in group)
+        drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
+        for fast, algorithm in zip(drawn_hcpi.policies(group, drawn), group):
+            slow = algorithm.improve(problem).policy.probs
+            np.testing.assert_allclose(fast, slow, atol=1e-12)
+
+
+def test_hcpi_configurations_that_the_fast_version_lacks_take_the_class():
+    (world,) = worlds(experiment(), np.random.default_rng(0))
+    algorithms = [HCPI(estimator="wis", delta=0.5), HCPI(bound="bca", delta=0.5)]
+    assert not any(drawn_hcpi.supports(algorithm) for algorithm in algorithms)
+    found = performances(
+        world, Sampler(world.mdp, world.behaviour), list(algorithms), 20, np.random.default_rng(0)
+    )
+    assert np.isfinite(found).all()

@@ -1,0 +1,48 @@
+"""Tail means and their intervals."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spibb import stats
+from spibb.stats import cvar, tail_intervals, tail_size
+
+
+@pytest.mark.parametrize(
+    ("n", "share", "wanted"), [(100, 0.01, 1), (50, 0.01, 1), (1000, 0.1, 100), (7, 1.0, 7)]
+)
+def test_the_tail_is_the_floor_but_at_least_one(n, share, wanted):
+    assert tail_size(n, share) == wanted
+
+
+@given(st.lists(st.floats(-5, 5), min_size=1, max_size=300), st.sampled_from([0.001, 0.01, 0.1, 1]))
+def test_cvar_is_the_mean_of_the_sorted_tail(values, share):
+    ordered = sorted(values)
+    k = max(1, int(share * len(values) + 1e-9))
+    assert cvar(np.array(values), share) == pytest.approx(np.mean(ordered[:k]), abs=1e-12)
+
+
+def test_bootstrap_and_normal_intervals_agree_on_many_runs(monkeypatch):
+    values = np.random.default_rng(0).gamma(2, size=4000)
+    resampled = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(1))
+    monkeypatch.setattr(stats, "BOOTSTRAP_UP_TO", 10)
+    normal = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(1))
+    for one, other in zip(resampled, normal):
+        assert one.value == other.value
+        assert one.low == pytest.approx(other.low, abs=0.01)
+        assert one.high == pytest.approx(other.high, abs=0.01)
+
+
+@pytest.mark.parametrize("limit", [5000, 10])
+def test_intervals_hold_the_truth_about_as_often_as_they_say(monkeypatch, limit):
+    """Uniform runs: the mean is 0.5 and the 10 %-CVaR 0.05."""
+    monkeypatch.setattr(stats, "BOOTSTRAP_UP_TO", limit)
+    rng = np.random.default_rng(2)
+    inside = np.zeros(2)
+    for _ in range(200):
+        found = tail_intervals(rng.random(500), [1, 0.1], rng=rng)
+        inside += [i.low <= t <= i.high for i, t in zip(found, (0.5, 0.05))]
+    assert (inside / 200 >= 0.88).all()
