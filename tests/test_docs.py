@@ -20,6 +20,13 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def test_python_blocks_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for block in blocks(page, "python"):
+        exec(compile(block, page.name, "exec"), {})
+
+
 def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (example,) = blocks(ROOT / "README.md", "python")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from spibb.envs.garnet import Garnet
 from spibb.envs.gridworld import Gridworld
+from spibb.envs.helicopter import Helicopter
 
-__all__ = ["Garnet", "Gridworld", "register"]
+__all__ = ["Garnet", "Gridworld", "Helicopter", "register"]
 
 IDS = {
     "spibb/Gridworld-v0": "spibb.envs.gridworld:Gridworld",
     "spibb/Garnet-v0": "spibb.envs.garnet:Garnet",
+    "spibb/Helicopter-v0": "spibb.envs.helicopter:Helicopter",
 }
 
 

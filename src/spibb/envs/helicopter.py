@@ -1,0 +1,294 @@
+"""The helicopter of section 3.4 and appendix D.1: land close to the corner (1, 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+import gymnasium
+import numpy as np
+
+from spibb.checks import InputError, number, positive
+from spibb.kernels import helicopter as kernel
+
+N_ACTIONS = 9
+FEATURES = ("s_x", "s_y", "v_x", "v_y")
+DISCOUNT = 0.9
+MAX_STEPS = 100
+"""Default cap on the length of an episode; a cut episode is truncated, not terminated."""
+NOISE = np.array([0.025, 0.025, 0.05, 0.05])
+"""σ_s of the positions and σ_v of the velocities at noise factor 1."""
+START_LOW, START_HIGH = np.array([0, 0, -1, -1]), np.array([1 / 3, 1 / 3, 1, 1])
+"""The box in which episodes start, uniformly."""
+SUM_TOLERANCE = 1e-4
+"""How far a policy's rows may be from 1: networks answer in single precision."""
+BATCH_EPISODES = 1 << 14
+"""Most episodes that run at once: bounds the rows that a policy is asked for in one call."""
+
+ProbabilityFunction = Callable[[np.ndarray], Any]
+"""A policy: states [N, 4] to probabilities [N, 9]."""
+
+
+def initial_states(n: int, rng: np.random.Generator) -> np.ndarray:
+    """Starts of n episodes [n, 4]: uniform in (0, 1/3)² × (−1, 1)²."""
+    return rng.uniform(START_LOW, START_HIGH, size=(n, 4))
+
+
+def draw_noise(n: int, noise_factor: float, rng: np.random.Generator) -> np.ndarray:
+    """What one time step adds to n states [n, 4]: Gaussian, σ_s and σ_v times the factor."""
+    return rng.standard_normal((n, 4)) * (noise_factor * NOISE)
+
+
+@dataclass(frozen=True, eq=False)
+class Episodes:
+    """Undiscounted returns [E] and lengths [E] of whole episodes."""
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """The mean undiscounted return."""
+        return float(self.returns.mean())
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of that mean."""
+        n = len(self.returns)
+        return float(self.returns.std(ddof=1) / np.sqrt(n)) if n > 1 else np.inf
+
+
+@dataclass(frozen=True, eq=False)
+class HelicopterLog:
+    """N transitions, episode after episode, each in order of time.
+
+    states [N, 4], actions [N], rewards [N], next_states [N, 4], terminated [N], truncated [N],
+    episodes [N] numbered from 0, action_prob [N]: the policy's probability of the action taken.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    next_states: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    episodes: np.ndarray
+    action_prob: np.ndarray
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            getattr(self, field.name).flags.writeable = False
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+class _Step(NamedTuple):
+    """One time step of the episodes that still run."""
+
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    next_states: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    episodes: np.ndarray
+    action_prob: np.ndarray
+
+
+def play(
+    policy: ProbabilityFunction,
+    n_episodes: int,
+    *,
+    rng: np.random.Generator,
+    noise_factor: float = 1.0,
+    max_steps: int = MAX_STEPS,
+) -> Episodes:
+    """Play `n_episodes` whole episodes side by side and return what each earned.
+
+    The policy is asked once per time step for all running episodes (at most `BATCH_EPISODES`).
+    The number of episodes is fixed and all of them finish: a budget of steps would favour short
+    episodes.
+    """
+    positive("n_episodes", n_episodes)
+    returns, lengths = np.zeros(n_episodes), np.zeros(n_episodes, dtype=np.int64)
+    for first in range(0, n_episodes, BATCH_EPISODES):
+        size = min(BATCH_EPISODES, n_episodes - first)
+        for step in _steps(policy, size, rng, noise_factor, max_steps):
+            returns[first + step.episodes] += step.rewards
+            lengths[first + step.episodes] += 1
+    returns.flags.writeable = lengths.flags.writeable = False
+    return Episodes(returns, lengths)
+
+
+def collect(
+    policy: ProbabilityFunction,
+    n_transitions: int,
+    *,
+    rng: np.random.Generator,
+    noise_factor: float = 1.0,
+    max_steps: int = MAX_STEPS,
+) -> HelicopterLog:
+    """Play numbered episodes and record the first `n_transitions` steps of them.
+
+    All episodes that were begun are finished, then laid one after another in the order of their
+    numbers, and the record is cut to exactly `n_transitions`: long episodes are as likely to be in
+    it as short ones. The cut may fall inside the last episode, whose last row is then truncated.
+    """
+    positive("n_transitions", n_transitions)
+    batch = max(1, min(BATCH_EPISODES, n_transitions // 8))
+    parts: list[_Step] = []
+    begun = recorded = 0
+    while recorded < n_transitions:
+        for step in _steps(policy, batch, rng, noise_factor, max_steps):
+            parts.append(step._replace(episodes=step.episodes + begun))
+            recorded += len(step.actions)
+        begun += batch
+    columns = [np.concatenate(column) for column in zip(*parts)]
+    order = np.argsort(columns[_Step._fields.index("episodes")], kind="stable")[:n_transitions]
+    log = _Step(*(column[order] for column in columns))
+    log.truncated[-1] = not log.terminated[-1]
+    return HelicopterLog(**log._asdict())
+
+
+def _steps(
+    policy: ProbabilityFunction,
+    n_episodes: int,
+    rng: np.random.Generator,
+    noise_factor: float,
+    max_steps: int,
+) -> Iterator[_Step]:
+    """Run episodes side by side until the last one has ended, one time step at a time."""
+    number("noise_factor", noise_factor, 0, np.inf, "[)")
+    positive("max_steps", max_steps)
+    running, states = np.arange(n_episodes), initial_states(n_episodes, rng)
+    for t in range(1, max_steps + 1):
+        probs = _ask(policy, states)
+        actions = _draw_actions(probs, rng.random(len(states)))
+        noise = draw_noise(len(states), noise_factor, rng)
+        following, rewards, terminated = kernel.step(states, actions, noise)
+        truncated = ~terminated if t == max_steps else np.zeros(len(states), dtype=bool)
+        taken = probs[np.arange(len(actions)), actions]
+        yield _Step(states, actions, rewards, following, terminated, truncated, running, taken)
+        goes_on = ~terminated
+        running, states = running[goes_on], following[goes_on]
+        if not len(running):
+            return
+
+
+def _ask(policy: ProbabilityFunction, states: np.ndarray) -> np.ndarray:
+    """The policy's probabilities [N, 9] at states [N, 4]."""
+    probs = np.asarray(policy(states), dtype=np.float64)
+    if probs.shape != (len(states), N_ACTIONS):
+        raise InputError(
+            f"the policy answered {len(states)} states with an array of shape {probs.shape}, "
+            f"expected {(len(states), N_ACTIONS)}: return one row of probabilities per state"
+        )
+    return probs
+
+
+def _draw_actions(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
+    """One action per row of probabilities."""
+    actions = np.empty(len(probs), dtype=np.int64)
+    bad = kernel.choose(probs, uniforms, SUM_TOLERANCE, actions)
+    if bad >= 0:
+        row = ", ".join(f"{p:.6g}" for p in probs[bad])
+        raise InputError(
+            f"the policy's row {bad} is [{row}] with sum {probs[bad].sum():.6g}, "
+            "expected non-negative numbers with sum 1: normalise what the policy returns"
+        )
+    return actions
+
+
+class Helicopter(gymnasium.Env[Any, Any]):
+    """Fly from the bottom left and leave the unit square as close to (1, 1) as possible.
+
+    Observations are (s_x, s_y, v_x, v_y); action a is the thrust (a // 3 − 1, a % 3 − 1). Leaving
+    the square pays min(10, max(−1, 1/d − 4)), d being the distance to (1, 1); a velocity outside
+    (−1, 1) melts the motor and pays −1. Either ends the episode; `max_steps` steps truncate it.
+    `noise_factor` multiplies the noise of positions (σ_s = 0.025) and velocities (σ_v = 0.05).
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012 (Gymnasium's name)
+
+    def __init__(
+        self,
+        noise_factor: float = 1.0,
+        render_mode: str | None = None,
+        max_steps: int = MAX_STEPS,
+    ) -> None:
+        self.noise_factor = number("noise_factor", noise_factor, 0, np.inf, "[)")
+        self.max_steps = positive("max_steps", max_steps)
+        self.render_mode = render_mode
+        self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float64)
+        self.action_space = gymnasium.spaces.Discrete(N_ACTIONS)
+        self._state, self._time = np.zeros(4), 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Start anew, at a random place with a random velocity."""
+        super().reset(seed=seed)
+        self._state, self._time = initial_states(1, self.np_random)[0], 0
+        return self._state.copy(), {}
+
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        """Apply a thrust for one time step."""
+        if not self.action_space.contains(action):
+            raise InputError(
+                f"action is {action!r}, expected a whole number from 0 to {N_ACTIONS - 1}"
+            )
+        noise = draw_noise(1, self.noise_factor, self.np_random)
+        following, rewards, ended = kernel.step(self._state[None], np.array([action]), noise)
+        self._state, self._time = following[0], self._time + 1
+        truncated = not ended[0] and self._time >= self.max_steps
+        return self._state.copy(), float(rewards[0]), bool(ended[0]), truncated, {}
+
+    def render(self) -> np.ndarray | None:  # type: ignore[override]
+        """An image of the square and its surroundings, or nothing without a render mode."""
+        return _image(self._state) if self.render_mode == "rgb_array" else None
+
+
+PIXELS = 360
+"""Side of the image."""
+MARGIN = 0.25
+"""Width of the surroundings that the image shows on each side of the unit square."""
+PALETTE = {-1.0: (178, 34, 34), 1.0: (240, 160, 60), 4.0: (235, 225, 90), 10.0: (30, 140, 60)}
+"""Colours of final rewards; in between they are mixed."""
+BLUE, TEAL, DARK, WHITE = (120, 165, 225), (70, 170, 165), (25, 25, 35), (255, 255, 255)
+
+
+def _image(state: np.ndarray) -> np.ndarray:
+    """Draw final rewards, flying and starting areas, helicopter and velocity; y points up."""
+    x, y = _pixel_places()
+    image = _reward_colours(x, y)
+    image[(x > 0) & (x < 1) & (y > 0) & (y < 1)] = BLUE
+    image[(x > 0) & (x < 1 / 3) & (y > 0) & (y < 1 / 3)] = TEAL
+    image[np.hypot(x - 1, y - 1) < 0.012] = WHITE
+    image[_from_segment(x, y, state) < 0.008] = WHITE
+    image[np.hypot(x - state[0], y - state[1]) < 0.025] = DARK
+    return image
+
+
+def _pixel_places() -> tuple[np.ndarray, np.ndarray]:
+    """The place (x, y) of every pixel of the image."""
+    places = -MARGIN + (np.arange(PIXELS) + 0.5) * (1 + 2 * MARGIN) / PIXELS
+    x, y = np.meshgrid(places, places[::-1])
+    return x, y
+
+
+def _reward_colours(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The colour of landing at each place."""
+    reward = np.clip(1 / np.maximum(np.hypot(x - 1, y - 1), kernel.CLOSEST) - 4, -1, 10)
+    levels, colours = list(PALETTE), np.array(list(PALETTE.values()))
+    channels = [np.interp(reward, levels, colours[:, c]) for c in range(3)]
+    return np.stack(channels, axis=-1).astype(np.uint8)
+
+
+def _from_segment(x: np.ndarray, y: np.ndarray, state: np.ndarray) -> np.ndarray:
+    """Distance of each pixel from the way that the velocity leads in three time steps."""
+    d_x, d_y = 3 * kernel.TAU * state[2:]
+    length = max(d_x**2 + d_y**2, 1e-12)
+    share = np.clip(((x - state[0]) * d_x + (y - state[1]) * d_y) / length, 0, 1)
+    return np.hypot(x - state[0] - share * d_x, y - state[1] - share * d_y)
