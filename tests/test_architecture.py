@@ -10,7 +10,7 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy", "log", "counts",
+    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy", "columns", "log", "counts",
     "ingest", "mdp", "model", "solve", "bounds", "simulate", "envs", "softening", "baselines", "evaluate",
     "mean_bounds", "ope", "stats", "algorithms", "deep", "experiments", "report", "demo", "cli",
 ]  # fmt: skip

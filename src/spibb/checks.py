@@ -119,3 +119,15 @@ def same_length(**columns: np.ndarray | None) -> int:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())
         raise InputError(f"columns differ in length ({listed}): give one value per transition")
     return next(iter(sizes.values()))
+
+
+def parse_value(text: str) -> bool | int | float | str:
+    """A number or a boolean where the text looks like one."""
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

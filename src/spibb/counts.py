@@ -11,6 +11,7 @@ from spibb.kernels import counting
 from spibb.labels import Vocabulary
 from spibb.log import Log
 
+SparseRows = tuple[np.ndarray, np.ndarray, np.ndarray]
 END = -1
 """The successor code of a termination."""
 
@@ -64,12 +65,12 @@ class Counts:
         return self._estimates[1]
 
     @cached_property
-    def transitions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def transitions(self) -> SparseRows:
         """P̂ as sparse rows (indptr, successors, probabilities), ends left out."""
         return self._estimates[2]
 
     @cached_property
-    def _estimates(self) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, ...]]:
+    def _estimates(self) -> tuple[np.ndarray, np.ndarray, SparseRows]:
         """N, R̂ and P̂, in one pass over the outcomes."""
         pairs, mean = np.empty(self.shape, dtype=np.int64), np.empty(self.shape)
         rows = counting.frequencies(

@@ -226,7 +226,7 @@ def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
             '--dask needs the package distributed: pip install "spibb[cluster]"'
         ) from None
     try:
-        client = Client(dask, timeout="10s")
+        client: Any = Client(dask, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {dask!r} ({error}): check it") from None
     with client, parallel_config(backend="dask"):

@@ -38,7 +38,7 @@ class Column:
             key, equals, value = item.partition("=")
             if not equals:
                 raise InputError(f"column {text!r}: {item!r} has no '=': write option=value")
-            pairs.append((key.strip().replace("-", "_"), parse_value(value.strip())))
+            pairs.append((key.strip().replace("-", "_"), checks.parse_value(value.strip())))
         column = cls(name.strip(), tuple(sorted(pairs)))
         column.make()
         return column
@@ -103,26 +103,15 @@ class Experiment:
             if name not in known:
                 hint = checks.did_you_mean(name, known)
                 raise InputError(f"the experiment has an unknown entry {name!r}{hint}: remove it")
-        columns = tuple(Column.parse(key) for key in values.pop("columns", ()))
-        lists = {name: tuple(values.pop(name, ())) for name in ("sizes", "etas")}
-        return cls(columns=columns, **lists, **values)
+        values["columns"] = tuple(Column.parse(key) for key in values.get("columns", ()))
+        for name in ("sizes", "etas"):
+            values[name] = tuple(values.get(name, ()))
+        return cls(**values)
 
     def write(self, path: Path) -> None:
         """Store the spec beside its results."""
         text = self.to_toml()
         write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
-
-
-def parse_value(text: str) -> Value:
-    """A number or a boolean where the text looks like one."""
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
 
 
 def _written(value: Value) -> str:

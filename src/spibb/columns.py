@@ -1,0 +1,314 @@
+"""From a caller's columns to the coded, sorted arrays of a Log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, did_you_mean, finite, same_length, some
+from spibb.labels import Vocabulary, encode, factorize, same_kind, translate
+
+NO_STATE = -1
+
+ALIASES: Mapping[str, tuple[str, ...]] = {
+    "episode_id": ("episode",),
+    "terminated": ("terminals", "terminal", "done"),
+    "truncated": ("timeouts", "timeout"),
+    "action_prob": ("pscore",),
+}
+REQUIRED = ("episode_id", "step", "state", "action", "reward", "terminated")
+OPTIONAL = ("next_state", "truncated", "action_prob")
+
+FLAGS = {"true": True, "t": True, "yes": True, "1": True,
+         "false": False, "f": False, "no": False, "0": False}  # fmt: skip
+EMPTY = "the log is empty: it needs at least one transition; check what wrote it"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Columns as the caller gave them, before sorting and coding."""
+
+    state: Any
+    action: Any
+    reward: np.ndarray
+    next_state: Any
+    terminated: np.ndarray | None
+    truncated: np.ndarray | None
+    episode: np.ndarray | None
+    step: np.ndarray | None
+    action_prob: np.ndarray | None
+
+
+def assemble(
+    columns: Columns,
+    states: Vocabulary | None,
+    actions: Vocabulary | None,
+    state_names: Sequence[str] = ("state",),
+    action_names: Sequence[str] = ("action",),
+) -> dict[str, Any]:
+    """Check, code, sort, and derive what the columns leave out: the fields of a Log."""
+    states, state, next_state = _code_states(columns, states, state_names)
+    if actions is None:
+        actions, action = factorize(columns.action, *action_names)
+    else:
+        action = encode(columns.action, actions, "actions")
+    n = same_length(
+        state=state, action=action, reward=columns.reward, next_state=next_state,
+        terminated=columns.terminated, truncated=columns.truncated, episode=columns.episode,
+        step=columns.step, action_prob=columns.action_prob,
+    )  # fmt: skip
+    if n == 0:
+        raise InputError(EMPTY)
+    _no_missing(state=state, action=action)
+    finite(columns.reward, "reward")
+    _check_propensities(columns.action_prob)
+    none = np.zeros(n, dtype=bool)
+    terminated = none if columns.terminated is None else columns.terminated
+    truncated = none if columns.truncated is None else columns.truncated & ~terminated
+    order, starts = _episodes(columns, terminated | truncated)
+    last = np.zeros(n, dtype=bool)
+    last[starts[1:] - 1] = True
+    terminated, truncated = terminated[order], truncated[order]
+    _check_ends(terminated | truncated, last, order)
+    state = state[order]
+    if next_state is None:
+        next_state = np.append(state[1:], np.int32(NO_STATE))
+        next_state[last] = NO_STATE
+    else:
+        next_state = _explicit_successors(next_state[order], state, terminated, last)
+    next_state[terminated] = NO_STATE
+    return {
+        "state": state,
+        "action": action[order],
+        "reward": columns.reward[order],
+        "next_state": next_state,
+        "terminated": terminated,
+        "truncated": truncated | (last & ~terminated),
+        "episode_starts": starts,
+        "states": states,
+        "actions": actions,
+        "action_prob": None if columns.action_prob is None else columns.action_prob[order],
+    }
+
+
+def _code_states(
+    columns: Columns, states: Vocabulary | None, names: Sequence[str]
+) -> tuple[Vocabulary, np.ndarray, np.ndarray | None]:
+    """Code states and successors in one vocabulary: a state may occur only as a successor.
+
+    A CSV file has no types: where one of the two columns reads as text, so does the other.
+    """
+    if states is None:
+        found, state = factorize(columns.state, *names)
+    else:
+        found, state = states, encode(columns.state, states, "states")
+    if columns.next_state is None:
+        return found, state, None
+    others, following = factorize(columns.next_state, *names)
+    if columns.terminated is not None:  # what lies beyond the end is no state of the problem
+        following = np.where(columns.terminated, np.int32(NO_STATE), following)
+    if states is None:
+        found, others = found.as_text_like(others), others.as_text_like(found)
+        same_kind((*found.labels[:1], *others.labels[:1]), "state and next_state")
+        reached = [others[code] for code in np.unique(following).tolist() if code >= 0]
+        both = Vocabulary(sorted(set(found.labels).union(reached)), found.names)
+        state, found = both.codes(found)[state], both
+    return found, state, translate(others, following, found, "next states")
+
+
+def _episodes(columns: Columns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Order of the rows [N] by episode and step, and where each episode starts [E + 1]."""
+    n = len(ends)
+    if columns.episode is None:
+        starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
+        return np.arange(n), np.append(starts, n)
+    episode = columns.episode
+    _no_missing(episode_id=episode)
+    step = np.arange(n) if columns.step is None else columns.step
+    order = np.lexsort((step, episode))
+    new = np.diff(episode[order]) != 0
+    repeated = ~new & (np.diff(step[order]) == 0)
+    if repeated.any():
+        row = int(order[np.argmax(repeated) + 1])
+        raise InputError(
+            f"row {row} repeats step {step[row]} of its episode, expected each (episode_id, step) "
+            f"once ({int(repeated.sum())} repeated): drop or renumber the row"
+        )
+    starts = np.concatenate([[0], np.flatnonzero(new) + 1, [n]])
+    return order, starts
+
+
+def _explicit_successors(
+    next_state: np.ndarray, state: np.ndarray, terminated: np.ndarray, last: np.ndarray
+) -> np.ndarray:
+    """Fill a missing successor with the state of the next row, never across an episode's end."""
+    gap = (next_state == NO_STATE) & ~terminated & ~last
+    following = np.append(state[1:], np.int32(NO_STATE))
+    return np.where(gap, following, next_state).astype(np.int32)
+
+
+def _check_ends(ends: np.ndarray, last: np.ndarray, order: np.ndarray) -> None:
+    inside = ends & ~last
+    if inside.any():
+        raise InputError(
+            f"row {int(order[np.argmax(inside)])} is terminated or truncated, but its episode goes "
+            f"on ({int(inside.sum())} such rows): give what follows its own episode_id"
+        )
+
+
+def _check_propensities(action_prob: np.ndarray | None) -> None:
+    if action_prob is None:
+        return
+    bad = ~((action_prob > 0) & (action_prob <= 1))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"action_prob in row {row} is {action_prob[row]:g}, expected a number in (0, 1]: "
+            "the logged action must have been possible"
+        )
+
+
+def _no_missing(**codes: np.ndarray) -> None:
+    for name, column in codes.items():
+        missing = column < 0
+        if missing.any():
+            raise InputError(
+                f"{name} is missing in row {int(np.argmax(missing))} "
+                f"({int(missing.sum())} such rows): fill or drop them"
+            )
+
+
+def labels_column(values: Any) -> Any:
+    """Leave labels as they are, but let any array type through as NumPy."""
+    if isinstance(values, np.ndarray | list | tuple) or type(values).__module__ == "pyarrow.lib":
+        return values
+    return values.to_numpy() if hasattr(values, "to_numpy") else list(values)
+
+
+def to_arrow_table(frame: Any) -> Any:
+    """An eager narwhals frame as an Arrow table."""
+    import pyarrow as pa
+
+    try:
+        return frame.to_arrow()
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise InputError(
+            f"a column of the log mixes types ({' '.join(str(error).split())}): "
+            "make every value a string, or a number"
+        ) from None
+
+
+def float_column(values: Any, name: str) -> np.ndarray:
+    """A column of numbers [N]."""
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} holds something that is not a number: check the column") from None
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}, expected one number per transition")
+    return array
+
+
+def step_column(values: Any) -> np.ndarray:
+    """Steps as numbers or times: sorted as text, 10 would come before 2."""
+    array = np.asarray(values)
+    for kind in ("float64", "datetime64[us]"):
+        if array.dtype.kind in "OSUT":
+            with suppress(TypeError, ValueError):
+                array = array.astype(kind)
+    if array.dtype.kind not in "biufmM":
+        raise InputError(
+            "step holds something that is neither a number nor a time: mend the column"
+        )
+    missing = array != array  # NaN and NaT
+    if missing.any():
+        raise InputError(
+            f"step is missing in row {int(np.argmax(missing))} ({int(missing.sum())} such rows): "
+            "fill or drop them"
+        )
+    return array
+
+
+def flag_column(values: Any, name: str) -> np.ndarray | None:
+    """A column of booleans [N]: true/false, 0/1 or such words; None stays None."""
+    if values is None:
+        return None
+    array = np.asarray(values)
+    if array.dtype.kind in "OSUT":
+        array = np.array([FLAGS.get(str(value).lower(), value) for value in array.tolist()])
+    if array.dtype == bool:
+        return array.copy()
+    if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
+        return array.astype(bool)
+    raise InputError(f"{name} holds something other than true/false or 0/1: check the column")
+
+
+def resolve(
+    present: Sequence[str], given: Mapping[str, str | Sequence[str]]
+) -> dict[str, tuple[str, ...]]:
+    """Map each of our column names to the caller's, by `given`, by itself, or by an alias."""
+    for name in given:
+        if name not in REQUIRED + OPTIONAL:
+            hint = did_you_mean(name, REQUIRED + OPTIONAL)
+            raise InputError(f"columns maps {name!r}, which is not a column of a log{hint}")
+    found = {}
+    for name in REQUIRED + OPTIONAL:
+        if name in given:
+            mine = given[name]
+            found[name] = (mine,) if isinstance(mine, str) else tuple(mine)
+        else:
+            hits = [alias for alias in (name, *ALIASES.get(name, ())) if alias in present]
+            found[name] = (hits[0],) if hits else _successors(name, found, present)
+        missing = [column for column in found[name] if column not in present]
+        if missing or (name in REQUIRED and not found[name]):
+            wanted = missing[0] if missing else name
+            hint = did_you_mean(wanted, present)
+            raise InputError(
+                f"the log has no column {wanted!r}{hint}: its columns are {some(present, 20)}; "
+                "rename one or map it"
+            )
+    return found
+
+
+def _successors(
+    name: str, found: Mapping[str, tuple[str, ...]], present: Sequence[str]
+) -> tuple[str, ...]:
+    """A state in the columns `ward, age` has its successor in `next_ward, next_age`."""
+    columns = tuple(f"next_{column}" for column in found.get("state", ()))
+    return columns if name == "next_state" and set(columns) <= set(present) else ()
+
+
+@dataclass(frozen=True)
+class Taker:
+    """Takes columns out of an Arrow table by our names."""
+
+    table: Any
+    names: Mapping[str, tuple[str, ...]]
+
+    def labels(self, name: str, may_be_missing: bool = False) -> Any:
+        """The Arrow columns behind a name, None where the table has none."""
+        columns = [self.table.column(column) for column in self.names[name]]
+        if not columns:
+            return None
+        for mine, column in zip(self.names[name], columns):
+            if column.null_count and not may_be_missing:
+                row = column.is_null().to_pylist().index(True)
+                raise InputError(
+                    f"column {mine!r} is missing in row {row} "
+                    f"({column.null_count} such rows): fill or drop them"
+                )
+        return columns
+
+    def numbers(self, name: str) -> np.ndarray | None:
+        """A column of numbers or flags as it stands."""
+        columns = self.labels(name)
+        return None if columns is None else columns[0].to_numpy()
+
+    def floats(self, name: str) -> Any:
+        """A column of numbers [N], None where the table has none."""
+        column = self.numbers(name)
+        return None if column is None else float_column(column, name)

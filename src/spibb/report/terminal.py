@@ -1,0 +1,162 @@
+"""What the command line prints: tables, paths to copy, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from spibb.algorithms.base import Improvement
+from spibb.evaluate import Posterior
+from spibb.ope import OffPolicyReport
+from spibb.report.changes import Change, changes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from spibb.demo import DemoRow
+    from spibb.experiments.runner import Chunk, Plan
+
+
+def say(console: Console, text: str) -> None:
+    """A sentence, wrapped, but never read as markup: it may hold a user's labels."""
+    console.print(text, highlight=False, markup=False)
+
+
+def say_path(console: Console, text: str) -> None:
+    """A line to copy from: neither wrapped nor read as markup."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def numbers_table(title: str, *columns: str) -> Table:
+    """A table whose first column is text and the others numbers."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right")
+    return table
+
+
+def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
+    """The policies of the demonstration: the truth beside the estimates."""
+    table = numbers_table(
+        title, "policy", "true value", "value in model", "P(no worse|log)", "pairs copied"
+    )
+    for row in rows:
+        probability = "" if row.probability is None else f"{row.probability:.3f}"
+        copied = "" if row.pairs_copied is None else f"{row.pairs_copied:.0%}"
+        table.add_row(
+            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", probability, copied
+        )
+    return table
+
+
+def print_estimates(console: Console, report: OffPolicyReport) -> None:
+    """All estimators with their bounds, the sample behind them, and why a bound is missing."""
+    cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
+    table = numbers_table(
+        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}",
+        "estimator", "estimate", *(bound.name for bound in report.rows[0].bounds),
+    )  # fmt: skip
+    refusals: dict[str, None] = {}
+    for row in report.rows:
+        cells = ["–" if bound.refusal else f"{bound.value:.4g}" for bound in row.bounds]
+        table.add_row(row.estimate.name, f"{row.estimate.value:.4g}", *cells)
+        refusals |= dict.fromkeys(bound.refusal for bound in row.bounds if bound.refusal)
+    console.print(table)
+    size = report.effective_sample_size
+    say(console, f"Effective sample size {size:.1f} of {report.n_episodes:,} episodes")
+    if report.warning:
+        console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
+    for refusal in refusals:
+        say(console, f"– {refusal}")
+
+
+def print_improvement(
+    console: Console, result: Improvement, posterior: Posterior, delta: float
+) -> None:
+    """Values, belief, certificate and reason of an improvement, and the first changes."""
+    problem, changed = result.problem, changes(result)
+    say(
+        console,
+        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states)} states, "
+        f"{len(problem.actions)} actions; value in the model {result.value:.4g} "
+        f"(baseline {result.baseline_value:.4g})",
+    )
+    say(
+        console,
+        f"Probability, given the log, that the new policy is no worse: "
+        f"{posterior.probability:.3f}; gain {posterior.gain:.4g} "
+        f"[{posterior.interval[0]:.4g}, {posterior.interval[1]:.4g}]",
+    )
+    say(console, str(result.certificate(delta)))
+    if reason := getattr(result, "reason", None):
+        say(console, f"{result.algorithm.name}: {reason}")
+    if changed:
+        console.print(_changes_table(result, changed))
+    else:
+        say(console, "No state changes: the policy written is the baseline.")
+
+
+def _changes_table(result: Improvement, changed: list[Change]) -> Table:
+    from rich.markup import escape
+
+    table = numbers_table(
+        f"{len(changed)} of {len(result.problem.states)} states change; the first by visits × gain:",
+        "state", "visits", "mass moved", "more of", "less of", "gain in the model",
+    )  # fmt: skip
+    for change in changed[:10]:
+        table.add_row(
+            escape(str(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
+            escape(str(change.more)), escape(str(change.less)), f"{change.gain:.4g}",
+        )  # fmt: skip
+    return table
+
+
+def cost(todo: Plan, workers: int, dask: str | None) -> str:
+    """What is stored, what is left, and how long it may take."""
+    seconds = todo.missing * todo.seconds_per_run / workers
+    where = f"on the Dask cluster at {dask}" if dask else f"on {workers} processes"
+    took = "" if dask else f", about {_duration(seconds)} {where}"
+    return (
+        f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored; "
+        f"{todo.missing:,} to do, {todo.seconds_per_run * 1e3:.0f} ms each on one core{took}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
+    """Draw a bar while chunks of runs arrive; returns how many runs are stored.
+
+    Ctrl-C ends it: what arrived is stored, and the count says how far it came.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    stored = todo.done
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("runs", total=todo.missing, rate="")
+        try:
+            for chunk in chunks:
+                stored += len(chunk)
+                speed = progress.tasks[0].speed
+                progress.update(task, advance=len(chunk), rate=f"{speed:.1f}/s" if speed else "")
+        except KeyboardInterrupt:
+            pass
+    return stored
