@@ -5,18 +5,13 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
+from contextlib import contextmanager
 
 import numpy as np
 
 from spibb.algorithms.base import Problem
 from spibb.experiments import drawn_hcpi
-from spibb.experiments.suites import (
-    _groups,
-    _policies,
-    default_experiment,
-    repeat,
-    worlds,
-)
+from spibb.experiments.suites import Groups, default_experiment, repeat, train, worlds
 from spibb.kernels import dense
 from spibb.simulate import Sampler
 
@@ -24,38 +19,50 @@ TARGETS = {"gridworld": 10.0, "gridworld-random": None, "random-mdps": 12.0}
 """Milliseconds per repetition, and per η for the random MDPs."""
 
 
+class Clock:
+    """Seconds spent under each name."""
+
+    def __init__(self) -> None:
+        self.spent: dict[str, float] = defaultdict(float)
+
+    @contextmanager
+    def __call__(self, name: str):
+        begin = time.perf_counter()
+        yield
+        self.spent[name] += time.perf_counter() - begin
+
+
 def breakdown(experiment, runs: int) -> dict[str, float]:
     """Seconds per run of each step, by repeating what `performances` does with a clock."""
-    spent: dict[str, float] = defaultdict(float)
-    algorithms = [column.make() for column in experiment.columns]
-
-    def clocked(name, job):
-        begin = time.perf_counter()
-        result = job()
-        spent[name] += (time.perf_counter() - begin) / runs
-        return result
-
+    clock = Clock()
+    groups = Groups([column.make() for column in experiment.columns])
     for run in range(runs):
         rng = np.random.default_rng(run)
-        for world in clocked("worlds", lambda rng=rng: list(worlds(experiment, rng))):
-            sampler = clocked("tables", lambda w=world: _sampler(w))
+        with clock("worlds"):
+            found = list(worlds(experiment, rng))
+        for world in found:
+            with clock("tables"):
+                sampler = _sampler(world)
             for size in experiment.sizes:
-                codes, lengths = clocked("draw", lambda n=size: sampler.draw(n, rng=rng))
-                counts = clocked("count", lambda: sampler.to_counts(codes, lengths))
-                problem = Problem.from_counts(counts, world.baseline, discount=0.95, v_max=1.0)
-                drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
-                found = [
-                    clocked(group[0].name, lambda g=group: _policies(g, drawn, world))
-                    for _, group in _groups(algorithms)
-                ]
-                mdp, stacked = world.mdp, np.concatenate(found)
-                clocked(
-                    "evaluate",
-                    lambda: dense.performances(
-                        mdp.rows, mdp.rewards, mdp.discount, mdp.initial, stacked
-                    ),
-                )
-    return dict(spent)
+                _one_data_set(clock, world, sampler, groups, size, rng)
+    return {name: seconds / runs for name, seconds in clock.spent.items()}
+
+
+def _one_data_set(clock, world, sampler, groups, size, rng):
+    mdp = world.mdp
+    with clock("draw"):
+        codes, lengths = sampler.draw(size, rng=rng)
+    with clock("count"):
+        counts = sampler.to_counts(codes, lengths)
+        problem = Problem.from_counts(counts, world.baseline, discount=0.95, v_max=1.0)
+        _ = problem.model
+    drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
+    policies = np.empty((groups.size, *mdp.shape))
+    for places, group in groups.members:
+        with clock(group[0].name):
+            policies[places] = train(group, drawn, world)
+    with clock("evaluate"):
+        dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
 
 
 def _sampler(world):

@@ -10,9 +10,10 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy", "columns", "log", "counts",
-    "ingest", "mdp", "model", "solve", "bounds", "simulate", "envs", "softening", "baselines", "evaluate",
-    "mean_bounds", "ope", "stats", "algorithms", "deep", "experiments", "report", "demo", "cli",
+    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy",
+    "columns", "log", "counts", "ingest", "mdp", "model", "solve", "bounds", "simulate",
+    "softening", "envs", "baselines", "evaluate", "mean_bounds", "ope", "stats", "algorithms",
+    "deep", "experiments", "report", "demo", "cli",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -232,6 +232,35 @@ def _numbers(text: str | None) -> tuple[float, ...]:
         raise InputError(f"{text!r} is not a list of numbers: write 10,50,200") from None
 
 
+@app.command()
+def figures(
+    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+) -> None:
+    """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    from spibb.report import terminal
+    from spibb.report.figures import write_figures
+
+    console = _console()
+    with console.status("aggregating the rows and drawing"):
+        paths = write_figures(folder)
+    terminal.say_path(console, f"{len(paths) - 1} files; open {paths[-1]}")
+
+
+@app.command()
+def claims(
+    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+) -> None:
+    """Say, claim by claim, what the paper states and whether the stored rows show it."""
+    from spibb.report import terminal
+    from spibb.report.claims import MARKDOWN, TABLE, write_claims
+
+    console = _console()
+    with console.status("aggregating the rows and deciding"):
+        verdicts = write_claims(folder)
+    console.print(terminal.claims_table(verdicts))
+    terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
+
+
 def _console() -> Console:
     from rich.console import Console
 

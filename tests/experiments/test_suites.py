@@ -14,7 +14,7 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
 from spibb.experiments import drawn_hcpi
 from spibb.experiments.spec import Column, Experiment
-from spibb.experiments.suites import performances, repeat, worlds
+from spibb.experiments.suites import Groups, performances, repeat, worlds
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
@@ -117,6 +117,6 @@ def test_hcpi_configurations_that_the_fast_version_lacks_take_the_class():
     algorithms = [HCPI(estimator="wis", delta=0.5), HCPI(bound="bca", delta=0.5)]
     assert not any(drawn_hcpi.supports(algorithm) for algorithm in algorithms)
     found = performances(
-        world, Sampler(world.mdp, world.behaviour), list(algorithms), 20, np.random.default_rng(0)
+        world, Sampler(world.mdp, world.behaviour), Groups(algorithms), 20, np.random.default_rng(0)
     )
     assert np.isfinite(found).all()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -43,7 +43,7 @@ class _Spibb(Algorithm):
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """One warm-started sweep over N∧ where the configurations differ in nothing else."""
         first = algorithms[0]
-        alike = all(replace(a, n_wedge=first.n_wedge) == first for a in algorithms)
+        alike = all((a.unseen, a.method) == (first.unseen, first.method) for a in algorithms)
         small = len(problem.states) <= DENSE_UP_TO and first.method == "auto"
         n_wedges = np.array([a.n_wedge for a in algorithms], dtype=np.float64)
         if not (alike and small and (n_wedges > 0).all()):

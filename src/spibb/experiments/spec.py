@@ -6,6 +6,7 @@ import dataclasses
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Column:
         column.make()
         return column
 
-    @property
+    @cached_property
     def key(self) -> str:
         """The written form."""
         options = ",".join(f"{name}={_written(value)}" for name, value in self.options)

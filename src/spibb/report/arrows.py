@@ -30,14 +30,15 @@ def arrow_picture(
     for number, (title, policy) in enumerate(policies.items()):
         axes = figure.add_subplot(1, len(policies), number + 1)
         copied = bootstrapped.get(title, np.ones(policy.probs.shape, dtype=bool))
-        _draw_grid(axes)
+        draw_grid(axes)
         _draw_arrows(axes, policy.probs, copied)
         axes.set_title(title, fontsize=11)
     figure.supxlabel("blue: decided from the log    grey: the baseline's own choice", fontsize=9)
     write_whole(path, lambda name: figure.savefig(name, dpi=130, format="png"))
 
 
-def _draw_grid(axes: Axes) -> None:
+def draw_grid(axes: Axes) -> None:
+    """Cells, walls, start and goal of the gridworld."""
     for i in range(SIZE + 1):
         axes.plot([0, SIZE], [i, i], color="0.85", linewidth=0.8, zorder=1)
         axes.plot([i, i], [0, SIZE], color="0.85", linewidth=0.8, zorder=1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from spibb import __version__
@@ -11,18 +12,22 @@ from spibb.experiments.results import Results
 from spibb.report.provenance import experiment_command
 from spibb.tables import write_whole
 
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
 INDEX = "index.html"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure that was drawn."""
+    """A figure that was drawn; a wide one takes two places."""
 
     number: str
     label: str
     stem: str
     caption: str
     alt: str
+    wide: bool
 
     @property
     def address(self) -> str:
@@ -40,6 +45,16 @@ class Absent:
     missing: tuple[str, ...]
 
 
+def symbols(caption: str) -> Markup:
+    """A caption with its indices set lower."""
+    from markupsafe import Markup, escape
+
+    text = str(escape(caption))
+    for index in ("∧", "≤b", "b"):
+        text = text.replace(f"_{index}", f"<sub>{index}</sub>")
+    return Markup(text)
+
+
 def write_gallery(
     results: Results, folder: Path, pictures: list[Picture], absent: list[Absent]
 ) -> Path:
@@ -50,6 +65,7 @@ def write_gallery(
         loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
+    environment.filters["symbols"] = symbols
     page = environment.get_template("gallery.html.jinja").render(
         results=results, pictures=pictures, absent=absent, version=__version__,
         commands=[experiment_command(results, folder), f"spibb figures {folder}"],

@@ -217,7 +217,7 @@ def _draw_panel(axes: Axes, cells: list[list[Interval]]) -> Any:
     return image
 
 
-def _ink(background: tuple[float, ...]) -> str:
+def _ink(background: np.ndarray) -> str:
     """Black or white, whichever stands out more (relative luminance of WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in background[:3]]
     luminance = float(np.dot(linear, (0.2126, 0.7152, 0.0722)))

@@ -42,8 +42,8 @@ def empty_figure(width: float, height: float) -> Figure:
 
 def set_title(figure: Figure, title: str) -> None:
     """A title in as many lines as the figure's width asks for."""
-    wide = int(figure.get_figwidth() * 11)
-    figure.suptitle(typeset("\n".join(textwrap.wrap(title, wide))), fontsize=11)
+    wide = int(figure.get_figwidth() * 12)
+    figure.suptitle(typeset("\n".join(textwrap.wrap(title, wide))), fontsize=10.5)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

@@ -9,6 +9,8 @@ from spibb.algorithms.base import Improvement
 from spibb.evaluate import Posterior
 from spibb.ope import OffPolicyReport
 from spibb.report.changes import Change, changes
+from spibb.report.claim import Verdict
+from spibb.report.claims import HEADERS, table_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -103,7 +105,7 @@ def _changes_table(result: Improvement, changed: list[Change]) -> Table:
     from rich.markup import escape
 
     table = numbers_table(
-        f"{len(changed)} of {len(result.problem.states)} states change; the first by visits × gain:",
+        f"{len(changed)} of {len(result.v)} states change; the first by visits × gain:",
         "state", "visits", "mass moved", "more of", "less of", "gain in the model",
     )  # fmt: skip
     for change in changed[:10]:
@@ -111,6 +113,17 @@ def _changes_table(result: Improvement, changed: list[Change]) -> Table:
             escape(str(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
             escape(str(change.more)), escape(str(change.less)), f"{change.gain:.4g}",
         )  # fmt: skip
+    return table
+
+
+def claims_table(verdicts: list[Verdict]) -> Table:
+    """Claims of the paper with the statistic that decides each, and the verdict."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*HEADERS)
+    for row in table_rows(verdicts):
+        table.add_row(*map(escape, row))
     return table
 
 

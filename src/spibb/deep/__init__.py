@@ -1,0 +1,41 @@
+"""SPIBB-DQN and its relatives: safe improvement with a neural network, in JAX.
+
+Never imported by the core: `pip install "spibb[deep]"` brings what it needs.
+"""
+
+from __future__ import annotations
+
+try:
+    import equinox as _equinox  # noqa: F401
+    import jax as _jax  # noqa: F401
+    import optax as _optax  # type: ignore[import-untyped]  # noqa: F401
+except ImportError as error:
+    raise ImportError(
+        f"spibb.deep needs JAX, Equinox and Optax, and {error.name or error} is missing: "
+        'pip install "spibb[deep]"'
+    ) from error
+
+from spibb.deep.dqn import DeepImprovement, SpibbDQN, train_many
+from spibb.deep.lanes import Simulator, collect, episode_returns
+from spibb.deep.log import DeepLog
+from spibb.deep.network import MLP
+from spibb.deep.online import OnlineDQN, OnlineResult
+from spibb.deep.policy import DeepPolicy, SoftmaxBaseline, load_policy
+from spibb.deep.trainer import DivergenceError
+
+__all__ = [
+    "MLP",
+    "DeepImprovement",
+    "DeepLog",
+    "DeepPolicy",
+    "DivergenceError",
+    "OnlineDQN",
+    "OnlineResult",
+    "Simulator",
+    "SoftmaxBaseline",
+    "SpibbDQN",
+    "collect",
+    "episode_returns",
+    "load_policy",
+    "train_many",
+]

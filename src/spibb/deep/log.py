@@ -1,0 +1,198 @@
+"""DeepLog: transitions with vector states, and what the baseline would do after each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.checks import InputError
+
+StateFunction = Callable[[np.ndarray], Any]
+"""States [M, d] to one number per action [M, A]: a baseline's probabilities, or pseudo-counts."""
+
+SINGLE_PRECISION_TOLERANCE = 1e-4
+"""How far from 1 a row of 32-bit probabilities may sum; it is then renormalised."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class DeepLog:
+    """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, and the baseline's rows at x and x'.
+
+    `states`, `next_states` [N, d], `actions`, `rewards`, `terminated` [N], `baseline_probs` (None
+    unless given) and `next_baseline_probs` [N, A]. A terminated row's next state has no value
+    and may be missing (NaN); a truncated row is an ordinary one. `baseline` is kept for the
+    trained policy, which asks it at every state that it meets.
+    """
+
+    states: np.ndarray
+    actions: np.ndarray
+    rewards: np.ndarray
+    next_states: np.ndarray
+    terminated: np.ndarray
+    next_baseline_probs: np.ndarray
+    baseline_probs: np.ndarray | None
+    baseline: StateFunction | None
+
+    def __init__(
+        self,
+        states: Any,
+        actions: Any,
+        rewards: Any,
+        next_states: Any,
+        terminated: Any,
+        baseline: StateFunction | None = None,
+        *,
+        baseline_probs: Any = None,
+        next_baseline_probs: Any = None,
+        n_actions: int | None = None,
+    ) -> None:
+        """Check the columns; give `baseline` (any callable), or its probabilities as arrays."""
+        columns = _columns(states, actions, rewards, next_states, terminated)
+        probs = _next_probs(columns, baseline, next_baseline_probs, n_actions)
+        _check_actions(columns["actions"], probs.shape[1])
+        if baseline_probs is not None:
+            baseline_probs = distributions(baseline_probs, len(probs), "baseline_probs")
+            _same_actions(baseline_probs, probs.shape[1], "baseline_probs")
+        columns |= {"next_baseline_probs": probs, "baseline_probs": baseline_probs}
+        for name, column in columns.items():
+            if column is not None:
+                column.flags.writeable = False
+            object.__setattr__(self, name, column)
+        object.__setattr__(self, "baseline", baseline)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __repr__(self) -> str:
+        sizes = f"{self.n_features} features, {self.n_actions} actions"
+        return f"DeepLog({len(self)} transitions, {sizes})"
+
+    @property
+    def n_features(self) -> int:
+        """Dimension d of a state."""
+        return int(self.states.shape[1])
+
+    @property
+    def n_actions(self) -> int:
+        """Number of actions A."""
+        return int(self.next_baseline_probs.shape[1])
+
+
+def matrix(values: Any, what: str, n_rows: int | None = None) -> np.ndarray:
+    """An array [M, columns] of 64-bit numbers of its own, or a message that says what it is."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(
+            f"{what} cannot be read as a matrix of numbers ({error}): give a NumPy array"
+        ) from None
+    if array.ndim != 2 or (n_rows is not None and len(array) != n_rows) or not array.shape[1]:
+        wanted = "M" if n_rows is None else n_rows
+        raise InputError(
+            f"{what} has shape {array.shape}, expected ({wanted}, columns): one row per state"
+        )
+    return array
+
+
+def distributions(values: Any, n_rows: int, what: str) -> np.ndarray:
+    """Rows [M, A] of probabilities; 32-bit ones are renormalised in 64 bits."""
+    single = getattr(getattr(values, "dtype", None), "itemsize", 8) < 8
+    probs = matrix(values, what, n_rows)
+    if single:
+        sums = probs.sum(axis=1, keepdims=True)
+        near = np.abs(sums - 1) < SINGLE_PRECISION_TOLERANCE
+        probs = np.where(near, probs / np.where(near, sums, 1.0), probs)
+    checks.probability_rows(probs, range(n_rows), range(probs.shape[1]), what)
+    return probs
+
+
+def finite_states(states: np.ndarray, what: str) -> None:
+    """Check that every state [d] is a vector of finite numbers; name the first that is not."""
+    bad = ~np.isfinite(states)
+    if bad.any():
+        row, feature = np.argwhere(bad)[0]
+        raise InputError(
+            f"{what} in row {row}, feature {feature} is {states[row, feature]}, expected a finite "
+            f"number: mend or drop the row ({int(bad.any(axis=1).sum())} such rows)"
+        )
+
+
+def _columns(
+    states: Any, actions: Any, rewards: Any, next_states: Any, terminated: Any
+) -> dict[str, Any]:
+    states = matrix(states, "states")
+    columns = {
+        "states": states,
+        "actions": _whole_numbers(actions),
+        "rewards": np.array(rewards, dtype=np.float64),
+        "next_states": matrix(next_states, "next_states"),
+        "terminated": _flags(terminated),
+    }
+    checks.same_length(**columns)
+    if not len(states):
+        raise InputError("the log is empty: it needs at least one minibatch of transitions")
+    if columns["next_states"].shape != states.shape:
+        raise InputError(
+            f"next_states has shape {columns['next_states'].shape} and states {states.shape}: "
+            "give both the same features"
+        )
+    missing = columns["terminated"] & np.isnan(columns["next_states"]).any(axis=1)
+    columns["next_states"][missing] = states[missing]  # any finite state: its value is not used
+    finite_states(states, "states")
+    finite_states(columns["next_states"], "next_states")
+    checks.finite(columns["rewards"], "rewards")
+    return columns
+
+
+def _next_probs(
+    columns: dict[str, Any], baseline: StateFunction | None, probs: Any, n_actions: int | None
+) -> np.ndarray:
+    if probs is None and baseline is None:
+        raise InputError(
+            "the log has no baseline: give a callable from states [M, d] to probabilities [M, A], "
+            "or next_baseline_probs [N, A]"
+        )
+    what = "next_baseline_probs" if baseline is None or probs is not None else "baseline"
+    if probs is None and baseline is not None:
+        probs = baseline(columns["next_states"])
+    rows = distributions(probs, len(columns["states"]), what)
+    _same_actions(rows, n_actions, what)
+    return rows
+
+
+def _same_actions(rows: np.ndarray, n_actions: int | None, what: str) -> None:
+    if n_actions is not None and rows.shape[1] != n_actions:
+        raise InputError(
+            f"{what} has {rows.shape[1]} columns, expected {n_actions}: one per action"
+        )
+
+
+def _check_actions(actions: np.ndarray, n_actions: int) -> None:
+    bad = (actions < 0) | (actions >= n_actions)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"actions in row {row} is {actions[row]}, expected a code in 0 … {n_actions - 1}: the "
+            f"baseline has {n_actions} actions ({int(bad.sum())} such rows)"
+        )
+
+
+def _whole_numbers(values: Any) -> np.ndarray:
+    array = np.array(values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or (array != np.floor(array)).any():
+        raise InputError(
+            f"actions has shape {array.shape} and type {array.dtype}, expected one whole number "
+            "per transition: give codes 0 … A − 1"
+        )
+    return array.astype(np.int64)
+
+
+def _flags(values: Any) -> np.ndarray:
+    array = np.array(values)
+    if array.ndim != 1 or array.dtype.kind not in "biuf" or not np.isin(array, (0, 1)).all():
+        raise InputError("terminated holds something other than true/false or 0/1: check it")
+    return array.astype(bool)

@@ -1,0 +1,129 @@
+"""Session: one training of configurations that share a program, with its checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spibb.checks import InputError
+from spibb.deep import trainer
+from spibb.deep.checkpoint import Progress, load_progress, save_progress
+from spibb.deep.log import DeepLog
+from spibb.deep.trainer import DivergenceError, Plan
+
+if TYPE_CHECKING:
+    from spibb.deep.dqn import SpibbDQN
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Configurations that train in one program."""
+
+    log: DeepLog
+    table: Any
+    configs: list[SpibbDQN]
+    checkpoint: Path | None
+    checkpoint_every: int
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is compiled."""
+        return self.configs[0].plan(self.log)
+
+    @cached_property
+    def networks(self) -> list[tuple[float, float, int]]:
+        """N∧, κ and seed of each network."""
+        return [(c.n_wedge, c.kappa, seed) for c in self.configs for seed in c.seeds]
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """What a checkpoint must agree with. Not the passes: more of them may be added to it."""
+        plan = dict(vars(self.plan))
+        plan["optimiser"] = "rmsprop" if self.plan.optimiser is None else "given"
+        digest = hashlib.sha256(np.asarray(self.table).tobytes()).hexdigest()
+        n_wedge, kappa, seeds = (list(column) for column in zip(*self.networks))
+        mine = {"n_wedge": n_wedge, "kappa": kappa, "seeds": seeds}
+        return plan | mine | {"n_transitions": len(self.log), "log_and_counts": digest}
+
+    def _rounds(self, every: int) -> set[int]:
+        """The rounds that end each `every` passes, and the last."""
+        passes = self.configs[0].passes
+        marks = (*range(every, passes, every), passes)
+        return {self.configs[0].rounds(len(self.log), mark) for mark in marks}
+
+    @cached_property
+    def saves(self) -> set[int]:
+        """Rounds after which to write a checkpoint."""
+        return self._rounds(self.checkpoint_every) if self.checkpoint is not None else set()
+
+    @cached_property
+    def stops(self) -> list[int]:
+        """Rounds after which to look at the losses: each hundredth of the way and checkpoint."""
+        return sorted(self._rounds(max(1, self.configs[0].passes // 100)) | self.saves)
+
+    def train(self, progress: bool) -> Progress:
+        """Train to the end, from the checkpoint if there is one."""
+        of_each = trainer.each(self.networks)
+        now = self._begin(trainer.start(self.plan, self.networks))
+        with _bar(progress, self.stops[-1], now.rounds, len(self.networks)) as advance:
+            for stop in (stop for stop in self.stops if stop > now.rounds):
+                now = self._advance(now, of_each, stop)
+                advance(stop)
+                if self.checkpoint is not None and stop in self.saves:
+                    save_progress(self.checkpoint, now, self.settings)
+        return now
+
+    def _begin(self, untrained: trainer.State) -> Progress:
+        if self.checkpoint is None or not self.checkpoint.exists():
+            return Progress(0, untrained, (), ())
+        now = load_progress(self.checkpoint, untrained, self.settings)
+        if now.rounds > self.stops[-1]:
+            update = self.plan.target_update
+            raise InputError(
+                f"checkpoint {str(self.checkpoint)!r} has {now.rounds * update} updates, and "
+                f"passes = {self.configs[0].passes} end after {self.stops[-1] * update}: "
+                "ask for more passes, or use another file"
+            )
+        return now
+
+    def _advance(self, now: Progress, of_each: trainer.Each, stop: int) -> Progress:
+        size = len(self.log)
+        state = trainer.run(self.plan, now.state, of_each, self.table, size, now.rounds, stop)
+        self._check_finite(np.asarray(state.diverged))
+        losses = (*now.losses, np.asarray(state.loss))
+        return Progress(stop, state, (*now.loss_rounds, stop), losses)
+
+    def _check_finite(self, diverged: np.ndarray) -> None:
+        if (diverged < 0).all():
+            return
+        index = int(np.argmin(np.where(diverged < 0, np.iinfo(np.int32).max, diverged)))
+        n_wedge, kappa, seed = self.networks[index]
+        step = int(diverged[index])
+        kept = ""
+        if self.checkpoint is not None and self.checkpoint.exists():
+            kept = f"; the last good state is kept in {str(self.checkpoint)!r}"
+        raise DivergenceError(
+            f"training diverged: the loss of the network with n_wedge {n_wedge:g}, "
+            f"kappa {kappa:g}, seed {seed} is not finite at step {step}: lower the learning rate "
+            f"({self.plan.learning_rate:g}), or scale states and rewards to about 1{kept}",
+            step,
+        )
+
+
+@contextmanager
+def _bar(shown: bool, total: int, done: int, n_networks: int) -> Iterator[Any]:
+    if not shown:
+        yield lambda rounds: None
+        return
+    from rich.progress import Progress as Bar
+
+    with Bar() as bar:
+        task = bar.add_task(f"training {n_networks} networks", total=total, completed=done)
+        yield lambda rounds: bar.update(task, completed=rounds)

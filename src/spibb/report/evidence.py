@@ -1,0 +1,149 @@
+"""Cells combined into one statistic, with an interval that does not claim more than they do."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spibb.experiments.results import STATISTICS, Results
+from spibb.stats import Interval, tail_size
+
+LEVEL = 0.95
+FEWEST_IN_TAIL = 10
+"""With fewer runs in its tail, the interval of a tail mean is too narrow to decide anything."""
+
+
+class AbsentError(Exception):
+    """The results lack what a claim speaks of; the text says what."""
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """The cells of results, by column, statistic and size; remembers the shortest tail it read."""
+
+    results: Results
+    tails: list[int] = field(default_factory=list)
+
+    def at(self, column: str, statistic: str, size: int, eta: float | None = None) -> Interval:
+        """Normalised performance of one cell."""
+        cell = self.results.cell(column, size, eta)
+        if cell is None:
+            raise AbsentError(column if eta is None else f"{column} at η = {eta:g}")
+        if statistic != "mean":
+            self.tails.append(tail_size(cell.runs, STATISTICS[statistic]))
+        return cell.statistics[statistic]
+
+    def curve(
+        self,
+        column: str,
+        statistic: str,
+        sizes: Sequence[int] | None = None,
+        eta: float | None = None,
+    ) -> list[Interval]:
+        """Normalised performance at each size; all sizes if none are named."""
+        found = self.sizes() if sizes is None else sizes
+        return [self.at(column, statistic, size, eta) for size in found]
+
+    def overall(self, column: str, statistic: str, eta: float | None = None) -> Interval:
+        """Normalised performance, averaged over sizes."""
+        return average(self.curve(column, statistic, eta=eta))
+
+    def margin(
+        self, column: str, others: Sequence[str], statistic: str, eta: float | None = None
+    ) -> Interval:
+        """By how much a column beats the best of the others, averaged over sizes."""
+        own = self.overall(column, statistic, eta)
+        return smallest([difference(own, self.overall(o, statistic, eta)) for o in others])
+
+    def sizes(self, at_least: int = 0, at_most: int | None = None) -> list[int]:
+        """The sizes within limits."""
+        limit = math.inf if at_most is None else at_most
+        found = [n for n in self.results.experiment.sizes if at_least <= n <= limit]
+        if not found:
+            raise AbsentError(f"sizes from {at_least} to {limit:g}")
+        return found
+
+    def etas(self) -> tuple[float, ...]:
+        """The qualities of the baselines."""
+        return self.results.experiment.etas
+
+    def keys(self, algorithm: str, option: str, **fixed: object) -> dict[float, str]:
+        """Columns of an algorithm that differ in one option, by its value."""
+        found = {}
+        for column in self.results.experiment.columns:
+            options = dict(column.options)
+            value = options.pop(option, None)
+            if column.algorithm == algorithm and value is not None and options == fixed:
+                found[float(value)] = column.key
+        if len(found) < 2:
+            raise AbsentError(f"{algorithm} at several values of {option}")
+        return dict(sorted(found.items()))
+
+
+def difference(a: Interval, b: Interval) -> Interval:
+    """a − b; the margins of the two add as squares (method of variance estimates recovery).
+
+    That is exact for independent estimates. Columns are trained on the same data sets, which
+    correlates them: the interval is then wider than it needs to be.
+    """
+    value = a.value - b.value
+    below = math.hypot(a.value - a.low, b.high - b.value)
+    above = math.hypot(a.high - a.value, b.value - b.low)
+    return Interval(value, value - below, value + above)
+
+
+def average(intervals: Sequence[Interval]) -> Interval:
+    """The mean; its margins are the mean margins, as if all errors went the same way."""
+    n = len(intervals)
+    return Interval(
+        sum(i.value for i in intervals) / n,
+        sum(i.low for i in intervals) / n,
+        sum(i.high for i in intervals) / n,
+    )
+
+
+def smallest(intervals: Sequence[Interval]) -> Interval:
+    """The minimum, with limits that hold for all of them at once (Bonferroni)."""
+    wide = [_widened(interval, len(intervals)) for interval in intervals]
+    return Interval(min(i.value for i in wide), min(i.low for i in wide), min(i.high for i in wide))
+
+
+def largest(intervals: Sequence[Interval]) -> Interval:
+    """The maximum, with limits that hold for all of them at once (Bonferroni)."""
+    return negative(smallest([negative(interval) for interval in intervals]))
+
+
+def negative(interval: Interval) -> Interval:
+    """−x."""
+    return Interval(-interval.value, -interval.high, -interval.low)
+
+
+def distance(a: Interval, b: Interval) -> Interval:
+    """|a − b|; the lower limit is 0 where either could be the larger one."""
+    gap = difference(a, b)
+    low, high = sorted((abs(gap.low), abs(gap.high)))
+    return Interval(abs(gap.value), 0.0 if gap.low <= 0 <= gap.high else low, high)
+
+
+def share_below(intervals: Sequence[Interval], limit: float) -> Interval:
+    """The share of values below a limit; its limits count those that surely or possibly are."""
+    n = len(intervals)
+    wide = [_widened(interval, n) for interval in intervals]
+    return Interval(
+        sum(i.value < limit for i in wide) / n,
+        sum(i.high < limit for i in wide) / n,
+        sum(i.low < limit for i in wide) / n,
+    )
+
+
+def _widened(interval: Interval, comparisons: int) -> Interval:
+    """Margins stretched so that `comparisons` such intervals hold together."""
+    from scipy.special import ndtri
+
+    tail = (1 - LEVEL) / 2
+    factor = float(ndtri(1 - tail / comparisons) / ndtri(1 - tail))
+    value = interval.value
+    return Interval(
+        value, value - factor * (value - interval.low), value + factor * (interval.high - value)
+    )

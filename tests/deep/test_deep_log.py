@@ -1,0 +1,145 @@
+"""DeepLog: what it accepts, and what it says about bad input."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+pytest.importorskip("deep_extra", exc_type=ImportError)
+
+import deep_extra
+
+from spibb.deep import DeepLog, SpibbDQN, train_many
+from spibb.errors import InputError
+
+
+def changed(column, row, value):
+    """Columns with one entry replaced."""
+    columns = deep_extra.columns(50)
+    columns[column] = columns[column].copy()
+    columns[column][row] = value
+    return columns
+
+
+def test_a_callable_and_arrays_give_the_same_log():
+    columns = deep_extra.columns()
+    asked = DeepLog(**columns, baseline=deep_extra.baseline)
+    probs = deep_extra.baseline(columns["states"])
+    given = DeepLog(
+        **columns, baseline_probs=probs, next_baseline_probs=asked.next_baseline_probs, n_actions=4
+    )
+    np.testing.assert_array_equal(given.next_baseline_probs, asked.next_baseline_probs)
+    np.testing.assert_array_equal(given.baseline_probs, probs)
+    assert (len(given), given.n_features, given.n_actions) == (200, 2, 4)
+    assert not given.states.flags.writeable
+
+
+def test_single_precision_probabilities_are_renormalised():
+    log = DeepLog(
+        **deep_extra.columns(), baseline=lambda s: (deep_extra.baseline(s) * 1.00001).astype("f4")
+    )
+    np.testing.assert_allclose(log.next_baseline_probs.sum(axis=1), 1, atol=1e-12)
+
+
+def test_a_terminated_row_needs_no_next_state():
+    columns = deep_extra.columns()
+    columns["next_states"] = np.where(columns["terminated"][:, None], np.nan, columns["states"])
+    assert np.isfinite(DeepLog(**columns, baseline=deep_extra.baseline).next_states).all()
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        (changed("states", 7, np.nan), r"states in row 7, feature 0 is nan.*mend or drop the row"),
+        (changed("next_states", 0, np.inf), r"next_states in row 0, feature 0 is inf"),
+        (changed("rewards", 3, np.nan), r"rewards in row 3 is nan"),
+        (changed("actions", 9, 4), r"actions in row 9 is 4, expected a code in 0 … 3"),
+        (changed("actions", 9, -1), r"actions in row 9 is -1"),
+        (deep_extra.columns(50) | {"actions": np.full(50, 0.5)}, "expected one whole number"),
+        (deep_extra.columns(50) | {"terminated": np.full(50, 2)}, "terminated holds something"),
+        (deep_extra.columns(50) | {"rewards": np.zeros(49)}, "columns differ in length"),
+        (deep_extra.columns(50) | {"states": np.zeros(50)}, r"states has shape \(50,\)"),
+        (deep_extra.columns(50) | {"states": np.zeros((50, 3))}, "the same features"),
+        (deep_extra.columns(0), "the log is empty"),
+    ],
+)
+def test_bad_columns_are_named(columns, message):
+    with pytest.raises(InputError, match=message) as error:
+        DeepLog(**columns, baseline=deep_extra.baseline)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "message"),
+    [
+        (lambda s: np.full((len(s), 4), 0.24), r"baseline row 0 sums to 0.96, expected 1: renorm"),
+        (lambda s: np.full((len(s), 4), np.nan), r"baseline row 0, action 0: probability is nan"),
+        (lambda s: np.full((3, 4), 0.25), r"baseline has shape \(3, 4\), expected \(50, columns\)"),
+        (lambda s: "soft", "baseline cannot be read as a matrix of numbers"),
+        (None, "the log has no baseline"),
+    ],
+)
+def test_a_bad_baseline_is_named(baseline, message):
+    with pytest.raises(InputError, match=message):
+        DeepLog(**deep_extra.columns(50), baseline=baseline)
+
+
+def test_probability_arrays_must_agree_in_their_actions():
+    columns = deep_extra.columns(50)
+    uniform = np.full((50, 4), 0.25)
+    with pytest.raises(InputError, match="next_baseline_probs has 4 columns, expected 5"):
+        DeepLog(**columns, next_baseline_probs=uniform, n_actions=5)
+    with pytest.raises(InputError, match="baseline_probs has 2 columns, expected 4"):
+        DeepLog(**columns, next_baseline_probs=uniform, baseline_probs=np.full((50, 2), 0.5))
+
+
+def test_a_log_shorter_than_a_minibatch_is_refused():
+    with pytest.raises(InputError, match="20 transitions, fewer than a minibatch of 32: lower bat"):
+        SpibbDQN(n_wedge=0).train(deep_extra.small_log(20))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_wedge": -1}, "n_wedge is -1"),
+        ({"kappa": -0.1}, "kappa is -0.1"),
+        ({"variant": "pi-leq"}, r"variant is 'pi-leq' \(did you mean 'pi-leq-b'\?\)"),
+        ({"discount": 1.0}, "discount is 1.0"),
+        ({"batch_size": 0}, "batch_size is 0"),
+        ({"passes": 0}, "passes is 0"),
+        ({"hidden": (32, 0)}, "hidden is 0"),
+        ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"seeds": ()}, "seeds is empty"),
+        ({"seeds": (-1,)}, "seeds holds -1"),
+        ({"seeds": (0.5,)}, "seeds holds 0.5"),
+    ],
+)
+def test_bad_settings_are_named(arguments, message):
+    with pytest.raises(InputError, match=message):
+        SpibbDQN(**arguments)
+
+
+def test_missing_and_bad_counts_are_named():
+    log = deep_extra.small_log(50)
+    with pytest.raises(InputError, match="needs pseudo-counts: give counts, a callable"):
+        SpibbDQN(n_wedge=5).train(log)
+    with pytest.raises(InputError, match=r"next_counts has shape \(50, 3\), expected \(50, 4\)"):
+        SpibbDQN(n_wedge=5).train(log, lambda s: np.ones((len(s), 3)))
+    with pytest.raises(InputError, match="next_counts in row 0, column 0 is nan"):
+        SpibbDQN(n_wedge=5).train(log, lambda s: np.full((len(s), 4), np.nan))
+    with pytest.raises(InputError, match="taken_counts in row 0 is 0, expected a positive number"):
+        SpibbDQN(n_wedge=0, kappa=0.1).train(log, lambda s: np.zeros((len(s), 4)))
+    with pytest.raises(InputError, match="configs is empty"):
+        train_many(log, None, [])
+
+
+def test_without_the_extra_the_message_has_the_command():
+    code = "import sys; sys.modules['jax'] = None\nimport spibb.deep"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert result.returncode == 1
+    last = result.stderr.strip().splitlines()[-1]
+    assert last.startswith("ImportError: spibb.deep needs JAX")
+    assert 'pip install "spibb[deep]"' in last
