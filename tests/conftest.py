@@ -1,4 +1,4 @@
-"""Shared settings: hypothesis never times an example, because kernels compile in the first one."""
+"""Shared settings: no stale kernels, and hypothesis never times an example, since they compile."""
 
 from __future__ import annotations
 
@@ -8,6 +8,21 @@ from pathlib import Path
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+
+def drop_stale_kernels() -> None:
+    """Forget compiled kernels that are older than any kernel's source.
+
+    Numba checks the file of a kernel only, not the files of the kernels that it calls.
+    """
+    folder = Path(__file__).parent.parent / "src" / "spibb" / "kernels"
+    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
+    for index in (folder / "__pycache__").glob("*.nbi"):
+        if index.stat().st_mtime < newest:
+            index.unlink()
+
+
+drop_stale_kernels()
 
 settings.register_profile(
     "spibb", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
