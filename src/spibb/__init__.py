@@ -37,6 +37,7 @@ _HOME = {
     "PiLeqBSpibb": "spibb.algorithms.spibb",
     "ModelFreeSpibb": "spibb.algorithms.spibb",
     "BasicRL": "spibb.algorithms.basic_rl",
+    "Auto": "spibb.algorithms.auto",
     "HCPI": "spibb.algorithms.hcpi",
     "RobustMDP": "spibb.algorithms.robust_mdp",
     "RaMDP": "spibb.algorithms.ramdp",
@@ -62,6 +63,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from spibb.algorithms import improve as improve
     from spibb.algorithms.arbrm import ARBRM as ARBRM
+    from spibb.algorithms.auto import Auto as Auto
     from spibb.algorithms.base import Algorithm as Algorithm
     from spibb.algorithms.base import Improvement as Improvement
     from spibb.algorithms.base import Problem as Problem

@@ -6,6 +6,7 @@ import dataclasses
 from typing import Any
 
 from spibb.algorithms.arbrm import ARBRM
+from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
@@ -27,6 +28,7 @@ REGISTRY: dict[str, type[Algorithm]] = {
         RaMDP,
         RobustMDP,
         ARBRM,
+        Auto,
     )
 }
 

@@ -18,8 +18,8 @@ from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise
 
 
 @dataclass(frozen=True)
-class _Spibb(Algorithm):
-    """What the three share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}."""
+class ThresholdSpibb(Algorithm):
+    """What Π_b and Π_≤b share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}."""
 
     share: ClassVar[float]
     """The share of the baseline's mass that a bootstrapped pair must keep."""
@@ -59,7 +59,7 @@ class _Spibb(Algorithm):
 
 
 @dataclass(frozen=True)
-class PiBSpibb(_Spibb):
+class PiBSpibb(ThresholdSpibb):
     """Π_b-SPIBB: the best policy in M̂ that copies the baseline on every bootstrapped pair.
 
     max_π ρ(π, M̂) subject to π(a|x) = π_b(a|x) wherever N_D(x, a) < N∧ (Equations 4 and 7,
@@ -77,7 +77,7 @@ class PiBSpibb(_Spibb):
 
 
 @dataclass(frozen=True)
-class PiLeqBSpibb(_Spibb):
+class PiLeqBSpibb(ThresholdSpibb):
     """Π_≤b-SPIBB: as Π_b-SPIBB, but a bootstrapped action may also lose its mass.
 
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
