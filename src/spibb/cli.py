@@ -237,13 +237,17 @@ def figures(
     folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
 ) -> None:
     """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    from spibb.experiments.results import load_results, results_table
     from spibb.report import terminal
     from spibb.report.figures import write_figures
+    from spibb.tables import write_table
 
     console = _console()
     with console.status("aggregating the rows and drawing"):
+        write_table(results_table(load_results(folder)), folder / "table.csv")
         paths = write_figures(folder)
-    terminal.say_path(console, f"{len(paths) - 1} files; open {paths[-1]}")
+    terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
+    terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
 
 
 @app.command()

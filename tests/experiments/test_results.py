@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from spibb.experiments.results import STATISTICS, load_results
+from spibb.experiments.results import STATISTICS, load_results, results_table
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
 from spibb.stats import cvar
@@ -37,6 +37,17 @@ def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suit
                 assert found.value == pytest.approx(cvar(value.to_numpy(), share), abs=1e-9)
                 assert found.low <= found.value + 1e-12
                 assert found.high >= found.value - 1e-12
+
+
+def test_the_long_table_has_a_row_per_cell_and_statistic(tmp_path):
+    folder = tmp_path / "rows"
+    list(execute(plan(SPECS["random-mdps"], folder, 4)))
+    results = load_results(folder)
+    table = results_table(results).to_pylist()
+    assert len(table) == len(results.cells) * len(STATISTICS)
+    first = results.cells[0]
+    assert table[0]["column"] == first.column
+    assert table[0]["value"] == first.statistics["mean"].value
 
 
 def test_the_aggregate_is_kept_until_rows_are_added(tmp_path):

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
 from spibb.stats import Interval, tail_intervals
 from spibb.tables import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 """Names of the statistics, and the share of the worst runs that each averages."""
@@ -100,6 +103,19 @@ def aggregate(folder: Path, experiment: Experiment) -> Results:
             for cell in _cells(connection, parts, column.key, rng)
         ]
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
+
+
+def results_table(results: Results) -> pa.Table:
+    """The cells in long form: column, eta, size, runs, statistic, value, low, high."""
+    import pyarrow as pa
+
+    rows = [
+        (cell.column, cell.eta, cell.size, cell.runs, name, found.value, found.low, found.high)
+        for cell in results.cells
+        for name, found in cell.statistics.items()
+    ]
+    names = ("column", "eta", "size", "runs", "statistic", "value", "low", "high")
+    return pa.table(dict(zip(names, (list(column) for column in zip(*rows)))))
 
 
 def _cells(connection: Any, parts: str, column: str, rng: np.random.Generator) -> Iterator[Cell]:
