@@ -23,6 +23,7 @@ def baseline(states: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
+    """Collect, improve, compare."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--transitions", type=int, default=5000)
     parser.add_argument("--passes", type=int, default=100)
