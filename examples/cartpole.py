@@ -39,9 +39,8 @@ def main() -> None:
         rows[f"n_wedge {config.n_wedge:g}"] = config.train(log, counts).policy
     for name, policy in rows.items():
         returns = episode_returns(env, policy, arguments.episodes, rng=rng, max_steps=500)
-        print(
-            f"{name:12} mean return {returns.mean():6.1f} ± {returns.std() / len(returns) ** 0.5:.1f}"
-        )
+        error = returns.std() / len(returns) ** 0.5
+        print(f"{name:12} mean return {returns.mean():6.1f} ± {error:.1f}")
 
 
 if __name__ == "__main__":
