@@ -12,11 +12,13 @@ import pytest
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
 
-def test_cartpole(monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("script", "mark", "times"), [("cartpole.py", "mean return", 4), ("helicopter.py", "copied", 5)]
+)
+def test_deep_examples(script, mark, times, monkeypatch, capsys):
     if not os.environ.get("CI"):
         pytest.importorskip("jax")
-    arguments = ["cartpole.py", "--transitions", "400", "--passes", "2", "--episodes", "3"]
+    arguments = [script, "--transitions", "400", "--passes", "2", "--episodes", "3"]
     monkeypatch.setattr(sys, "argv", arguments)
-    runpy.run_path(str(EXAMPLES / "cartpole.py"), run_name="__main__")
-    printed = capsys.readouterr().out
-    assert printed.count("mean return") == 4
+    runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+    assert capsys.readouterr().out.count(mark) == times
