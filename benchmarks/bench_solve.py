@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from quantecon.markov import DiscreteDP
 
 from spibb.kernels import sparse
+from spibb.kernels.sparse_bounds import Box, Rows
 
 TOL = 1e-6
 AGREE = 2e-6
@@ -35,10 +36,10 @@ MDPSOLVER_SECONDS = 60.0
 class Task(NamedTuple):
     """A constrained MDP as our solver takes it."""
 
-    rows: sparse.Rows
+    rows: Rows
     rewards: np.ndarray
     discount: float
-    box: sparse.Box
+    box: Box
 
 
 # ---- problems ----------------------------------------------------------------------------------
@@ -71,7 +72,7 @@ def ring(n_states: int, discount: float, seed: int = 0) -> Task:
     return Task(rows, rewards, discount, plain_box(n_states, 3))
 
 
-def plain_box(n_states: int, n_actions: int) -> sparse.Box:
+def plain_box(n_states: int, n_actions: int) -> Box:
     shape = (n_states, n_actions)
     return np.zeros(shape), np.ones(shape), np.full(shape, 1.0 / n_actions)
 

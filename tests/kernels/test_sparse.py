@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb.kernels import sparse
+from spibb.kernels import sparse, sparse_layout
 
 KINDS = ("plain", "pi-b", "pi-leq-b", "general")
 
@@ -195,7 +195,7 @@ def test_unattainable_tolerance_stops_at_the_limit_of_rounding():
 def test_threads_do_not_change_the_result(kind):
     """More states than two chunks, so that both threads have work."""
     rng = np.random.default_rng(9)
-    S, A, N = 2 * sparse.CHUNK * sparse.LANES + 77, 3, 4
+    S, A, N = 2 * sparse_layout.CHUNK * sparse_layout.LANES + 77, 3, 4
     rows = (
         N * np.arange(S * A + 1),
         rng.integers(0, S, S * A * N).astype(np.int32),

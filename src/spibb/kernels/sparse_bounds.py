@@ -1,0 +1,57 @@
+"""Bounds of MacQueen (1966) for rows that may sum to less than one, and types of the solvers.
+
+The theory is in `sparse.py`.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+SLIVER = 1e-12  # probability mass below this is rounding
+SLOW = 0.75  # error ratio of two sweeps from which convergence is slow
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Rows = tuple[Ints, NDArray[np.int32], Floats]
+Box = tuple[Floats, Floats, Floats]
+Kept = tuple[float, float]
+Index = int | np.int64
+
+
+@njit(cache=True)
+def tail(c: float, up: float, down: float) -> float:
+    """g(c) = c (k + k^2 + ...): what a change of c at this sweep can still add."""
+    k = up if c >= 0.0 else down
+    if c == 0.0 or k == 0.0:
+        return 0.0
+    return c * k / (1.0 - k) if k < 1.0 else np.inf * c
+
+
+@njit(cache=True)
+def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
+    """Middle and half length of the interval of v* - T v."""
+    least, most = kept
+    bottom, top = tail(low, least, most), tail(high, most, least)
+    if not top - bottom < np.inf:
+        return 0.0, np.inf
+    return (bottom + top) / 2.0, (top - bottom) / 2.0
+
+
+@njit(cache=True)
+def largest(v: Floats) -> float:
+    """max |v|."""
+    largest = 0.0
+    for x in v:
+        largest = max(largest, abs(x))
+    return largest
+
+
+@njit(cache=True, forceinline=True)
+def free_mass(box: Box, s: Index) -> float:
+    """Probability of s that is left to hand out, 0 if no action has room for it."""
+    lower, upper, start = box
+    mass, has_room = 0.0, False
+    for a in range(lower.shape[1]):
+        mass += start[s, a] - lower[s, a]
+        has_room |= upper[s, a] > lower[s, a]
+    return max(mass, 0.0) if has_room else 0.0
