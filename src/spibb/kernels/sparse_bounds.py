@@ -40,10 +40,10 @@ def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
 @njit(cache=True)
 def largest(v: Floats) -> float:
     """max |v|."""
-    largest = 0.0
+    found = 0.0
     for x in v:
-        largest = max(largest, abs(x))
-    return largest
+        found = max(found, abs(x))
+    return found
 
 
 @njit(cache=True, forceinline=True)
