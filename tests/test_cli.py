@@ -345,3 +345,11 @@ def test_it_runs_as_a_program(tmp_path):
     message = "spibb: cannot read 'none.csv': there is no such file; check the name\n"
     assert done.stderr == message
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_lists_every_registered_algorithm():
+    """It is written out, because the registry would cost the help a second."""
+    from spibb.algorithms import REGISTRY
+    from spibb.cli import ALGORITHMS
+
+    assert set(ALGORITHMS.rstrip(".").replace(" or ", ", ").split(", ")) == set(REGISTRY)
