@@ -26,8 +26,8 @@ def test_the_baseline_gets_better_without_noise_and_worse_with_more():
     assert means[0] > means[1] > means[2]
 
 
-def test_training_again_gives_the_committed_weights():
-    """To float32 rounding on the machine that made them; elsewhere as good as them."""
+def test_training_again_gives_a_baseline_about_as_good():
+    """Not the same weights: other processors round otherwise, and training amplifies it."""
     again = train_baseline()
     rng = np.random.default_rng(0)
     assert play(again, 3000, rng=rng).mean == pytest.approx(

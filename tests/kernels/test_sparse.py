@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb.kernels import sparse, sparse_layout
+from spibb.kernels import dense, sparse, sparse_layout
 
 KINDS = ("plain", "pi-b", "pi-leq-b", "general")
 
@@ -211,8 +211,8 @@ def test_threads_do_not_change_the_result(kind):
         assert (one[0] == two[0]).all() and one[1:] == two[1:]
 
 
-def test_q_from_v():
+def test_q_values():
     rng = np.random.default_rng(10)
     rows, P = make_rows(rng, 20, 3, kept=0.3)
     r, v = rng.normal(size=(20, 3)), rng.normal(size=20)
-    np.testing.assert_allclose(sparse.q_from_v(rows, r, 0.9, v), r + 0.9 * P @ v, atol=1e-12)
+    np.testing.assert_allclose(dense.q_values(rows, r, 0.9, v), r + 0.9 * P @ v, atol=1e-12)

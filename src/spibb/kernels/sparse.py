@@ -173,18 +173,3 @@ def evaluate(
 ) -> tuple[Floats, float, int]:
     """Values [S] of the policy pi [S, A], a bound on their error, sweeps taken; see `optimise`."""
     return optimise(rows, rewards, discount, (pi, pi, pi), v0, tol, max_sweeps, parallel)
-
-
-@njit(cache=True)
-def q_from_v(rows: Rows, rewards: Floats, discount: float, v: Floats) -> Floats:
-    """q(s, a) = rewards(s, a) + discount * sum_s' P(s' | s, a) v(s')  [S, A]."""
-    indptr, successors, probs = rows
-    n_states, n_actions = rewards.shape
-    q = np.empty((n_states, n_actions))
-    for s in range(n_states):
-        for a in range(n_actions):
-            row, total = s * n_actions + a, 0.0
-            for k in range(indptr[row], indptr[row + 1]):
-                total += probs[k] * v[np.uint32(successors[k])]
-            q[s, a] = rewards[s, a] + discount * total
-    return q
