@@ -1,8 +1,8 @@
-# make demo | test | check | bench: each makes .venv first, once; later runs start at once.
+# make demo | test | check | bench | docs: each makes .venv first, once; later runs start at once.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench clean
+.PHONY: demo test check format bench docs clean
 
 demo: .venv/core
 	$(BIN)/spibb demo
@@ -22,8 +22,11 @@ format: .venv/dev
 bench: .venv/dev
 	$(BIN)/python -m benchmarks
 
+docs: .venv/docs
+	$(BIN)/zensical build --clean --strict
+
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 .venv/python:
 	$(PYTHON) -c 'import sys; sys.exit("spibb needs Python 3.11 or newer: make PYTHON=python3.11") if sys.version_info < (3, 11) else None'
@@ -37,3 +40,7 @@ clean:
 .venv/dev: .venv/python pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[dev]"
 	touch .venv/core $@
+
+.venv/docs: .venv/core
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	touch $@

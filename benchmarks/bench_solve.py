@@ -91,10 +91,8 @@ def bootstrapped(task: Task, seed: int = 1) -> Task:
 
 
 def ours(task: Task, parallel: bool) -> Callable[[], np.ndarray]:
-    v0 = np.zeros(task.rewards.shape[0])
-
     def run() -> np.ndarray:
-        v, error, _ = sparse.optimise(*task, v0, TOL, 100_000, parallel)
+        v, error, _ = sparse.optimise(*task, TOL, 100_000, parallel)
         assert error <= TOL
         return v
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb.algorithms.base import Problem
 from spibb.experiments import drawn_hcpi
-from spibb.experiments.suites import Groups, default_experiment, repeat, train, worlds
+from spibb.experiments.suites import Groups, default_experiment, repeat, told, train, worlds
 from spibb.kernels import dense
 from spibb.simulate import Sampler
 
@@ -35,7 +35,7 @@ class Clock:
 def breakdown(experiment, runs: int) -> dict[str, float]:
     """Seconds per run of each step, by repeating what `performances` does with a clock."""
     clock = Clock()
-    groups = Groups([column.make() for column in experiment.columns])
+    algorithms = [column.make() for column in experiment.columns]
     for run in range(runs):
         rng = np.random.default_rng(run)
         with clock("worlds"):
@@ -43,6 +43,7 @@ def breakdown(experiment, runs: int) -> dict[str, float]:
         for world in found:
             with clock("tables"):
                 sampler = _sampler(world)
+                groups = Groups([told(algorithm, world) for algorithm in algorithms])
             for size in experiment.sizes:
                 _one_data_set(clock, world, sampler, groups, size, rng)
     return {name: seconds / runs for name, seconds in clock.spent.items()}
@@ -60,7 +61,7 @@ def _one_data_set(clock, world, sampler, groups, size, rng):
     policies = np.empty((groups.size, *mdp.shape))
     for places, group in groups.members:
         with clock(group[0].name):
-            policies[places] = train(group, drawn, world)
+            policies[places] = train(group, drawn)
     with clock("evaluate"):
         dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
 

@@ -11,9 +11,10 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy",
-    "columns", "log", "counts", "ingest", "mdp", "model", "solve", "bounds", "simulate",
-    "softening", "envs", "baselines", "evaluate", "mean_bounds", "ope", "stats", "algorithms",
-    "deep", "experiments", "report", "demo", "cli",
+    "binning", "columns", "mapping", "log", "counts", "ingest", "inspection", "mdp", "model",
+    "solve", "bounds", "simulate", "softening", "envs", "baselines", "evaluate", "mean_bounds",
+    "ope", "stats", "algorithms", "pipeline", "deep", "experiments", "report", "calibration",
+    "demo", "cli_options", "cli_tables", "cli",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

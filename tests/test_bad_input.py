@@ -72,7 +72,7 @@ def test_the_good_input_is_good(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, capsys.readouterr().err
-    assert len(os.listdir("out")) == 3
+    assert len(os.listdir("out")) == 5
 
 
 # The log
@@ -258,7 +258,7 @@ def test_a_discount_outside_its_range_is_refused(refused, value):
 @pytest.mark.parametrize("algorithm", ["pi-b", "pi-leq-b", "model-free"])
 def test_a_negative_n_wedge_is_refused(refused, value, algorithm):
     message = refused("--n-wedge", value, "--algorithm", algorithm)
-    assert message == f"n_wedge is {float(value)}, expected a number in [0, inf]"
+    assert message == f"n_wedge is {value}, expected a number in [0, inf]"
 
 
 @pytest.mark.parametrize("value", ["0", "1", "-0.5", "2", "nan"])
@@ -305,7 +305,7 @@ def test_an_option_of_another_algorithm_is_refused(refused):
     ("option", "message"),
     [
         ("n_wedge", "--option 'n_wedge' has no '=': write name=value"),
-        ("n_wedge=many", "n_wedge is 'many', expected a number"),
+        ("n_wedge=many", "n_wedge is 'many', expected a number, or 'auto'"),
         ("unseen=zeros", "unseen is 'zeros' (did you mean 'zero'?): choose one of zero, "
                          "pessimistic, optimistic"),
     ],
@@ -384,7 +384,9 @@ def test_a_csv_file_without_a_line_of_names_is_told_from_its_columns(refused):
 
 def test_a_file_of_another_kind_is_refused(refused):
     message = refused(log=b"{}", name="log.json")
-    assert message == "cannot read 'log.json': the name must end in .csv or .parquet"
+    assert (
+        message == "cannot read 'log.json': the name must end in .csv, .parquet, .jsonl or .ndjson"
+    )
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
@@ -431,15 +433,13 @@ def test_a_file_that_cannot_be_replaced_is_told(tmp_path):
     (tmp_path / "baseline.csv").write_text(BASELINE)
     log = spibb.read_log(tmp_path / "log.parquet")
     result = spibb.improve(log, spibb.read_policy(tmp_path / "baseline.csv", log))
-    problem = result.problem
-    posterior = spibb.posterior_improvement(
-        problem.counts, result.policy, problem.baseline, 0.95, rng=np.random.default_rng(0)
-    )
+    from spibb.report.assessment import assess
     from spibb.report.folder import write_folder
+    from spibb.report.origin import Origin
 
     (tmp_path / "out" / "policy.csv").mkdir(parents=True)
     with pytest.raises(InputError, match=r"cannot write to '.*out' \(.*\): check the folder"):
-        write_folder(result, posterior, 0.05, tmp_path / "out")
+        write_folder(assess(result, Origin.of([], 0, {})), tmp_path / "out")
     assert not list((tmp_path / "out").glob(".spibb-*"))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 
@@ -20,7 +21,7 @@ STATES = ("ward-1", "ward-2", "[/x]")
 ACTIONS = ("treat", "wait")
 BASELINE = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
 COLUMNS = ["state", "action", "probability", "baseline_probability", "count", "bootstrapped"]
-FILES = ["policy.csv", "policy.parquet", "summary.json"]
+FILES = ["policy.csv", "policy.json", "policy.parquet", "report.html", "summary.json"]
 
 
 def make_log():
@@ -81,12 +82,13 @@ def demo(tmp_path_factory):
     return out, result.output
 
 
-def test_demo_writes_its_three_files(demo):
+def test_demo_writes_its_four_files(demo):
     out, _ = demo
     assert sorted(path.name for path in out.iterdir()) == [
         "baseline.csv",
         "log.csv",
         "policies.png",
+        "report.html",
     ]
     assert (out / "policies.png").read_bytes().startswith(b"\x89PNG")
     log = spibb.read_log(out / "log.csv")
@@ -253,10 +255,19 @@ def test_every_algorithm_takes_its_options_by_name(run, inputs, tmp_path, algori
 
 
 def test_the_same_seed_writes_the_same_files(run, inputs, tmp_path):
+    """Up to the date and the folder that the command names."""
     for name in ("one", "two"):
         run(*improve_arguments(inputs, tmp_path / name), "--seed", 3)
-    for name in FILES:
+    for name in ("policy.csv", "policy.parquet"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    for name in ("policy.json", "report.html", "summary.json"):
+        one, two = (
+            re.sub(
+                r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", (tmp_path / folder / name).read_text("utf-8")
+            )
+            for folder in ("one", "two")
+        )
+        assert one.replace(str(tmp_path / "one"), str(tmp_path / "two")) == two
 
 
 def test_force_overwrites_and_leaves_other_files(run, inputs, tmp_path):

@@ -22,3 +22,22 @@ def test_deep_examples(script, mark, times, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", arguments)
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
     assert capsys.readouterr().out.count(mark) == times
+
+
+@pytest.mark.parametrize(
+    ("script", "mark"),
+    [("frozen_lake.py", "improved  crosses the lake"), ("open_bandit.py", "young left")],
+)
+def test_short_examples(script, mark, capsys):
+    runpy.run_path(str(EXAMPLES / script), run_name="__main__")
+    assert mark in capsys.readouterr().out
+
+
+def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
+    if not os.environ.get("CI"):
+        pytest.importorskip("icu_sepsis")
+    arguments = ["sepsis.py", "--patients", "50", "--logs", "1", "--report", "50"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--out", str(tmp_path)])
+    runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="__main__")
+    assert "true value of the clinicians' policy 0.7222" in capsys.readouterr().out
+    assert (tmp_path / "improved" / "report.html").exists()

@@ -46,3 +46,27 @@ def test_intervals_hold_the_truth_about_as_often_as_they_say(monkeypatch, limit)
         found = tail_intervals(rng.random(500), [1, 0.1], rng=rng)
         inside += [i.low <= t <= i.high for i, t in zip(found, (0.5, 0.05))]
     assert (inside / 200 >= 0.88).all()
+
+
+def test_groups_of_equal_values_count_as_one_each():
+    """Four copies of every run are no more evidence than the runs."""
+    rng = np.random.default_rng(3)
+    inside, widths = np.zeros(2), []
+    for _ in range(100):
+        runs = rng.random(60)
+        found = tail_intervals(
+            np.repeat(runs, 4), [1, 0.1], rng=rng, groups=np.repeat(np.arange(60), 4)
+        )
+        inside += [i.low <= t <= i.high for i, t in zip(found, (0.5, 0.05))]
+        widths.append(found[0].high - found[0].low)
+    assert (inside / 100 >= 0.85).all()
+    assert np.mean(widths) == pytest.approx(2 * 1.96 * np.sqrt(1 / 12 / 60), rel=0.1)
+
+
+def test_groups_of_one_are_runs():
+    values = np.random.default_rng(4).random(300)
+    alone = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(5))
+    grouped = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(6), groups=np.arange(300))
+    for one, other in zip(alone, grouped):
+        assert one.value == other.value
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.01)

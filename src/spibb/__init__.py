@@ -22,7 +22,16 @@ _HOME = {
     "Log": "spibb.log",
     "Counts": "spibb.counts",
     "read_log": "spibb.ingest",
-    "read_policy": "spibb.ingest",
+    "count_log": "spibb.ingest",
+    "read_policy": "spibb.ingest.policy_files",
+    "load_policy": "spibb.ingest.policy_files",
+    "Bins": "spibb.binning",
+    "open_log": "spibb.ingest",
+    "inspect_log": "spibb.inspection",
+    "from_minari": "spibb.ingest.converters",
+    "from_d3rlpy": "spibb.ingest.converters",
+    "from_bandit": "spibb.ingest.converters",
+    "collect": "spibb.ingest.converters",
     "MDP": "spibb.mdp",
     "estimate_mdp": "spibb.model",
     "Sampler": "spibb.simulate",
@@ -75,12 +84,21 @@ if TYPE_CHECKING:
     from spibb.algorithms.spibb import PiBSpibb as PiBSpibb
     from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
     from spibb.baselines import estimate_baseline as estimate_baseline
+    from spibb.binning import Bins as Bins
     from spibb.checks import InputError as InputError
     from spibb.counts import Counts as Counts
     from spibb.evaluate import exact_value as exact_value
     from spibb.evaluate import posterior_improvement as posterior_improvement
+    from spibb.ingest import count_log as count_log
+    from spibb.ingest import open_log as open_log
     from spibb.ingest import read_log as read_log
-    from spibb.ingest import read_policy as read_policy
+    from spibb.ingest.converters import collect as collect
+    from spibb.ingest.converters import from_bandit as from_bandit
+    from spibb.ingest.converters import from_d3rlpy as from_d3rlpy
+    from spibb.ingest.converters import from_minari as from_minari
+    from spibb.ingest.policy_files import load_policy as load_policy
+    from spibb.ingest.policy_files import read_policy as read_policy
+    from spibb.inspection import inspect_log as inspect_log
     from spibb.labels import Vocabulary as Vocabulary
     from spibb.log import Log as Log
     from spibb.mdp import MDP as MDP

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, number
+from spibb.checks import InputError, number, some
 from spibb.counts import Counts
-from spibb.envs.gridworld import gridworld_mdp
+from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -63,10 +65,41 @@ def gridworld_baseline() -> Policy:
     at 50. The authors' table: 43, 33 and 10 %, 21.5 steps, 3.2 %. Its rows are more peaked than
     theirs: 0.40 nats of mean entropy against 0.56.
     """
+    from spibb.envs.gridworld import gridworld_mdp
+
     return noisy_softmax(
         gridworld_mdp(), GRIDWORLD_TARGET, sharpness=GRIDWORLD_SHARPNESS,
         rng=np.random.default_rng(GRIDWORLD_SEED),
     )  # fmt: skip
+
+
+Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], Any]
+"""A policy; rows in the order of the log's labels; or a function of a state's label."""
+
+
+def as_policy(baseline: Baseline | None, log: Log | Counts, smoothing: float = 0.0) -> Policy:
+    """A baseline in any form as a policy over a log's labels; None is estimated from the log."""
+    if baseline is None:
+        return estimate_baseline(log, smoothing=smoothing)
+    if isinstance(baseline, Policy):
+        return baseline
+    if callable(baseline):
+        rows = [_row(baseline(label), label, log.actions) for label in log.states.labels]
+        return Policy(rows, log.states, log.actions, "baseline")
+    return Policy(baseline, log.states, log.actions, "baseline")
+
+
+def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
+    """A function's answer for a state: a mapping from actions, or numbers in their order."""
+    if not isinstance(given, Mapping):
+        return list(given)
+    unknown = [label for label, p in given.items() if label not in actions.index and p > 0]
+    if unknown:
+        raise InputError(
+            f"baseline plays {some(unknown)} in state {state!r}, which the log never does: give a "
+            "Policy with labels for all actions"
+        )
+    return [given.get(label, 0.0) for label in actions.labels]
 
 
 def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb import __version__
+from spibb.cli_options import LogArgument, with_columns
 from spibb.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spibb.algorithms.base import Improvement
-    from spibb.evaluate import Posterior
+    from spibb.mapping import ColumnMap
 
 ALGORITHMS = "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free."
 
@@ -58,7 +58,7 @@ def _options(
 
 @app.command(short_help="Start here: a made-up log, improved, with the truth beside it.")
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the picture, log and baseline.")] = Path(
+    out: Annotated[Path, typer.Option(help="Folder for report, picture, log and baseline.")] = Path(
         "spibb-demo"
     ),
     episodes: Annotated[int, typer.Option(help="Trajectories in the log.")] = 200,
@@ -79,23 +79,30 @@ def demo(
     console.print(terminal.demo_table(result.rows, title))
     for name, improvement in result.results.items():
         terminal.say(console, f"{name}: {improvement.certificate()}")
-    picture, log, baseline = paths
+    picture, log, baseline, report = paths
     terminal.say_path(console, f"\nPicture of the policies: {picture}")
+    terminal.say_path(console, f"Report of pi-b: {report}")
     terminal.say_path(console, "The same from files:")
     command = f"spibb improve {log} --baseline {baseline} --out {out / 'improved'}"
     terminal.say_path(console, f"  {command}")
 
 
 @app.command(short_help="Improve a policy from its own log.")
+@with_columns
 def improve(  # noqa: PLR0913 (one parameter per option)
-    log: Annotated[Path, typer.Argument(help="The log: a .csv or .parquet file.")],
-    baseline: Annotated[
-        Path, typer.Option(help="The policy that made the log: state, action, probability.")
-    ],
+    log: LogArgument,
     out: Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy that made the log: state, action, probability. Without it, or with "
+            "estimate:SMOOTHING, it is read off the log."
+        ),
+    ] = None,
     algorithm: Annotated[str, typer.Option(help=ALGORITHMS)] = "pi-b",
     n_wedge: Annotated[
-        float | None, typer.Option(help="Trust a pair seen at least this often (default 10).")
+        str | None,
+        typer.Option(help="Trust a pair seen at least this often (default 10), or auto."),
     ] = None,
     option: Annotated[
         list[str] | None,
@@ -110,37 +117,54 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
+    *,
+    chart: ColumnMap,
 ) -> None:
     """Improve a baseline policy from its log, departing from it only where the log has evidence.
 
     The log has the columns episode_id, step, state, action, reward, terminated, and optionally
-    next_state, truncated, action_prob. Writes policy.csv, policy.parquet and summary.json.
+    next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
+    policy.csv, policy.parquet, policy.json, summary.json and report.html.
     """
-    from spibb.algorithms import Problem, make
+    import dataclasses
+
+    from spibb.algorithms import make
     from spibb.checks import delta as check_delta
-    from spibb.ingest import read_log, read_policy
+    from spibb.cli_tables import progress
+    from spibb.ingest import open_log
+    from spibb.ingest.policy_files import describe_policy
+    from spibb.inspection import inspect_log
+    from spibb.pipeline import load_problem
     from spibb.report import terminal
+    from spibb.report.assessment import Finding, assess
     from spibb.report.folder import check_writable, write_folder
+    from spibb.report.origin import Origin
 
     console = _console()
-    options = _parse_options(option or []) | ({} if n_wedge is None else {"n_wedge": n_wedge})
+    given = [] if n_wedge is None else [f"n_wedge={n_wedge}"]
+    options = _parse_options([*(option or []), *given])
     chosen = make(algorithm, **options)
     check_delta(delta)
     check_writable(out, force)
-    with console.status("reading, counting, improving"):
-        records = read_log(log)
-        policy = read_policy(baseline, records)
-        problem = Problem.from_log(records, policy, discount=discount, v_max=v_max)
-        result = chosen.improve(problem)
-        posterior = _posterior(result, seed)
-    write_folder(result, posterior, delta, out)
-    terminal.print_improvement(console, result, posterior, delta)
+    with progress(console, "reading, counting, improving") as tell:
+        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
+        problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)
+        files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
+        origin = Origin.of(sys.argv[1:], seed, files)
+        seen = inspect_log(table, problem.counts).findings
+        findings = [Finding(finding.what, finding.value, finding.remedy) for finding in seen]
+        assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
+        write_folder(assessment, out)
+        describe_policy(out, table, dataclasses.asdict(origin))
+    terminal.print_improvement(console, assessment)
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
+    terminal.say_path(console, f"Report: {out / 'report.html'}")
 
 
 @app.command(short_help="Estimate what a policy would earn, from a log.")
+@with_columns
 def evaluate(
-    log: Annotated[Path, typer.Argument(help="The log: a .csv or .parquet file.")],
+    log: LogArgument,
     policy: Annotated[
         Path, typer.Option(help="The policy to evaluate: state, action, probability.")
     ],
@@ -156,6 +180,8 @@ def evaluate(
         float, typer.Option(help="A number that no return can be below; Bernstein needs it.")
     ] = 0.0,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    *,
+    chart: ColumnMap,
 ) -> None:
     """Estimate what a policy would earn from a log that another policy made.
 
@@ -170,7 +196,7 @@ def evaluate(
 
     console = _console()
     with console.status("reading and evaluating"):
-        records = read_log(log)
+        records = read_log(log, columns=chart.columns, bins=chart.bins)
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
             records, read_policy(policy, records), made, discount, delta=delta,
@@ -179,15 +205,91 @@ def evaluate(
     terminal.print_estimates(console, report)
 
 
+@app.command(short_help="Look at a log: is it good enough?")
+@with_columns
+def inspect(log: LogArgument, *, chart: ColumnMap) -> None:
+    """Look at a log before anything is trained: sizes, coverage, and what is suspicious."""
+    from spibb.cli_tables import print_inspection, progress
+    from spibb.ingest import open_log
+    from spibb.inspection import inspect_log
+
+    console = _console()
+    with progress(console, "reading and counting") as tell:
+        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
+        inspection = inspect_log(table)
+    print_inspection(console, inspection)
+
+
+@app.command(short_help="What a policy does in a state.")
+def act(
+    policy: Annotated[
+        Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
+    ],
+    state: Annotated[
+        list[str],
+        typer.Option(help="The state's label, or column=value for each column; repeatable."),
+    ],
+) -> None:
+    """Print the distribution over actions for a new case.
+
+    Raw values of columns that were cut into bins are encoded as they were in training.
+    """
+    from spibb.cli_tables import print_actions
+    from spibb.ingest.policy_files import load_policy, parse_case
+
+    loaded = load_policy(policy)
+    label = loaded.encode(parse_case(state, loaded.policy.states.names))
+    print_actions(_console(), label, loaded.row(label))
+
+
+@app.command(short_help="Say where two policies differ, and which is better.")
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: state, action, probability.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, or the baseline.")],
+    log: Annotated[
+        Path | None, typer.Option(help="A log: adds visits, values and which is better.")
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+) -> None:
+    """Say in which states two policies differ and by how much.
+
+    With a log, also what both are worth in its model, and the probability that A is no worse than
+    B given the log.
+    """
+    import numpy as np
+
+    from spibb import read_log, read_policy
+    from spibb.report import terminal
+    from spibb.report.comparison import compare as compare_policies
+
+    console = _console()
+    with console.status("reading and comparing"):
+        records = None if log is None else read_log(log)
+        found = compare_policies(
+            read_policy(a, records), read_policy(b, records), records, discount=discount,
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+    terminal.print_comparison(console, found)
+
+
 @app.command(short_help="Repeat a study of the paper; continues if stopped.")
 def experiment(  # noqa: PLR0913 (one parameter per option)
-    suite: Annotated[str, typer.Argument(help="gridworld, gridworld-random or random-mdps.")],
+    suite: Annotated[
+        str, typer.Argument(help="gridworld, gridworld-random, random-mdps or helicopter.")
+    ],
     runs: Annotated[int, typer.Option(help="Repetitions; more can be added later.")],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
     jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 0,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.")] = None,
     grid: Annotated[
-        str, typer.Option(help="main: the paper's benchmark; search: its hyper-parameter search.")
+        str,
+        typer.Option(
+            help="main: the paper's benchmark; search: its hyper-parameter search; helicopter: "
+            "main, noise, ramdp, single or passes."
+        ),
     ] = "main",
     column: Annotated[
         list[str] | None,
@@ -195,6 +297,18 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
+    noises: Annotated[
+        str | None, typer.Option(help="Helicopter: these noise factors, as 0.5,1.")
+    ] = None,
+    passes: Annotated[
+        str | None, typer.Option(help="Helicopter: test after these passes, as 200,2000.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Helicopter: networks per column and data set.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
 ) -> None:
@@ -205,11 +319,14 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     import os
 
     from spibb.experiments.runner import execute, plan
-    from spibb.experiments.suites import select_experiment
+    from spibb.experiments.studies import select_experiment
     from spibb.report import terminal
 
     console = _console()
-    spec = select_experiment(suite, grid, column or [], _numbers(sizes), _numbers(etas), seed)
+    spec = select_experiment(
+        suite, grid, column or [], _numbers(sizes), _numbers(etas), seed,
+        noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
+    )  # fmt: skip
     workers = jobs or os.cpu_count() or 1
     with console.status("looking at the folder and timing one run (the first time compiles)"):
         todo = plan(spec, out, runs, workers)
@@ -285,15 +402,3 @@ def _parse_options(pairs: list[str]) -> dict[str, Any]:
             raise InputError(f"--option {pair!r} has no '=': write name=value")
         options[name.replace("-", "_")] = parse_value(text)
     return options
-
-
-def _posterior(result: Improvement, seed: int) -> Posterior:
-    import numpy as np
-
-    from spibb.evaluate import posterior_improvement
-
-    problem = result.problem
-    return posterior_improvement(
-        problem.counts, result.policy, problem.baseline, problem.discount,
-        rng=np.random.default_rng(seed),
-    )  # fmt: skip

@@ -51,7 +51,7 @@ def assemble(
     action_names: Sequence[str] = ("action",),
 ) -> dict[str, Any]:
     """Check, code, sort, and derive what the columns leave out: the fields of a Log."""
-    states, state, next_state = _code_states(columns, states, state_names)
+    states, state, next_state = code_states(columns, states, state_names)
     if actions is None:
         actions, action = factorize(columns.action, *action_names)
     else:
@@ -95,7 +95,7 @@ def assemble(
     }
 
 
-def _code_states(
+def code_states(
     columns: Columns, states: Vocabulary | None, names: Sequence[str]
 ) -> tuple[Vocabulary, np.ndarray, np.ndarray | None]:
     """Code states and successors in one vocabulary: a state may occur only as a successor.
@@ -239,7 +239,9 @@ def flag_column(values: Any, name: str) -> np.ndarray | None:
         return None
     array = np.asarray(values)
     if array.dtype.kind in "OSUT":
-        array = np.array([FLAGS.get(str(value).lower(), value) for value in array.tolist()])
+        words = array.tolist()
+        meaning = {word: FLAGS.get(str(word).lower(), word) for word in set(words)}
+        array = np.array([meaning[word] for word in words])
     if array.dtype == bool:
         return array.copy()
     if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
@@ -271,7 +273,20 @@ def resolve(
                 f"the log has no column {wanted!r}{hint}: its columns are {some(present, 20)}; "
                 "rename one or map it"
             )
+    _check_mapped_once(found)
     return found
+
+
+def _check_mapped_once(found: Mapping[str, tuple[str, ...]]) -> None:
+    uses: dict[str, list[str]] = {}
+    for name, columns in found.items():
+        for column in columns:
+            uses.setdefault(column, []).append(name)
+    for column, names in uses.items():
+        if len(names) > 1:
+            raise InputError(
+                f"column {column!r} is mapped twice, to {' and '.join(names)}: map it once"
+            )
 
 
 def _successors(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
+from spibb.binning import Bins
+from spibb.checks import InputError
 from spibb.kernels import counting
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -23,7 +26,7 @@ class Counts:
     The outcomes of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of `successors`
     (−1 = terminated), `n`, `reward_sum` and `reward_sq` [K], sorted by successor. `starts` [S]
     counts the episodes that begin in each state; `reward_range` holds the smallest and the largest
-    reward of the log.
+    reward of the log, `bins` the intervals of the columns that were cut.
     """
 
     indptr: np.ndarray
@@ -35,6 +38,7 @@ class Counts:
     reward_range: tuple[float, float]
     states: Vocabulary
     actions: Vocabulary
+    bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
     @classmethod
     def from_log(cls, log: Log) -> Counts:
@@ -47,7 +51,54 @@ class Counts:
         first = log.state[log.episode_starts[:-1]]
         begun = np.bincount(first, minlength=n_states)
         extremes = float(log.reward.min()), float(log.reward.max())
-        return cls(*rows, begun, extremes, log.states, log.actions)
+        return cls(*rows, begun, extremes, log.states, log.actions, bins=log.bins)
+
+    @classmethod
+    def from_outcomes(
+        cls,
+        pair: np.ndarray,
+        successor: np.ndarray,
+        sums: np.ndarray,
+        *,
+        starts: np.ndarray,
+        reward_range: tuple[float, float],
+        states: Vocabulary,
+        actions: Vocabulary,
+        bins: Mapping[str, Bins],
+    ) -> Counts:
+        """Counts of outcomes in any order: their pairs x·A + a, successors, and N, Σr, Σr² [K, 3].
+
+        Outcomes that occur several times are added up.
+        """
+        order = np.lexsort((successor, pair))
+        pair, successor, sums = pair[order], successor[order], sums[order]
+        new = np.ones(len(pair), dtype=bool)
+        new[1:] = (np.diff(pair) != 0) | (np.diff(successor) != 0)
+        first = np.flatnonzero(new)
+        totals = np.add.reduceat(sums, first) if len(first) else sums
+        indptr = np.zeros(len(states) * len(actions) + 1, dtype=np.int64)
+        np.cumsum(np.bincount(pair[first], minlength=len(indptr) - 1), out=indptr[1:])
+        n, reward_sum, reward_sq = (np.ascontiguousarray(column) for column in totals.T)
+        return cls(indptr, successor[first].astype(np.int32), n.astype(np.int64), reward_sum,
+                   reward_sq, starts, reward_range, states, actions, bins=bins)  # fmt: skip
+
+    def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Counts:
+        """The same counts with codes into larger vocabularies."""
+        if states == self.states and actions == self.actions:
+            return self
+        rows, columns = states.codes(self.states), actions.codes(self.actions)
+        if (rows < 0).any() or (columns < 0).any():
+            raise InputError("the log has states or actions that the new vocabulary lacks")
+        state, action = np.divmod(self.pair_of_outcome, len(self.actions))
+        starts = np.zeros(len(states), dtype=np.int64)
+        starts[rows] = self.starts
+        return Counts.from_outcomes(
+            rows[state].astype(np.int64) * len(actions) + columns[action],
+            np.append(rows, np.int32(END))[self.successors],
+            np.column_stack([self.n, self.reward_sum, self.reward_sq]),
+            starts=starts, reward_range=self.reward_range, states=states, actions=actions,
+            bins=self.bins,
+        )  # fmt: skip
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -14,8 +14,11 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value, posterior_improvement
 from spibb.log import Log
 from spibb.report.arrows import arrow_picture
+from spibb.report.assessment import assess
+from spibb.report.origin import Origin
+from spibb.report.page import render
 from spibb.simulate import simulate
-from spibb.tables import log_table, write_table
+from spibb.tables import log_table, write_table, write_whole
 
 TITLES = {"pi-b": r"$\Pi_b$-SPIBB", "pi-leq-b": r"$\Pi_{\leq b}$-SPIBB"}
 
@@ -64,10 +67,12 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
 
 
 def write_demo(demo: Demo, folder: Path) -> list[Path]:
-    """Write the picture, the log and the baseline; return their paths."""
+    """Write the picture, the log, the baseline and the report of Π_b; return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
-    baseline = demo.results["pi-b"].problem.baseline
-    picture, log, policy = (folder / name for name in ("policies.png", "log.csv", "baseline.csv"))
+    result = demo.results["pi-b"]
+    baseline = result.problem.baseline
+    names = "policies.png", "log.csv", "baseline.csv", "report.html"
+    picture, log, policy, report = (folder / name for name in names)
     arrow_picture(
         {"baseline": baseline} | {TITLES[k]: r.policy for k, r in demo.results.items()},
         {TITLES[k]: r.bootstrapped for k, r in demo.results.items()},
@@ -75,4 +80,20 @@ def write_demo(demo: Demo, folder: Path) -> list[Path]:
     )
     write_table(log_table(demo.log), log)
     baseline.save(policy)
-    return [picture, log, policy]
+    page = render(assess(result, _origin(result, log, policy)))
+    write_whole(report, lambda name: Path(name).write_text(page, encoding="utf-8"))
+    return [picture, log, policy, report]
+
+
+def _origin(result: Improvement, log: Path, baseline: Path) -> Origin:
+    """The command that makes the same result from the files."""
+    words = [
+        "improve",
+        str(log),
+        "--baseline",
+        str(baseline),
+        "--out",
+        str(log.parent / "improved"),
+    ]
+    words += ["--n-wedge", f"{result.algorithm.n_wedge:g}", "--v-max", "1"]  # type: ignore[attr-defined]
+    return Origin.of(words, 0, {"log": log, "baseline": baseline})

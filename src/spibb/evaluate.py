@@ -53,6 +53,7 @@ class Posterior:
     """How the gain ρ(π, M) − ρ(π_b, M) is distributed over models M drawn given the log.
 
     `probability` is P(ρ(π, M) ≥ ρ(π_b, M) − zeta | D), `interval` the central one of `level`.
+    `values` [draws, 2] are ρ(π, M) and ρ(π_b, M) themselves, `gains` [draws] their differences.
     """
 
     probability: float
@@ -61,6 +62,10 @@ class Posterior:
     interval: tuple[float, float]
     level: float
     gains: np.ndarray
+    values: np.ndarray
+
+    def __post_init__(self) -> None:
+        self.gains.flags.writeable = self.values.flags.writeable = False
 
 
 def posterior_improvement(
@@ -89,13 +94,13 @@ def posterior_improvement(
     checks.number("level", level, 0, 1, "()")
     rho = posterior_values(counts, [policy, baseline], discount, rng=rng, prior=prior, draws=draws)
     gains = rho[:, 0] - rho[:, 1]
-    gains.flags.writeable = False
     tail = (1 - level) / 2
     low, high = np.quantile(gains, [tail, 1 - tail])
     at_least = gains >= -zeta - _rounding(rho)
     return Posterior(
-        float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level, gains
-    )
+        float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level, gains,
+        rho,
+    )  # fmt: skip
 
 
 def _rounding(rho: np.ndarray) -> float:

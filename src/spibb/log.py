@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from spibb.binning import Bins
 from spibb.checks import InputError
 from spibb.columns import (
     EMPTY,
@@ -35,7 +36,8 @@ class Log:
     `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
     `next_state` is −1 where nothing follows: the process ended (`terminated`), or the record
     stops without saying what came next. `truncated` marks a record cut while the process went on;
-    where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N.
+    where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N;
+    `bins` are the intervals of the columns that were cut.
     """
 
     state: np.ndarray
@@ -48,6 +50,7 @@ class Log:
     states: Vocabulary
     actions: Vocabulary
     action_prob: np.ndarray | None = None
+    bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
         for column in (self.state, self.action, self.reward, self.next_state, self.terminated,

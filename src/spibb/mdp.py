@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from spibb.checks import InputError, discount
-from spibb.labels import Vocabulary, vocabulary
+from spibb.kernels import dense
+from spibb.labels import Label, Vocabulary, vocabulary
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -49,8 +51,8 @@ class MDP:
         initial: np.ndarray,
         n_actions: int,
         discount: float,
-        states: Vocabulary | None = None,
-        actions: Vocabulary | None = None,
+        states: Vocabulary | Sequence[Label] | None = None,
+        actions: Vocabulary | Sequence[Label] | None = None,
     ) -> MDP:
         """Build from a list of outcomes (x, a, probability, x', reward, terminated), any order.
 
@@ -101,6 +103,4 @@ class MDP:
     @cached_property
     def exits(self) -> np.ndarray:
         """Probability that a pair ends the process [S, A]: what its row leaves out."""
-        pair = np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
-        stay = np.bincount(pair, weights=self.probs, minlength=len(self.indptr) - 1)
-        return np.clip(1 - stay, 0, 1).reshape(self.shape)
+        return dense.left_out(self.indptr, self.probs).reshape(self.shape)

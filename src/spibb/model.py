@@ -22,17 +22,21 @@ def estimate_mdp(
     RL and is silent for SPIBB; zero is what its released code does there.
     """
     indptr, successors, probs = counts.transitions
-    worth = unseen_value(unseen, v_max)
     return MDP(
         indptr=indptr,
         successors=successors,
         probs=probs,
-        rewards=np.where(counts.pairs > 0, counts.mean_reward, worth),
+        rewards=expected_rewards(counts, unseen, v_max),
         initial=counts.starts / counts.starts.sum(),
         discount=discount,
         states=counts.states,
         actions=counts.actions,
     )
+
+
+def expected_rewards(counts: Counts, unseen: str, v_max: float) -> np.ndarray:
+    """R̂ [S, A], with the value of `unseen` where the log has nothing."""
+    return np.where(counts.pairs > 0, counts.mean_reward, unseen_value(unseen, v_max))
 
 
 def unseen_value(unseen: str, v_max: float) -> float:

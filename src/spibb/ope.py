@@ -143,9 +143,12 @@ def off_policy_estimates(
     model: MDP | None = None,
     truncated: str = "recorded",
     lowest_return: float = 0.0,
+    bounds: Sequence[str] = ("bernstein", "student-t", "bca"),
     rng: np.random.Generator,
 ) -> OffPolicyReport:
-    """Evaluate a policy on a log: every estimator, with every lower bound at failure rate `delta`.
+    """Evaluate a policy on a log: every estimator, with lower bounds at failure rate `delta`.
+
+    `bounds` leaves out some: BCa resamples all episodes, which takes long with 100,000 of them.
 
     `behaviour` made the log; None takes the log's `action_prob`. `model` serves dr, wdr and the
     rule "model"; None estimates it from the same log, which costs dr its unbiasedness (by O(1/E)).
@@ -165,7 +168,8 @@ def off_policy_estimates(
     )  # fmt: skip
     return OffPolicyReport(
         rows=tuple(
-            _with_bounds(found.estimate(name), delta, lowest_return, rng) for name in ESTIMATORS
+            _with_bounds(found.estimate(name), bounds, _Setting(delta, lowest_return, rng))
+            for name in ESTIMATORS
         ),
         delta=delta,
         n_episodes=log.n_episodes,
@@ -523,14 +527,14 @@ def lower_bound(
     return LowerBound(bound, _BOUNDS[bound](estimate, setting), delta, assumption)
 
 
-def _with_bounds(
-    estimate: Estimate, delta: float, lowest_return: float, rng: np.random.Generator
-) -> BoundedEstimate:
-    """All bounds of an estimate; one that does not apply says why instead of stopping the rest."""
-    bounds = []
-    for name in BOUNDS:
+def _with_bounds(estimate: Estimate, names: Sequence[str], setting: _Setting) -> BoundedEstimate:
+    """Bounds of an estimate; one that does not apply says why instead of stopping the rest."""
+    bounds, delta = [], setting.delta
+    for name in names:
         try:
-            found = lower_bound(estimate, name, delta, lowest_return=lowest_return, rng=rng)
+            found = lower_bound(
+                estimate, name, delta, lowest_return=setting.lowest_return, rng=setting.rng
+            )
         except InputError as error:
             found = LowerBound(name, math.nan, delta, "", refusal=str(error))
         bounds.append(found)

@@ -91,25 +91,16 @@ class Sampler:
         return self._counts(visits, self._starts(codes, lengths))
 
     def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        first = codes[np.cumsum(lengths) - lengths] >> self.shift
-        return np.bincount(first, minlength=len(self.mdp.states))
+        return sampling.first_states(codes, lengths, self.shift, len(self.mdp.states))
 
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""
         n_states, n_actions = self.mdp.shape
-        indptr, seen = counting.outcomes_of_codes(visits, self._pair, n_states * n_actions)
-        n, reward = visits[seen], self.reward[seen]
-        return Counts(
-            indptr=indptr,
-            successors=self.successor[seen],
-            n=n,
-            reward_sum=n * reward,
-            reward_sq=n * reward**2,
-            starts=starts,
-            reward_range=(float(reward.min()), float(reward.max())),
-            states=self.mdp.states,
-            actions=self.mdp.actions,
+        indptr, successors, n, reward_sum, reward_sq, low, high = counting.outcomes_of_codes(
+            visits, self._pair, self.successor, self.reward, n_states * n_actions
         )
+        return Counts(indptr, successors, n, reward_sum, reward_sq, starts, (low, high),
+                      self.mdp.states, self.mdp.actions)  # fmt: skip
 
     def _draw(
         self, n_episodes: int, rng: np.random.Generator

@@ -7,12 +7,12 @@ bootstrapped pairs. Π_≤b-SPIBB: [0, π_b] there. One solver serves all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spibb.checks import choice
-from spibb.kernels import dense, sparse
+from spibb.kernels import dense, projection, sparse
 from spibb.mdp import MDP
 
 METHODS = ("auto", "policy-iteration", "sweeps")
@@ -37,8 +37,7 @@ class Box:
     @classmethod
     def free(cls, available: np.ndarray) -> Box:
         """Any policy over the available actions [S, A]; starts from the uniform one."""
-        upper = available.astype(np.float64)
-        return cls(np.zeros(upper.shape), upper, upper / upper.sum(axis=1, keepdims=True))
+        return cls(*projection.free_rows(available))
 
     @property
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -79,6 +78,15 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     return _by_sweeps(mdp, box, tolerance)
 
 
+def optimise_each(mdp: MDP, rewards: np.ndarray, box: Box, *, method: str = "auto") -> np.ndarray:
+    """The best policies of the box [M, S, A] in MDPs that differ in nothing but `rewards` alike."""
+    if method == "auto" and mdp.shape[0] <= DENSE_UP_TO:
+        probs = np.empty(rewards.shape)
+        dense.optimise_each(mdp.rows, rewards, mdp.discount, box.arrays, probs)
+        return probs
+    return np.stack([optimise(replace(mdp, rewards=r), box, method=method).probs for r in rewards])
+
+
 def evaluate(
     mdp: MDP, probs: np.ndarray, *, method: str = "auto", tolerance: float = TOLERANCE
 ) -> Solution:
@@ -89,18 +97,16 @@ def evaluate(
         return Solution(probs, _q(mdp, v), v, 1, True, 0.0)
     wanted, parallel = _scaled(tolerance, mdp), len(probs) >= PARALLEL_FROM
     v, error, sweeps = sparse.evaluate(
-        mdp.rows, mdp.rewards, mdp.discount, probs, np.zeros(len(probs)), wanted, MAX_SWEEPS,
-        parallel,
-    )  # fmt: skip
+        mdp.rows, mdp.rewards, mdp.discount, probs, wanted, MAX_SWEEPS, parallel
+    )
     return Solution(probs, _q(mdp, v), v, sweeps, error <= wanted, error)
 
 
 def _by_sweeps(mdp: MDP, box: Box, tolerance: float) -> Solution:
     wanted, parallel = _scaled(tolerance, mdp), mdp.shape[0] >= PARALLEL_FROM
     v, error, sweeps = sparse.optimise(
-        mdp.rows, mdp.rewards, mdp.discount, box.arrays, np.zeros(mdp.shape[0]), wanted, MAX_SWEEPS,
-        parallel,
-    )  # fmt: skip
+        mdp.rows, mdp.rewards, mdp.discount, box.arrays, wanted, MAX_SWEEPS, parallel
+    )
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
     tie = dense.rounding(mdp.rewards, mdp.discount)
     dense.improve(mdp.rows, mdp.rewards, mdp.discount, box.arrays, v, tie, probs, q)

@@ -40,24 +40,51 @@ def tail_intervals(
     *,
     rng: np.random.Generator,
     level: float = 0.95,
+    groups: np.ndarray | None = None,
 ) -> list[Interval]:
     """Tail means of the runs with confidence intervals, one per share.
 
     Up to 5,000 runs by the percentiles of a bootstrap over runs; beyond, where that would take
     minutes and change nothing, by its normal approximation. With a handful of runs in the tail
     either is too narrow: no resample holds a catastrophe that no run met.
+    `groups` [n] says which values depend on one another: whole groups are then drawn, always by the
+    bootstrap.
     """
-    ordered = np.sort(np.asarray(values, dtype=np.float64))
-    if len(ordered) > BOOTSTRAP_UP_TO:
+    order = np.argsort(values, kind="stable")
+    ordered = np.asarray(values, dtype=np.float64)[order]
+    if groups is None and len(ordered) > BOOTSTRAP_UP_TO:
         return [_normal_interval(ordered, share, level) for share in shares]
     sizes = np.array([tail_size(len(ordered), share) for share in shares])
-    means = resampling.tail_means(ordered, sizes, rng, RESAMPLES)
+    if groups is None:
+        means = resampling.tail_means(ordered, sizes, rng, RESAMPLES)
+    else:
+        means = _grouped_tail_means(ordered, np.asarray(groups)[order], shares, rng)
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
     return [
         Interval(float(ordered[:k].mean()), float(low[t]), float(high[t]))
         for t, k in enumerate(sizes)
     ]
+
+
+def _grouped_tail_means(
+    ordered: np.ndarray, groups: np.ndarray, shares: Sequence[float], rng: np.random.Generator
+) -> np.ndarray:
+    """Tail means [B, T] in resamples of whole groups of sorted values [n].
+
+    A group drawn m times brings each of its values m times; the lowest k of a resample are found in
+    the running sums of these weights.
+    """
+    names, group_of = np.unique(groups, return_inverse=True)
+    drawn = rng.multinomial(len(names), np.full(len(names), 1 / len(names)), size=RESAMPLES)
+    times = drawn[:, group_of]
+    reached = np.cumsum(times, axis=1)
+    means = []
+    for share in shares:
+        k = np.array([[tail_size(n, share)] for n in reached[:, -1]])
+        taken = np.clip(k - (reached - times), 0, times)
+        means.append(taken @ ordered / k[:, 0])
+    return np.stack(means, axis=1)
 
 
 def _normal_interval(ordered: np.ndarray, share: float, level: float) -> Interval:

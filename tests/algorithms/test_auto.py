@@ -14,6 +14,7 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.errors import InputError
 from spibb.evaluate import exact_value, posterior_improvement
 from spibb.log import Log
+from spibb.ope import off_policy_estimates
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
@@ -55,6 +56,43 @@ def test_the_probabilities_are_those_of_the_posterior():
         )  # fmt: skip
         assert candidate.probability == pytest.approx(belief.probability, abs=0.06)
         assert candidate.gain == pytest.approx(belief.gain, abs=0.02)
+
+
+@pytest.mark.parametrize("kind", [PiBSpibb, PiLeqBSpibb])
+def test_auto_as_a_threshold_sweeps_one_kind(kind):
+    problem = gridworld_problem(50, 1)
+    result = kind(n_wedge="auto").improve(problem)
+    assert {candidate.algorithm for candidate in result.sweep} == {kind.name}
+    wanted = Auto(kinds=(kind.name,)).improve(problem)
+    np.testing.assert_array_equal(result.policy.probs, wanted.policy.probs)
+    assert "here the log chose it" in str(result.certificate())
+    (rows,) = kind.policies([kind(n_wedge="auto")], problem)
+    np.testing.assert_array_equal(rows, result.policy.probs)
+
+
+def test_a_threshold_is_a_number_or_auto():
+    with pytest.raises(InputError, match="n_wedge is 'atuo', expected a number, or 'auto'"):
+        PiBSpibb(n_wedge="atuo")
+
+
+def test_the_sweep_holds_values_intervals_and_off_policy_estimates():
+    counted = gridworld_problem(50, 1)
+    log = Sampler(gridworld_mdp(), gridworld_baseline()).log(50, rng=np.random.default_rng(1))
+    problem = Problem.from_log(log, gridworld_baseline(), discount=0.95, v_max=1.0)
+    for bare, full in zip(Auto().sweep(counted), Auto().sweep(problem)):
+        assert bare.off_policy is None
+        assert (bare.value, bare.gain) == (full.value, full.gain)
+        assert full.interval[0] <= full.gain <= full.interval[1]
+    last = Auto(kinds=("pi-b",), n_wedges=(10,)).sweep(problem)[0]
+    fit = PiBSpibb(10).improve(problem)
+    assert last.value == pytest.approx(fit.value)
+    report = off_policy_estimates(
+        log, fit.policy, gridworld_baseline(), 0.95, rng=np.random.default_rng(0)
+    )
+    assert last.off_policy.value == pytest.approx(report["wpdis"].estimate.value)
+    assert last.off_policy.effective_sample_size == pytest.approx(report.effective_sample_size)
+    low, high = last.off_policy.interval
+    assert low < last.off_policy.value < high
 
 
 def test_without_a_safe_candidate_the_baseline_is_kept_with_the_reason():

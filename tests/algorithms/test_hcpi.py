@@ -17,7 +17,7 @@ from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import ALPHAS, HCPI
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.errors import InputError
-from spibb.kernels import ope as kernels
+from spibb.kernels import hcpi as kernels
 from spibb.log import Log
 from spibb.policy import Policy
 

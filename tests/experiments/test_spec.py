@@ -5,18 +5,18 @@ from __future__ import annotations
 import pytest
 
 from spibb.errors import InputError
-from spibb.experiments.spec import SUITES, Column, Experiment
+from spibb.experiments.spec import FINITE, Column, Experiment
+from spibb.experiments.studies import select_experiment
 from spibb.experiments.suites import (
     GRIDS,
     HCPI_DELTAS,
     KAPPAS,
     ROBUST_DELTAS,
     default_experiment,
-    select_experiment,
 )
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", FINITE)
 @pytest.mark.parametrize("grid", GRIDS)
 def test_every_default_round_trips_through_toml(suite, grid):
     experiment = default_experiment(suite, grid)

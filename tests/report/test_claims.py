@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
-from spibb.experiments.spec import SUITES, Column
+from spibb.experiments.spec import FINITE, SUITES, Column
 from spibb.report import claims as module
 from spibb.report.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY, above, between
 from spibb.report.claims import claims, markdown, table_rows, write_claims
@@ -60,7 +60,7 @@ def verdicts_of(results):
     return {verdict.id: verdict for verdict in claims(results)}
 
 
-@pytest.fixture(scope="module", params=SUITES)
+@pytest.fixture(scope="module", params=FINITE)
 def suite(request):
     return request.param
 

@@ -13,7 +13,7 @@ import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
 from spibb.errors import InputError
-from spibb.experiments.spec import SUITES, Column
+from spibb.experiments.spec import FINITE, Column
 from spibb.experiments.suites import N_WEDGES, default_experiment
 from spibb.report import figures as module
 from spibb.report.curves import Curves
@@ -82,7 +82,7 @@ def png_size(path):
     return struct.unpack(">II", data[16:24])
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", FINITE)
 def test_every_printed_figure_is_there_once(suite):
     figures = paper_figures(suite)
     assert [f.number for f in figures if not f.number.endswith("s")] == PRINTED[suite]
@@ -91,7 +91,7 @@ def test_every_printed_figure_is_there_once(suite):
     assert all(re.fullmatch(r"[\w.=-]+", stem) for stem in stems)
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", FINITE)
 def test_an_experiment_with_all_columns_gives_every_figure(suite):
     assert not [f.stem for f in paper_figures(suite) if f.plot.missing(everything(suite))]
 

@@ -7,19 +7,25 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 
 from spibb import bounds, checks
+from spibb.baselines import Baseline, as_policy
 from spibb.checks import InputError
 from spibb.counts import Counts
-from spibb.labels import Vocabulary
+from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.model import default_v_max, estimate_mdp
 from spibb.policy import Policy
 from spibb.solve import Solution, evaluate
+
+ESTIMATED = (
+    "the baseline collected the log; it was estimated from that log, and the bound compares with "
+    "the estimate: how far this lies from the policy that really acted is not counted"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +34,7 @@ class Problem:
 
     `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
     seen. `log` keeps the transitions, for algorithms that need more than their counts.
+    `baseline_estimated` says that the baseline was read off the log itself.
     """
 
     counts: Counts
@@ -36,30 +43,49 @@ class Problem:
     v_max: float
     v_max_given: bool = False
     log: Log | None = None
+    baseline_estimated: bool = False
 
     @classmethod
     def from_log(
-        cls, log: Log, baseline: Policy, *, discount: float = 0.95, v_max: float | None = None
+        cls,
+        log: Log,
+        baseline: Baseline | None = None,
+        *,
+        discount: float = 0.95,
+        v_max: float | None = None,
+        smoothing: float = 0.0,
     ) -> Problem:
-        """Count a log and align it with the baseline's labels."""
+        """Count a log and align it with the baseline's labels.
+
+        The baseline is a policy, an array [S, A] in the order of the log's labels, a function that
+        gives the distribution of a state's label, or None: estimated from the log, with smoothing.
+        """
         checks.discount(discount)
-        log, baseline = align(log, baseline)
-        problem = cls.from_counts(Counts.from_log(log), baseline, discount=discount, v_max=v_max)
-        return replace(problem, log=log)
+        policy = as_policy(baseline, log, smoothing)
+        log, policy = align(log, policy)
+        problem = cls.from_counts(Counts.from_log(log), policy, discount=discount, v_max=v_max)
+        return replace(problem, log=log, baseline_estimated=baseline is None)
 
     @classmethod
     def from_counts(
-        cls, counts: Counts, baseline: Policy, *, discount: float = 0.95, v_max: float | None = None
+        cls,
+        counts: Counts,
+        baseline: Baseline | None = None,
+        *,
+        discount: float = 0.95,
+        v_max: float | None = None,
+        smoothing: float = 0.0,
     ) -> Problem:
-        """A problem whose log is not at hand; its labels must be the baseline's."""
+        """A problem whose log is not at hand; the baseline is as in `from_log`."""
         checks.discount(discount)
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
-        if counts.states != baseline.states or counts.actions != baseline.actions:
-            baseline = baseline.aligned(counts.states, counts.actions, "baseline")
-        derived = default_v_max(counts, discount)
-        return cls(counts, baseline, discount, derived if v_max is None else v_max,
-                   v_max_given=v_max is not None)  # fmt: skip
+        counts, policy = align(counts, as_policy(baseline, counts, smoothing))
+        given = v_max is not None
+        bound = v_max if v_max is not None else default_v_max(counts, discount)
+        return cls(
+            counts, policy, discount, bound, v_max_given=given, baseline_estimated=baseline is None
+        )
 
     @property
     def states(self) -> Vocabulary:
@@ -112,14 +138,19 @@ class _Models(dict[str, MDP]):
         return model
 
 
-def align(log: Log, baseline: Policy) -> tuple[Log, Policy]:
-    """Give a log and a baseline the same labels: the baseline's, and actions that only the log has.
+Counted = TypeVar("Counted", Log, Counts)
 
-    The baseline may know states that the log never visits; the converse is an error.
+
+def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
+    """Give a log (or its counts) and a baseline the same labels.
+
+    They are the baseline's, and actions that only the log has. The baseline may know states that
+    the log never visits; the converse is an error.
     """
     if log.states == baseline.states and log.actions == baseline.actions:
         return log, baseline
-    extra = [label for label in log.actions.labels if label not in baseline.actions.index]
+    known = baseline.actions.index
+    extra: list[Label] = [label for label in log.actions.labels if label not in known]
     actions = Vocabulary((*baseline.actions.labels, *extra), baseline.actions.names)
     missing = [label for label in log.states.labels if label not in baseline.states.index]
     if missing:
@@ -236,8 +267,9 @@ def _refusal(problem: Problem, n_wedge: float) -> str | None:
 
 def _assumptions(problem: Problem) -> tuple[str, ...]:
     source = "given" if problem.v_max_given else "derived from the rewards in the log"
+    collected = ESTIMATED if problem.baseline_estimated else "the baseline collected the log"
     return (
-        "the baseline collected the log",
+        collected,
         "episodes are independent and identically distributed",
         "the process is Markov in the states given",
         f"no return exceeds v_max = {problem.v_max:g} in absolute value ({source})",

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.model import UNSEEN
-from spibb.solve import METHODS, Box, optimise
+from spibb.model import UNSEEN, expected_rewards
+from spibb.solve import METHODS, Box, optimise, optimise_each
 
 
 @dataclass(frozen=True)
@@ -41,3 +42,12 @@ class BasicRL(Algorithm):
         solution = optimise(self.model(problem), box, method=self.method)
         nothing = np.zeros(solution.q.shape, dtype=bool)
         return Improvement.from_solution(solution, nothing, problem, self)
+
+    @classmethod
+    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
+        """All configurations search the same box, in models that differ in the rewards."""
+        if len({a.method for a in algorithms}) > 1:
+            return super().policies(algorithms, problem)
+        rewards = [expected_rewards(problem.counts, a.unseen, problem.v_max) for a in algorithms]
+        box = Box.free(problem.available)
+        return optimise_each(problem.model, np.array(rewards), box, method=algorithms[0].method)

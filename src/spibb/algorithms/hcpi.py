@@ -13,7 +13,7 @@ from spibb import checks, ope
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.errors import InputError
 from spibb.evaluate import returns
-from spibb.kernels import ope as kernels
+from spibb.kernels import hcpi as kernels
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
@@ -278,21 +278,18 @@ def _log_of(problem: Problem) -> Log:
 
 def replayed_rows(seed: int, updates: int, n: int) -> np.ndarray:
     """The rows that Q-learning replays: `updates` of n, drawn uniformly with replacement."""
-    return (_uniforms(seed, updates) * n).astype(np.int64)
+    return (replay_uniforms(seed, updates) * n).astype(np.int64)
 
 
 @lru_cache(maxsize=8)
-def _uniforms(seed: int, size: int) -> np.ndarray:
+def replay_uniforms(seed: int, size: int) -> np.ndarray:
+    """The uniforms in [0, 1) behind the rows that Q-learning replays [size]."""
     return np.random.default_rng(seed).random(size)
 
 
 def greedy(q: np.ndarray, training: Problem) -> np.ndarray:
     """The best available action in every state; the baseline's row where all are equal."""
-    allowed = np.where(training.available, q, -math.inf)
-    lowest = np.where(training.available, q, math.inf).min(axis=1)
-    probs = np.zeros(q.shape)
-    probs[np.arange(len(q)), allowed.argmax(axis=1)] = 1.0
-    return np.where((allowed.max(axis=1) > lowest)[:, None], probs, training.baseline.probs)
+    return kernels.greedy(q, training.available, training.baseline.probs)
 
 
 def _reason(best: int, tests: list[ope.LowerBound], rival: float) -> str:

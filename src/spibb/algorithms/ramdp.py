@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from spibb.algorithms.uncertainty import (
     seen_first,
 )
 from spibb.mdp import MDP
-from spibb.solve import METHODS, evaluate, optimise
+from spibb.solve import METHODS, evaluate, optimise, optimise_each
 
 COUNT_FLOOR = 1e-5
 """What the released code adds to every count."""
@@ -76,18 +76,29 @@ class RaMDP(Algorithm):
 
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
-        """Without a test all configurations search the same box."""
-        if any(algorithm.safety_test for algorithm in algorithms):
+        """All configurations search the same box, in models that differ in the rewards."""
+        if len({a.method for a in algorithms}) > 1:
             return super().policies(algorithms, problem)
+        rewards = np.empty((len(algorithms), *problem.counts.shape))
+        for adjust in (_rewards, _released_rewards):
+            chosen = [m for m, a in enumerate(algorithms) if a._adjust is adjust]
+            if chosen:
+                kappas = np.array([algorithms[m].kappa for m in chosen])
+                rewards[chosen] = adjust(problem, kappas[:, None, None])
         box = seen_first(problem)
-        return np.stack(
-            [optimise(a.model(problem), box, method=a.method).probs for a in algorithms]
-        )
+        found = optimise_each(problem.model, rewards, box, method=algorithms[0].method)
+        for m, a in enumerate(algorithms):
+            if a.safety_test and not a._test(problem, found[m]).accepted:
+                found[m] = problem.baseline.probs
+        return found
 
     def model(self, problem: Problem) -> MDP:
         """M̃: the estimated MDP with penalised rewards."""
-        adjust = _released_rewards if self.released else _rewards
-        return replace(problem.model, rewards=adjust(problem, self.kappa))
+        return replace(problem.model, rewards=self._adjust(problem, self.kappa))
+
+    @property
+    def _adjust(self) -> Callable[[Problem, Any], np.ndarray]:
+        return _released_rewards if self.released else _rewards
 
     def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
         """Compare the policy's and the baseline's values after the theory's adjustment."""
@@ -99,14 +110,14 @@ class RaMDP(Algorithm):
         return Verdict.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))
 
 
-def _rewards(problem: Problem, kappa: float) -> np.ndarray:
-    """R̂ − κ/√N [S, A]; −V_max where N = 0."""
+def _rewards(problem: Problem, kappa: Any) -> np.ndarray:
+    """R̂ − κ/√N [S, A]; −V_max where N = 0. κ is a number, or several [M, 1, 1]."""
     counts = problem.counts.pairs
     adjusted = problem.model.rewards - kappa / np.sqrt(np.maximum(counts, 1))
     return np.where(counts > 0, adjusted, -problem.v_max)
 
 
-def _released_rewards(problem: Problem, kappa: float) -> np.ndarray:
+def _released_rewards(problem: Problem, kappa: Any) -> np.ndarray:
     """R̂ − κ/√(N + 1e-5) − γ P̂(end) κ/√1e-5 [S, A]; unseen pairs do not even end."""
     counts, model = problem.counts.pairs, problem.model
     ends = np.where(counts > 0, model.exits, 0.0)

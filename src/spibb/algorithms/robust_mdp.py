@@ -71,11 +71,14 @@ class RobustMDP(Algorithm):
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """Without a test only the policies are wanted, not the MDPs that are worst for them."""
-        if any(algorithm.safety_test for algorithm in algorithms):
-            return super().policies(algorithms, problem)
         box = seen_first(problem)
-        return np.stack(
-            [worst_case_policy(a.uncertainty(problem), box, a.method) for a in algorithms]
+        return np.array(
+            [
+                a.improve(problem).policy.probs
+                if a.safety_test
+                else worst_case_policy(a.uncertainty(problem), box, a.method)
+                for a in algorithms
+            ]
         )
 
     def uncertainty(self, problem: Problem) -> UncertaintySet:

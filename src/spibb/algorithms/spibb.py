@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
@@ -19,22 +19,33 @@ from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise
 
 @dataclass(frozen=True)
 class ThresholdSpibb(Algorithm):
-    """What Π_b and Π_≤b share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}."""
+    """What Π_b and Π_≤b share: the threshold N∧ and the bootstrapped set 𝔅 = {(x, a): N < N∧}.
+
+    `n_wedge="auto"` lets the log choose it, by the percentile criterion (`algorithms.auto`).
+    """
 
     share: ClassVar[float]
     """The share of the baseline's mass that a bootstrapped pair must keep."""
 
-    n_wedge: float = 10
+    n_wedge: float | Literal["auto"] = 10
     unseen: str = "zero"
     method: str = "auto"
 
     def __post_init__(self) -> None:
-        checks.n_wedge(self.n_wedge)
+        if not isinstance(self.n_wedge, str):
+            checks.n_wedge(self.n_wedge)
+        elif self.n_wedge != "auto":
+            raise InputError(f"n_wedge is {self.n_wedge!r}, expected a number, or 'auto'")
         checks.choice("unseen", self.unseen, UNSEEN)
         checks.choice("method", self.method, METHODS)
 
     def improve(self, problem: Problem) -> Improvement:
         """Train on the problem's log."""
+        if isinstance(self.n_wedge, str):
+            from spibb.algorithms.auto import Auto
+
+            chooser = Auto(kinds=(self.name,), unseen=self.unseen, method=self.method)
+            return chooser.improve(problem)
         box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
         solution = optimise(self.model(problem), box, method=self.method)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
@@ -45,7 +56,9 @@ class ThresholdSpibb(Algorithm):
         first = algorithms[0]
         alike = all((a.unseen, a.method) == (first.unseen, first.method) for a in algorithms)
         small = len(problem.states) <= DENSE_UP_TO and first.method == "auto"
-        n_wedges = np.array([a.n_wedge for a in algorithms], dtype=np.float64)
+        n_wedges = np.array(  # NaN: the log is to choose, one by one
+            [math.nan if isinstance(a.n_wedge, str) else a.n_wedge for a in algorithms]
+        )
         if not (alike and small and (n_wedges > 0).all()):
             return super().policies(algorithms, problem)
         model = first.model(problem)

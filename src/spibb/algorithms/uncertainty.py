@@ -16,7 +16,7 @@ import numpy as np
 from spibb import bounds, checks
 from spibb.algorithms.base import Problem
 from spibb.checks import InputError
-from spibb.kernels import robust
+from spibb.kernels import projection, robust
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import DENSE_UP_TO, MAX_SWEEPS, METHODS, TOLERANCE, Box, Solution
@@ -46,10 +46,8 @@ class UncertaintySet:
     @classmethod
     def around(cls, mdp: MDP, radius: np.ndarray, r_max: float) -> UncertaintySet:
         """The set around a model, with errors `radius` [S, A] on P and radius · r_max on R."""
-        radius = np.clip(np.asarray(radius, dtype=np.float64), 0, 2)
-        low = np.maximum(mdp.rewards - radius * r_max, np.minimum(-r_max, mdp.rewards))
-        high = np.minimum(mdp.rewards + radius * r_max, np.maximum(r_max, mdp.rewards))
-        return cls(mdp, radius, low, high)
+        radius = np.minimum(np.maximum(radius, 0.0), 2.0)
+        return cls(mdp, radius, *robust.reward_interval(mdp.rewards, radius, r_max))
 
     @classmethod
     def from_problem(
@@ -108,9 +106,7 @@ class ValueRange:
 def error_radii(problem: Problem, delta: float) -> np.ndarray:
     """e(x, a) [S, A] of Proposition 1, at most 2: no two distributions are farther apart."""
     setting = bounds.Setting(*problem.counts.shape, problem.discount, problem.v_max, delta)
-    counts = problem.counts.pairs
-    radii = bounds.error_radius(1, setting) / np.sqrt(np.maximum(counts, 1))
-    return np.where(counts > 0, np.minimum(radii, 2.0), 2.0)
+    return robust.radii(problem.counts.pairs, bounds.error_radius(1, setting))
 
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:
@@ -130,8 +126,7 @@ def reward_bound(problem: Problem, r_max: float | None) -> float:
 
 def seen_first(problem: Problem) -> Box:
     """Any policy over the pairs seen; where a state has none, over the actions available."""
-    seen = problem.counts.pairs > 0
-    return Box.free(np.where(seen.any(axis=1, keepdims=True), seen, problem.available))
+    return Box.free(projection.seen_or_available(problem.counts.pairs, problem.available))
 
 
 def optimise_worst_case(

@@ -6,18 +6,17 @@ A study fits HCPI a million times. Its log never becomes columns here; configura
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import stdtrit
 
 from spibb.algorithms.base import Problem
-from spibb.algorithms.hcpi import ALPHAS, HCPI, greedy, replayed_rows
-from spibb.kernels import hcpi as kernel
-from spibb.kernels import ope as kernels
+from spibb.algorithms.hcpi import ALPHAS, HCPI, greedy, replay_uniforms
+from spibb.kernels import hcpi as kernels
 from spibb.simulate import Sampler
 
 
@@ -45,67 +44,79 @@ def supports(algorithm: HCPI) -> bool:
 
 def policies(algorithms: Sequence[HCPI], drawn: Drawn) -> np.ndarray:
     """The policies of several configurations [M, S, A]."""
-    found = np.empty((len(algorithms), *drawn.problem.baseline.probs.shape))
-    shared: dict[HCPI, tuple[np.ndarray, np.ndarray, int]] = {}
+    baseline = drawn.problem.baseline.probs
+    found = np.empty((len(algorithms), *baseline.shape))
+    shared: dict[tuple[object, ...], Tested] = {}
     for m, algorithm in enumerate(algorithms):
-        alike = replace(algorithm, delta=0.5, baseline_value=0.0)
+        alike = (algorithm.estimator, algorithm.train_share, algorithm.updates,
+                 algorithm.step_size, algorithm.seed)  # fmt: skip
         if alike not in shared:
-            shared[alike] = _train_and_test(alike, drawn)
-        trained, sums, n_test = shared[alike]
-        alpha = ALPHAS[_choose(algorithm, sums, n_test)] if n_test >= 2 else 1.0
-        found[m] = (1 - alpha) * trained + alpha * drawn.problem.baseline.probs
+            shared[alike] = train_and_test(algorithm, drawn)
+        alpha = choose(algorithm, shared[alike])
+        found[m] = (1 - alpha) * shared[alike].trained + alpha * baseline
     return found
 
 
-def _train_and_test(algorithm: HCPI, drawn: Drawn) -> tuple[np.ndarray, np.ndarray, int]:
-    """π_t [S, A], the moments [3, 11] of the test episodes, and their number."""
+class Tested(NamedTuple):
+    """π_t [S, A], and the moments [3, 11] of the mixtures on the test episodes."""
+
+    trained: np.ndarray
+    sums: np.ndarray
+    n_test: int
+
+
+def train_and_test(algorithm: HCPI, drawn: Drawn) -> Tested:
+    """Train on the first episodes, and sum up what the others say about each mixture."""
     n_train = max(1, int(algorithm.train_share * len(drawn.lengths)))
     split = int(drawn.lengths[:n_train].sum())
-    sampler, codes = drawn.sampler, drawn.codes
-    counts = sampler.to_counts(codes[:split], drawn.lengths[:n_train])
-    problem = drawn.problem
+    sampler, codes, problem = drawn.sampler, drawn.codes, drawn.problem
     training = Problem.from_counts(
-        counts, problem.baseline, discount=problem.discount, v_max=problem.v_max
-    )
-    trained = greedy(_q_learning(algorithm, training, drawn, split), training)
-    tables = _tables(algorithm, training, trained, sampler)
-    sums = kernel.moments(
-        codes[split:], drawn.lengths[n_train:], tables, problem.discount,
-        algorithm.estimator == "is",
+        sampler.to_counts(codes[:split], drawn.lengths[:n_train]), problem.baseline,
+        discount=problem.discount, v_max=problem.v_max,
     )  # fmt: skip
-    return trained, sums, len(drawn.lengths) - n_train
+    trained = greedy(_q_learning(algorithm, training, sampler, codes[:split]), training)
+    q, v = _values(algorithm, training, trained)
+    steps = kernels.step_tables(
+        (sampler.state, sampler.action, sampler.successor, sampler.reward),
+        (trained, problem.baseline.probs, sampler.policy.probs), problem.discount, q, v, ALPHAS,
+    )  # fmt: skip
+    sums = kernels.moments(
+        (codes[split:], drawn.lengths[n_train:]), steps, (sampler.state, sampler.successor, v),
+        problem.discount, algorithm.estimator == "is",
+    )  # fmt: skip
+    return Tested(trained, sums, len(drawn.lengths) - n_train)
 
 
-def _q_learning(algorithm: HCPI, training: Problem, drawn: Drawn, split: int) -> np.ndarray:
+def _q_learning(
+    algorithm: HCPI, training: Problem, sampler: Sampler, codes: np.ndarray
+) -> np.ndarray:
     """Offline Q-learning on transitions drawn as `HCPI` draws them.
 
     The tables of the outcome codes serve as the transitions, and codes as their row numbers.
     """
-    rows = replayed_rows(algorithm.seed, algorithm.updates, split)
-    sampler = drawn.sampler
+    rows = kernels.replayed(codes, replay_uniforms(algorithm.seed, algorithm.updates))
     transitions = sampler.state, sampler.action, sampler.reward, sampler.successor
     q = np.zeros(training.baseline.probs.shape)
     kernels.q_learning(
-        transitions, drawn.codes[rows], training.available, training.discount,
-        algorithm.step_size, q,
-    )  # fmt: skip
+        transitions, rows, training.available, training.discount, algorithm.step_size, q
+    )
     return q
 
 
-def _tables(
-    algorithm: HCPI, training: Problem, trained: np.ndarray, sampler: Sampler
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Per outcome code, what a step contributes to each mixture, each [C, 11]."""
-    model, baseline = training.model, training.baseline.probs
+def _values(
+    algorithm: HCPI, training: Problem, trained: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Q [S, A, 11] and V [S + 1, 11] of the mixtures in the model of the training episodes.
+
+    Only dr uses them; elsewhere they are 0.
+    """
+    model = training.model
     if algorithm.estimator == "dr":
-        q, v = kernel.mixture_values(
-            model.rows, model.rewards, model.discount, trained, baseline, ALPHAS
+        return kernels.mixture_values(
+            model.rows, model.rewards, model.discount, trained, training.baseline.probs, ALPHAS
         )
-    else:
-        q, v = np.zeros((*model.shape, len(ALPHAS))), np.zeros((model.shape[0] + 1, len(ALPHAS)))
-    outcomes = sampler.state, sampler.action, sampler.successor, sampler.reward
-    policies = trained, baseline, sampler.policy.probs
-    return kernel.step_tables(outcomes, policies, model.discount, q, v, ALPHAS)
+    n_states, n_actions = model.shape
+    return np.zeros((n_states, n_actions, len(ALPHAS))), np.zeros((n_states + 1, len(ALPHAS)))
 
 
 @lru_cache(maxsize=1024)
@@ -113,14 +124,12 @@ def _quantile(freedom: int, probability: float) -> float:
     return float(stdtrit(freedom, probability))
 
 
-def _choose(algorithm: HCPI, sums: np.ndarray, n: int) -> int:
-    """The lane of the highest Student's t bound, if it beats the baseline; else the last one."""
-    last = len(ALPHAS) - 1
+def choose(algorithm: HCPI, tested: Tested) -> float:
+    """α of the mixture with the highest Student's t bound, if it beats the baseline; else 1."""
+    n, sums = tested.n_test, tested.sums
+    if n < 2:
+        return 1.0
     if algorithm.delta == 1:
-        return 0 if sums[2, 0] > 0 else 1
-    mean = sums[0] / n
-    spread = np.sqrt(np.maximum(sums[1] - n * mean**2, 0) / (n - 1))
-    bounds = mean - spread / math.sqrt(n) * _quantile(n - 1, 1 - algorithm.delta)
-    bounds[sums[2] <= 0] = -math.inf
-    best = last - int(np.argmax(bounds[::-1]))
-    return best if bounds[best] > float(algorithm.baseline_value or 0.0) else last
+        return float(ALPHAS[0 if sums[2, 0] > 0 else 1])
+    quantile, rival = _quantile(n - 1, 1 - algorithm.delta), float(algorithm.baseline_value or 0)
+    return float(ALPHAS[kernels.choose(sums, n, quantile, rival)])

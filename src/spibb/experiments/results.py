@@ -1,4 +1,4 @@
-"""The stored rows of an experiment, aggregated: means and tail means per column, η and size.
+"""The stored rows of an experiment, aggregated: means and tail means per column and setting.
 
 Rows are read one column at a time by DuckDB, so that memory does not grow with the number of
 columns, and for one column holds a few numbers per run.
@@ -7,6 +7,7 @@ columns, and for one column holds a few numbers per run.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,6 +19,7 @@ import numpy as np
 from spibb.errors import InputError
 from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
+from spibb.experiments.studies import Study, study_of
 from spibb.stats import Interval, tail_intervals
 from spibb.tables import write_whole
 
@@ -31,9 +33,11 @@ SUMMARY = "summary.json"
 
 @dataclass(frozen=True)
 class Cell:
-    """One column at one η (None for a gridworld) and size: the runs, and its statistics.
+    """One column at one setting: the rows, and its statistics.
 
-    Performances are normalised (Equation 9): 0 is the baseline's, 1 the optimum.
+    A setting is a size, with η for random MDPs, with noise factor and passes for the helicopter.
+    Performances of finite MDPs are normalised (Equation 9): 0 is the baseline's, 1 the optimum.
+    Those of the helicopter are mean undiscounted returns.
     """
 
     column: str
@@ -41,11 +45,16 @@ class Cell:
     size: int
     runs: int
     statistics: dict[str, Interval]
+    noise: float | None = None
+    passes: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """All cells of an experiment; `baseline` and `optimal` are mean true performances."""
+    """All cells of an experiment; `baseline` and `optimal` are mean true performances.
+
+    The helicopter's optimum is not known (NaN), and its baseline a mean over the rows.
+    """
 
     experiment: Experiment
     runs: int
@@ -54,12 +63,19 @@ class Results:
     cells: tuple[Cell, ...]
 
     @cached_property
-    def _index(self) -> dict[tuple[str, float | None, int], Cell]:
-        return {(c.column, c.eta, c.size): c for c in self.cells}
+    def _index(self) -> dict[tuple[Any, ...], Cell]:
+        return {(c.column, c.size, c.eta, c.noise, c.passes): c for c in self.cells}
 
-    def cell(self, column: str, size: int, eta: float | None = None) -> Cell | None:
+    def cell(
+        self,
+        column: str,
+        size: int,
+        eta: float | None = None,
+        noise: float | None = None,
+        passes: int | None = None,
+    ) -> Cell | None:
         """The cell of a column, if the experiment has it."""
-        return self._index.get((column, eta, size))
+        return self._index.get((column, size, eta, noise, passes))
 
     def raw(self, interval: Interval) -> Interval:
         """A normalised interval in units of performance ρ; meaningful where there is one world."""
@@ -87,53 +103,79 @@ def load_results(folder: Path) -> Results:
 
 
 def aggregate(folder: Path, experiment: Experiment) -> Results:
-    """Statistics of every column at every η and size, from the stored rows."""
+    """Statistics of every column at every setting, from the stored rows."""
     import duckdb
 
+    study = study_of(experiment)
     rng = np.random.default_rng(experiment.seed)
     parts = str(folder / "part-*.parquet")
+    optimal = "avg(optimal)" if study.normalised else "'nan'::DOUBLE"
+    columns = study.measures(experiment) + [column.key for column in experiment.columns]
     with duckdb.connect() as connection:
         known = connection.sql(
-            "SELECT avg(baseline), avg(optimal), count(DISTINCT run) FROM read_parquet($parts)",
+            f"SELECT avg(baseline), {optimal}, count(DISTINCT run) FROM read_parquet($parts)",
             params={"parts": parts},
         ).fetchall()[0]
         cells = [
             cell
-            for column in experiment.columns
-            for cell in _cells(connection, parts, column.key, rng)
+            for column in columns
+            for cell in _cells(_read(connection, parts, study, column), experiment, column, rng)
         ]
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
 
 
 def results_table(results: Results) -> pa.Table:
-    """The cells in long form: column, eta, size, runs, statistic, value, low, high."""
+    """The cells in long form: column, settings, runs, statistic, value, low, high."""
     import pyarrow as pa
 
+    settings = study_of(results.experiment).settings
     rows = [
-        (cell.column, cell.eta, cell.size, cell.runs, name, found.value, found.low, found.high)
+        (
+            cell.column, *(getattr(cell, setting) for setting in settings), cell.runs,
+            name, found.value, found.low, found.high,
+        )
         for cell in results.cells
         for name, found in cell.statistics.items()
-    ]
-    names = ("column", "eta", "size", "runs", "statistic", "value", "low", "high")
+    ]  # fmt: skip
+    names = ("column", *settings, "runs", "statistic", "value", "low", "high")
     return pa.table(dict(zip(names, (list(column) for column in zip(*rows)))))
 
 
-def _cells(connection: Any, parts: str, column: str, rng: np.random.Generator) -> Iterator[Cell]:
-    """The cells of one column; order of rows does not matter, so neither does that of the parts."""
-    quoted = column.replace('"', '""')
+def _read(connection: Any, parts: str, study: Study, column: str) -> dict[str, np.ndarray]:
+    """Runs, settings and values of one column, in an order that the parts do not change."""
+    quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
+    value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+    names = ", ".join(study.settings)
     rows = connection.sql(
-        f'SELECT eta, size, ("{quoted}"::DOUBLE - baseline) / (optimal - baseline) AS value '
-        "FROM read_parquet($parts) ORDER BY eta, size, value",
+        f"SELECT run, {names}, {value} AS value FROM read_parquet($parts) "
+        f"ORDER BY {names}, value, run",
         params={"parts": parts},
     ).fetchnumpy()
-    eta, size, value = (np.asarray(rows[name]) for name in ("eta", "size", "value"))
-    eta = np.nan_to_num(eta, nan=-1.0)
-    borders = np.flatnonzero((np.diff(eta) != 0) | (np.diff(size) != 0)) + 1
-    for block in np.split(np.arange(len(value)), borders):
-        found = tail_intervals(value[block], list(STATISTICS.values()), rng=rng)
+    return {name: np.ma.getdata(found) for name, found in rows.items()}
+
+
+def _cells(
+    rows: dict[str, np.ndarray], experiment: Experiment, column: str, rng: np.random.Generator
+) -> Iterator[Cell]:
+    """The cells of one column.
+
+    Networks that were trained on one data set are no independent evidence: intervals then come from
+    drawing whole data sets anew.
+    """
+    names = study_of(experiment).settings
+    settings = np.nan_to_num(np.stack([rows[name] for name in names]).astype(float), nan=-1.0)
+    borders = np.flatnonzero((np.diff(settings) != 0).any(axis=0)) + 1
+    together = experiment.training is not None and not experiment.training.one_log
+    for block in np.split(np.arange(settings.shape[1]), borders):
+        groups = rows["run"][block] if together else None
+        found = tail_intervals(
+            rows["value"][block], list(STATISTICS.values()), rng=rng, groups=groups
+        )
+        here = {name: rows[name][block[0]].item() for name in names}
+        eta = here.pop("eta", math.nan)
         yield Cell(
-            column, float(eta[block[0]]) if eta[block[0]] >= 0 else None,
-            int(size[block[0]]), len(block), dict(zip(STATISTICS, found)),
+            column, None if math.isnan(eta) else eta, runs=len(block),
+            statistics=dict(zip(STATISTICS, found)), **here,
         )  # fmt: skip
 
 
@@ -145,6 +187,7 @@ def _to_json(results: Results) -> dict[str, Any]:
         "cells": [
             [c.column, c.eta, c.size, c.runs]
             + [[i.value, i.low, i.high] for i in c.statistics.values()]
+            + ([] if c.passes is None else [c.noise, c.passes])
             for c in results.cells
         ],
     }
@@ -154,8 +197,9 @@ def _from_json(experiment: Experiment, stored: dict[str, Any]) -> Results:
     cells = tuple(
         Cell(
             column, eta, size, runs,
-            {name: Interval(*numbers) for name, numbers in zip(STATISTICS, statistics)},
+            {name: Interval(*numbers) for name, numbers in zip(STATISTICS, rest)},
+            *rest[len(STATISTICS) :],
         )
-        for column, eta, size, runs, *statistics in stored["cells"]
+        for column, eta, size, runs, *rest in stored["cells"]
     )  # fmt: skip
     return Results(experiment, stored["runs"], stored["baseline"], stored["optimal"], cells)

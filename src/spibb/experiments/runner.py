@@ -10,7 +10,6 @@ import contextlib
 import errno
 import platform
 import re
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ import spibb
 from spibb.checks import positive
 from spibb.errors import InputError
 from spibb.experiments.spec import Experiment
-from spibb.experiments.suites import repeat
+from spibb.experiments.studies import study_of
 from spibb.tables import write_table
 
 if TYPE_CHECKING:
@@ -30,8 +29,6 @@ if TYPE_CHECKING:
 
 SPEC = "experiment.toml"
 PART = re.compile(r"part-(\d{9})-(\d{9})\.parquet")
-LARGEST_CHUNK = 200
-"""Most runs of one part: a kill loses at most this many per worker."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +72,11 @@ def plan(experiment: Experiment, folder: Path, runs: int, jobs: int = 1) -> Plan
     """
     positive("runs", runs)
     positive("jobs", jobs)
+    study_of(experiment).prepare(experiment)
     _open_folder(experiment, folder)
     done, broken = stored_chunks(folder)
     chunks = tuple(_missing(done, runs, _chunk_size(experiment, runs, jobs)))
-    seconds = _time_one_run(experiment, chunks[0].start) if chunks else 0.0
+    seconds = study_of(experiment).seconds(experiment, chunks[0].start) if chunks else 0.0
     finished = sum(min(c.stop, runs) - min(c.start, runs) for c in done)
     return Plan(experiment, folder, runs, finished, chunks, broken, seconds)
 
@@ -97,6 +95,7 @@ def execute(plan: Plan, *, jobs: int = 1, dask: str | None = None) -> Iterator[C
 
 def run_chunk(experiment: Experiment, chunk: Chunk) -> tuple[Chunk, dict[str, np.ndarray]]:
     """All rows of a chunk, by column."""
+    repeat = study_of(experiment).repeat
     rows = [row for run in range(chunk.start, chunk.stop) for row in repeat(experiment, run)]
     return chunk, {name: _column(name, [row[name] for row in rows]) for name in rows[0]}
 
@@ -125,9 +124,9 @@ def read_spec(folder: Path) -> Experiment:
 
 
 def _column(name: str, values: list[Any]) -> np.ndarray:
-    """Runs and sizes as int32, known values as float64, performances as float32."""
-    kinds = {"run": np.int32, "size": np.int32, "eta": np.float64, "baseline": np.float64,
-             "optimal": np.float64}  # fmt: skip
+    """Whole numbers as int32, known values as float64, performances as float32."""
+    whole = dict.fromkeys(("run", "size", "passes", "seed"), np.int32)
+    kinds = whole | dict.fromkeys(("eta", "noise", "baseline", "optimal"), np.float64)
     return np.array(values, dtype=kinds.get(name, np.float32))
 
 
@@ -152,15 +151,18 @@ def _open_folder(experiment: Experiment, folder: Path) -> None:
 
 def _difference(stored: Experiment, wanted: Experiment) -> str:
     """Name the first entry in which two experiments differ."""
-    for name in ("suite", "seed", "max_steps", "sizes", "etas"):
+    for name in ("suite", "seed", "max_steps", "sizes", "etas", "training"):
         if getattr(stored, name) != getattr(wanted, name):
             return f"{name} {getattr(stored, name)}, not {getattr(wanted, name)}"
     return f"{len(stored.columns)} columns, not these {len(wanted.columns)}"
 
 
 def _chunk_size(experiment: Experiment, runs: int, jobs: int) -> int:
-    """Small enough that all workers share short runs, and that random MDPs come in seconds."""
-    largest = max(1, LARGEST_CHUNK // max(1, len(experiment.etas)))
+    """Small enough that all workers share short runs, and that random MDPs come in seconds.
+
+    A kill loses at most one chunk per worker.
+    """
+    largest = max(1, study_of(experiment).largest_chunk // max(1, len(experiment.etas)))
     return max(1, min(largest, -(-runs // (4 * jobs))))
 
 
@@ -173,14 +175,6 @@ def _missing(done: Iterable[Chunk], runs: int, size: int) -> Iterator[Chunk]:
             yield Chunk(at, stop)
             at = stop
         at = max(at, chunk.stop)
-
-
-def _time_one_run(experiment: Experiment, run: int) -> float:
-    """Seconds of one run, after another has compiled what it needs."""
-    repeat(experiment, run)
-    begin = time.perf_counter()
-    repeat(experiment, run)
-    return time.perf_counter() - begin
 
 
 def _readable(path: Path) -> bool:

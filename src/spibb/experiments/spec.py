@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,8 +17,28 @@ from spibb.algorithms.base import Algorithm
 from spibb.errors import InputError
 from spibb.tables import write_whole
 
-SUITES = ("gridworld", "gridworld-random", "random-mdps")
+FINITE = ("gridworld", "gridworld-random", "random-mdps")
+SUITES = (*FINITE, "helicopter")
+DQN = "dqn"
 Value = bool | int | float | str
+
+
+@dataclass(frozen=True)
+class Dqn:
+    """A column of the helicopter suite: what its networks are trained for.
+
+    N∧ = 0 and κ = 0 are plain DQN. `spibb.deep.SpibbDQN` does the rest; this alone reads the
+    results of a study where JAX is not installed.
+    """
+
+    n_wedge: float = 0.0
+    kappa: float = 0.0
+    variant: str = "pi-b"
+
+    def __post_init__(self) -> None:
+        checks.n_wedge(self.n_wedge)
+        checks.number("kappa", self.kappa, 0, math.inf, "[)")
+        checks.choice("variant", self.variant, ("pi-b", "pi-leq-b"))
 
 
 @dataclass(frozen=True)
@@ -41,7 +62,7 @@ class Column:
                 raise InputError(f"column {text!r}: {item!r} has no '=': write option=value")
             pairs.append((key.strip().replace("-", "_"), checks.parse_value(value.strip())))
         column = cls(name.strip(), tuple(sorted(pairs)))
-        column.make()
+        column.check()
         return column
 
     @cached_property
@@ -54,14 +75,59 @@ class Column:
         """The algorithm itself."""
         return make(self.algorithm, **dict(self.options))
 
+    def dqn(self) -> Dqn:
+        """What the networks of a column of the helicopter suite are trained for."""
+        known = [field.name for field in dataclasses.fields(Dqn)]
+        for option, _ in self.options:
+            if option not in known:
+                hint = checks.did_you_mean(option, known)
+                raise InputError(
+                    f"{DQN} has no option {option!r}{hint}: its options are {', '.join(known)}"
+                )
+        return Dqn(**dict(self.options))  # type: ignore[arg-type]
+
+    def check(self) -> None:
+        """Refuse what no algorithm accepts."""
+        self.dqn() if self.algorithm == DQN else self.make()
+
+
+@dataclass(frozen=True)
+class Training:
+    """How the helicopter suite trains and tests networks.
+
+    `noises` are noise factors of the helicopter, `passes` the numbers of passes over the data set
+    after which networks are tested, `seeds` how many networks of each column are trained per data
+    set, and `episodes` how many whole episodes test one. With `one_log`, all runs share a single
+    data set, and differ in the seeds of their networks.
+    """
+
+    noises: tuple[float, ...] = (1.0,)
+    passes: tuple[int, ...] = (2000,)
+    seeds: int = 15
+    episodes: int = 3000
+    one_log: bool = False
+
+    def __post_init__(self) -> None:
+        for noise in self.noises:
+            checks.number("noise", noise, 0, math.inf, "[)")
+        for name, values in (
+            ("passes", self.passes), ("seeds", (self.seeds,)), ("episodes", (self.episodes,)),
+        ):  # fmt: skip
+            for value in values:
+                checks.positive(name, value)
+        if not self.noises or not self.passes:
+            raise InputError("training needs at least one noise factor and one number of passes")
+        object.__setattr__(self, "noises", tuple(sorted(set(map(float, self.noises)))))
+        object.__setattr__(self, "passes", tuple(sorted(set(map(int, self.passes)))))
+
 
 @dataclass(frozen=True)
 class Experiment:
     """A study: its suite, data-set sizes, columns, and the seed of all randomness.
 
-    `sizes` are numbers of trajectories. `etas` are the baselines of the random MDPs, and empty for
-    the gridworlds. `max_steps` cuts trajectories. The number of runs is no part of it: it can be
-    raised later.
+    `sizes` are numbers of trajectories, for the helicopter of transitions. `etas` are the baselines
+    of the random MDPs, and empty for the others. `training` is for the helicopter. `max_steps`
+    cuts trajectories. The number of runs is no part of it: it can be raised later.
     """
 
     suite: str
@@ -70,6 +136,7 @@ class Experiment:
     etas: tuple[float, ...] = ()
     seed: int = 0
     max_steps: int = 50
+    training: Training | None = None
 
     def __post_init__(self) -> None:
         checks.choice("suite", self.suite, SUITES)
@@ -77,6 +144,7 @@ class Experiment:
             checks.positive("size", size)
         for eta in self.etas:
             checks.number("eta", eta, 0, 1, "()")
+        self._check_kind()
         keys = [column.key for column in self.columns]
         repeated = sorted({key for key in keys if keys.count(key) > 1})
         if repeated:
@@ -84,13 +152,32 @@ class Experiment:
         if not self.sizes or not self.columns:
             raise InputError("an experiment needs at least one size and one column")
 
+    def _check_kind(self) -> None:
+        """Networks belong to the helicopter, and the helicopter has nothing else."""
+        deep = self.suite not in FINITE
+        if deep != (self.training is not None):
+            raise InputError(
+                f"the experiment {'lacks' if deep else 'has'} [training], which {self.suite} "
+                f"{'needs' if deep else 'does not know'}: {'add' if deep else 'remove'} it"
+            )
+        for column in self.columns:
+            if (column.algorithm == DQN) != deep:
+                raise InputError(
+                    f"column {column.key!r} is not for {self.suite}: its columns are "
+                    + (f"{DQN}:n_wedge=…,kappa=…" if deep else "the algorithms for finite MDPs")
+                )
+
     def to_toml(self) -> str:
         """The spec as TOML text."""
         lines = [f"suite = {_toml(self.suite)}", f"seed = {self.seed}"]
         lines += [f"max_steps = {self.max_steps}", f"sizes = {_toml(list(self.sizes))}"]
         lines += [f"etas = {_toml(list(self.etas))}", "columns = ["]
         lines += [f"  {_toml(column.key)}," for column in self.columns]
-        return "\n".join([*lines, "]", ""])
+        lines.append("]")
+        if self.training is not None:
+            lines += ["", "[training]"]
+            lines += [f"{name} = {_toml(value)}" for name, value in vars(self.training).items()]
+        return "\n".join([*lines, ""])
 
     @classmethod
     def from_toml(cls, text: str) -> Experiment:
@@ -99,14 +186,13 @@ class Experiment:
             values = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise InputError(f"the experiment is not TOML: {error}") from None
-        known = {field.name for field in dataclasses.fields(cls)}
-        for name in values:
-            if name not in known:
-                hint = checks.did_you_mean(name, known)
-                raise InputError(f"the experiment has an unknown entry {name!r}{hint}: remove it")
+        _check_entries(values, cls)
         values["columns"] = tuple(Column.parse(key) for key in values.get("columns", ()))
         for name in ("sizes", "etas"):
             values[name] = tuple(values.get(name, ()))
+        if "training" in values:
+            _check_entries(values["training"], Training)
+            values["training"] = Training(**values["training"])
         return cls(**values)
 
     def write(self, path: Path) -> None:
@@ -121,9 +207,21 @@ def _written(value: Value) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _toml(value: str | Sequence[Any]) -> str:
-    """A TOML string, or a list of numbers."""
+def _check_entries(values: dict[str, Any], kind: type) -> None:
+    known = {field.name for field in dataclasses.fields(kind)}
+    for name in values:
+        if name not in known:
+            hint = checks.did_you_mean(name, known)
+            raise InputError(f"the experiment has an unknown entry {name!r}{hint}: remove it")
+
+
+def _toml(value: Value | Sequence[Any]) -> str:
+    """A TOML value: a string, a number, a boolean, or a list of numbers."""
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"')
         return f'"{escaped}"'
-    return "[" + ", ".join(str(item) for item in value) + "]"
+    if isinstance(value, Sequence):
+        return "[" + ", ".join(str(item) for item in value) + "]"
+    return str(value)

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
-from spibb import checks
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.hcpi import HCPI
 from spibb.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.errors import InputError
 from spibb.evaluate import exact_value
 from spibb.experiments import drawn_hcpi
-from spibb.experiments.spec import SUITES, Column, Experiment
+from spibb.experiments.spec import Column, Experiment
 from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -69,29 +68,6 @@ def default_experiment(suite: str, grid: str = "main") -> Experiment:
     return Experiment(suite, GRIDWORLD_SIZES, columns)
 
 
-def select_experiment(
-    suite: str,
-    grid: str,
-    columns: Sequence[str] = (),
-    sizes: Sequence[float] = (),
-    etas: Sequence[float] = (),
-    seed: int = 0,
-) -> Experiment:
-    """The paper's grid of a suite, cut down to what is named; nothing named keeps all."""
-    checks.choice("suite", suite, SUITES)
-    checks.choice("grid", grid, tuple(GRIDS))
-    whole = default_experiment(suite, grid)
-    if etas and not whole.etas:
-        raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
-    return replace(
-        whole,
-        columns=tuple(Column.parse(key) for key in columns) or whole.columns,
-        sizes=tuple(int(size) for size in sizes) or whole.sizes,
-        etas=tuple(etas) or whole.etas,
-        seed=seed,
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class World:
     """A true MDP, the baseline to improve, the policy that draws the data, and known values."""
@@ -109,11 +85,16 @@ def worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
     if experiment.suite == "random-mdps":
         yield from _random_worlds(experiment, rng)
         return
+    yield gridworld(experiment.suite == "gridworld-random")
+
+
+@cache
+def gridworld(uniform: bool) -> World:
+    """The gridworld, with data from its baseline or from the uniform policy."""
     mdp, baseline = gridworld_mdp(), gridworld_baseline()
-    uniform = Policy.uniform(mdp.states, mdp.actions)
-    behaviour = uniform if experiment.suite == "gridworld-random" else baseline
+    behaviour = Policy.uniform(mdp.states, mdp.actions) if uniform else baseline
     best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
-    yield World(mdp, baseline, behaviour, exact_value(mdp, baseline), best)
+    return World(mdp, baseline, behaviour, exact_value(mdp, baseline), best)
 
 
 def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
@@ -122,18 +103,37 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     Run r draws from child r of the experiment's seed, whatever else runs.
     """
     rng = np.random.default_rng(np.random.SeedSequence(experiment.seed, spawn_key=(run,)))
-    groups = Groups([column.make() for column in experiment.columns])
+    keys = [column.key for column in experiment.columns]
     rows = []
     for world in worlds(experiment, rng):
-        sampler = Sampler(world.mdp, world.behaviour, experiment.max_steps)
+        groups = Groups([told(algorithm, world) for algorithm in _algorithms(experiment.columns)])
+        sampler = _sampler(world, experiment.max_steps)
         for size in experiment.sizes:
             found = performances(world, sampler, groups, size, rng)
             rows.append(
                 {"run": run, "eta": world.eta, "size": size, "baseline": world.baseline_value,
                  "optimal": world.optimal_value}
-                | dict(zip((column.key for column in experiment.columns), found))
+                | dict(zip(keys, found))
             )  # fmt: skip
     return rows
+
+
+@lru_cache(maxsize=1)
+def _algorithms(columns: tuple[Column, ...]) -> tuple[Algorithm, ...]:
+    return tuple(column.make() for column in columns)
+
+
+@lru_cache(maxsize=1)
+def _sampler(world: World, max_steps: int) -> Sampler:
+    return Sampler(world.mdp, world.behaviour, max_steps)
+
+
+def told(algorithm: Algorithm, world: World) -> Algorithm:
+    """HCPI is told the baseline's true performance and the true behaviour, as in the paper's
+    benchmark; the others know the data only."""
+    if not isinstance(algorithm, HCPI):
+        return algorithm
+    return replace(algorithm, baseline_value=world.baseline_value, behaviour=world.behaviour)
 
 
 class Groups:
@@ -159,25 +159,16 @@ def performances(
     drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
     policies = np.empty((groups.size, *world.mdp.shape))
     for places, group in groups.members:
-        policies[places] = train(group, drawn, world)
+        policies[places] = train(group, drawn)
     mdp = world.mdp
     return dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
 
 
-def train(group: list[Any], drawn: drawn_hcpi.Drawn, world: World) -> np.ndarray:
-    """The policies of configurations of one algorithm [M, S, A].
-
-    HCPI is told the baseline's true performance and the true behaviour, as in the paper's
-    benchmark.
-    """
+def train(group: list[Any], drawn: drawn_hcpi.Drawn) -> np.ndarray:
+    """The policies of configurations of one algorithm [M, S, A]."""
     kind, problem = type(group[0]), drawn.problem
-    if kind is HCPI:
-        group = [
-            replace(a, baseline_value=world.baseline_value, behaviour=world.behaviour)
-            for a in group
-        ]
-        if all(drawn_hcpi.supports(algorithm) for algorithm in group):
-            return drawn_hcpi.policies(group, drawn)
+    if kind is HCPI and all(drawn_hcpi.supports(algorithm) for algorithm in group):
+        return drawn_hcpi.policies(group, drawn)
     if kind.needs_log:
         problem = replace(problem, log=drawn.sampler.to_log(drawn.codes, drawn.lengths))
     found: np.ndarray = kind.policies(group, problem)

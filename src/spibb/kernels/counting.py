@@ -50,22 +50,29 @@ def outcomes(
 
 
 @njit(cache=True)
-def outcomes_of_codes(visits: np.ndarray, owner: np.ndarray, n_pairs: int):
-    """Outcome rows of the codes that occur: indptr [P + 1], and their codes [K].
+def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int):
+    """Outcome rows of the codes that occur: indptr [P + 1], successors, n, Σr and Σr² [K].
 
-    `visits` [C] counts each outcome code, `owner` [C] is its pair; codes are sorted by pair.
+    `visits` [C] counts each outcome code; `pair`, `successor` and `reward` [C] say what it is, and
+    codes are sorted by pair. Also returns the smallest and the largest reward that occurs.
     """
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
-    codes = np.empty(len(visits), dtype=np.int64)
+    size = np.count_nonzero(visits)
+    successors, n = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
+    reward_sum, reward_sq = np.empty(size), np.empty(size)
+    low, high = np.inf, -np.inf
     k = 0
     for c in range(len(visits)):
         if visits[c] > 0:
-            indptr[owner[c] + 1] += 1
-            codes[k] = c
+            indptr[pair[c] + 1] += 1
+            successors[k], n[k] = successor[c], visits[c]
+            reward_sum[k] = visits[c] * reward[c]
+            reward_sq[k] = visits[c] * reward[c] ** 2
+            low, high = min(low, reward[c]), max(high, reward[c])
             k += 1
     for p in range(n_pairs):
         indptr[p + 1] += indptr[p]
-    return indptr, codes[:k].copy()
+    return indptr, successors, n, reward_sum, reward_sq, low, high
 
 
 @njit(cache=True)

@@ -1,4 +1,4 @@
-"""Off-policy evaluation of many policies in one pass over a log, and offline Q-learning.
+"""Off-policy evaluation of many policies in one pass over a log.
 
 Policies are lanes: tables hold their values side by side in the last axis [K], so that the inner
 loop is one stretch of vector instructions per transition.
@@ -84,21 +84,3 @@ def resampled_means(values: np.ndarray, rng, out: np.ndarray):
         for _ in range(n):
             total += values[int(rng.random() * n)]
         out[b] = total / n
-
-
-@njit(cache=True)
-def q_learning(transitions, rows, available, discount: float, step_size: float, q: np.ndarray):
-    """Q(x, a) += step_size · (r + γ max_{a'} Q(x', a') − Q(x, a)) for each of `rows`, into `q`.
-
-    The maximum is over the available actions [S, A]; a negative successor is the end, worth 0.
-    """
-    state, action, reward, next_state = transitions
-    for j in rows:
-        target = reward[j]
-        if next_state[j] >= 0:
-            best = -np.inf
-            for a in range(q.shape[1]):
-                if available[next_state[j], a] and q[next_state[j], a] > best:
-                    best = q[next_state[j], a]
-            target += discount * best
-        q[state[j], action[j]] += step_size * (target - q[state[j], action[j]])

@@ -1,4 +1,4 @@
-"""The greedy step under the constraints of SPIBB, for one state."""
+"""Boxes of policies, and the greedy step under their constraints for one state."""
 
 from __future__ import annotations
 
@@ -10,23 +10,28 @@ SORT_FROM = 16
 
 
 @njit(cache=True)
-def fill_best(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, rest: float, out: np.ndarray):
-    """Put `lower` and the mass `rest` into `out` [A], best q first, each entry up to `upper`.
+def free_rows(available: np.ndarray):
+    """The bounds of any policy over the available actions [S, A], and the uniform one over them."""
+    lower, upper = np.zeros(available.shape), np.zeros(available.shape)
+    start = np.zeros(available.shape)
+    for s in range(len(available)):
+        size = np.count_nonzero(available[s])
+        for a in range(available.shape[1]):
+            if available[s, a]:
+                upper[s, a] = 1.0
+                start[s, a] = 1.0 / size
+    return lower, upper, start
 
-    Returns False where the single best action could not take all of `rest`: then `out` is not
-    filled, and `fill_ranked` must do it.
-    """
-    best = -1
-    for a in range(len(q)):
-        out[a] = lower[a]
-        if upper[a] > lower[a] and (best < 0 or q[a] > q[best]):
-            best = a
-    if best < 0:
-        return rest <= 0.0
-    if upper[best] - lower[best] < rest:
-        return False
-    out[best] = lower[best] + rest
-    return True
+
+@njit(cache=True)
+def seen_or_available(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
+    """Which actions were seen, per state; where none was, which are available [S, A]."""
+    out = available.copy()
+    for s in range(len(counts)):
+        if counts[s].max() > 0:
+            for a in range(counts.shape[1]):
+                out[s, a] = counts[s, a] > 0
+    return out
 
 
 @njit(cache=True)
@@ -42,23 +47,27 @@ def next_best(q: np.ndarray, last: int) -> int:
 
 @njit(cache=True)
 def fill_ranked(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, rest: float, out: np.ndarray):
-    """As `fill_best` for any bounds: Algorithm 2 of the paper when lower = 0.
+    """Add the mass `rest` to `out` [A], which holds `lower`, best q first, each up to `upper`.
 
-    Few actions are ranked one after the other until the mass is spent, many are sorted first, so
-    that the cost is O(A log A).
+    Algorithm 2 of the paper when lower = 0. Few actions are ranked one after the other until the
+    mass is spent, many are sorted first, so that the cost is O(A log A). Returns Σ_a out·q.
     """
     if len(q) > SORT_FROM:
         for a in np.argsort(-q, kind="mergesort"):
             take = min(rest, upper[a] - lower[a])
             out[a] = lower[a] + take
             rest -= take
-        return
+        return (out * q).sum()
     a = next_best(q, -1)
     while a >= 0 and rest > 0.0:
         take = min(rest, upper[a] - lower[a])
         out[a] = lower[a] + take
         rest -= take
         a = next_best(q, a)
+    value = 0.0
+    for a in range(len(q)):
+        value += out[a] * q[a]
+    return value
 
 
 @njit(cache=True)
@@ -73,19 +82,23 @@ def project(
     """Fill `out` [A] with the best row between the bounds; return its value Σ_a out·q.
 
     Where the row `start` is as good to within `tie`, `start` is kept: evidence that makes no
-    difference changes nothing.
+    difference changes nothing. Most often the single best action takes all mass that may move.
     """
-    rest = 0.0
-    value_start = 0.0
+    rest = value = value_start = 0.0
+    best = -1
     for a in range(len(q)):
         rest += start[a] - lower[a]
         value_start += start[a] * q[a]
-    if not fill_best(q, lower, upper, rest, out):
-        fill_ranked(q, lower, upper, rest, out)
-    value = 0.0
-    for a in range(len(q)):
-        value += out[a] * q[a]
-    if value - value_start <= tie:
+        value += lower[a] * q[a]
+        out[a] = lower[a]
+        if upper[a] > lower[a] and (best < 0 or q[a] > q[best]):
+            best = a
+    if best >= 0 and upper[best] - lower[best] >= rest:
+        out[best] += rest
+        value += rest * q[best]
+    elif best >= 0:
+        value = fill_ranked(q, lower, upper, rest, out)
+    if best < 0 or value - value_start <= tie:
         for a in range(len(q)):
             out[a] = start[a]
         return value_start

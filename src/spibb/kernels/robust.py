@@ -23,6 +23,29 @@ MAX_INNER = 30
 
 
 @njit(cache=True)
+def radii(counts: np.ndarray, radius_of_one: float) -> np.ndarray:
+    """e = min(2, e(1)/√N) of every pair, 2 where it was never seen [S, A]."""
+    out = np.full(counts.shape, 2.0)
+    for s in range(len(counts)):
+        for a in range(counts.shape[1]):
+            if counts[s, a] > 0:
+                out[s, a] = min(2.0, radius_of_one / np.sqrt(counts[s, a]))
+    return out
+
+
+@njit(cache=True)
+def reward_interval(rewards: np.ndarray, radius: np.ndarray, r_max: float):
+    """R ∓ e R_max, kept within ±R_max (or R̂ itself, where that lies beyond): two [S, A]."""
+    low, high = np.empty(rewards.shape), np.empty(rewards.shape)
+    for s in range(len(rewards)):
+        for a in range(rewards.shape[1]):
+            mean, error = rewards[s, a], radius[s, a] * r_max
+            low[s, a] = max(mean - error, min(-r_max, mean))
+            high[s, a] = min(mean + error, max(r_max, mean))
+    return low, high
+
+
+@njit(cache=True)
 def worst_outcome(v: np.ndarray) -> int:
     """The state of the smallest value, or the end, worth 0, where no value is below 0."""
     worst = int(np.argmin(v))

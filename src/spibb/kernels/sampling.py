@@ -177,3 +177,14 @@ def histogram(codes: np.ndarray, size: int) -> np.ndarray:
     for j in range(n, len(codes)):
         parts[0, codes[j]] += 1
     return parts.sum(axis=0)
+
+
+@njit(cache=True)
+def first_states(codes: np.ndarray, lengths: np.ndarray, shift: int, n_states: int) -> np.ndarray:
+    """How many episodes begin in each state [S]; a code's state is code >> shift."""
+    starts = np.zeros(n_states, dtype=np.int64)
+    j = 0
+    for length in lengths:
+        starts[codes[j] >> shift] += 1
+        j += length
+    return starts

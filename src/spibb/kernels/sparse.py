@@ -12,9 +12,8 @@ the missing mass ends the process, and what follows is worth 0.
 
     (T v)(s) = sum_a lower(s, a) q(s, a)  +  fill(s),
 
-where `fill` hands mass(s) to the actions in decreasing order of q, each up to its room. The first
-term is linear in v and stored as one row, the *fixed* row of the state. Actions with room keep a
-row of their own, a *slot*. A fixed policy is the box without room: fixed rows only.
+where `fill` hands mass(s) to the actions in decreasing order of q, each up to its room. A fixed
+policy is the box without room.
 
 **Bounds** (MacQueen 1966, here for rows below one). Let low <= T v - v <= high, and let every
 policy of the box keep between `least` and `most` of the discounted mass,
@@ -29,11 +28,17 @@ Applied again and again to T v <= v + high, and mirrored for low, this gives
 
 The middle of that interval is returned; half its length is the error.
 
-**Layout.** Sliced ELL: blocks of LANES states, entries stored lane by lane, so that the inner loop
-is LANES independent sums without a branch. States of similar shape share a block (sorted within a
-chunk of CHUNK blocks) and the slots of a state are sorted by length, so little is padded. A chunk
-is the unit of parallel work. Each sweep reads one vector and writes another (Jacobi), so the number
-of threads does not change the result.
+**Iteration** (modified policy iteration by corrections). A greedy sweep over all rows gives T v,
+the bounds, and the policy pi that attains T v; its rows are written next to one another. Sweeps of
+these alone find d = (T v - v) + discount * P_pi d, and v + d is next. As d only corrects v, single
+precision serves for it, and half of the memory that scattered reads go to. So does it for v, as
+long as the error is larger: T v and the bounds of the rounded v are exact.
+
+**Elimination** (MacQueen 1967). By the same bounds, the best action of a state stays the best if it
+is ahead by more than the length of the interval of v*: later greedy sweeps read only its row.
+
+A chunk of states is the unit of parallel work. Each sweep reads one vector and writes another
+(Jacobi), so the number of threads does not change the result.
 
 **Rounding** is part of the bound: a backup that sums n terms may be off by n units of rounding of
 the largest value. A penalty so large that its action is never chosen does not enter.
@@ -42,26 +47,39 @@ the largest value. A penalty so large that its action is never chosen does not e
 import numpy as np
 from numba import njit
 
-from spibb.kernels.sparse_bounds import SLOW, Box, Floats, Kept, Rows, interval, largest
-from spibb.kernels.sparse_direct import value_iteration
-from spibb.kernels.sparse_layout import Layout, build_layout, space_for_picks
+from spibb.kernels.sparse_bounds import (
+    SLIVER,
+    SLOW,
+    Box,
+    Floats,
+    Kept,
+    Reals,
+    Rows,
+    interval,
+    largest,
+)
 from spibb.kernels.sparse_sweeps import (
+    Policy,
     greedy_parallel,
     greedy_serial,
-    longest_sum,
-    picked_parallel,
-    picked_serial,
+    no_policy,
+    policy_parallel,
+    policy_serial,
 )
+from spibb.kernels.sparse_task import Facts, Task, describe
 
-HASTE = 0.5  # sweep a policy until its error is this share of the last certified one,
+HASTE = 0.2  # sweep a policy until its error is this share of the last certified one,
 HASTY_SWEEPS = 20  # and at most so often;
-SETTLING = 30.0  # less hastily where fewer picks changed: this times their share of the states,
+SETTLING = 30.0  # less hastily where fewer states chose anew: this times their share,
 DEEPEST = 1e-3  # but no less than this
 LEAP_EVERY = 6  # sweeps between two extrapolations of a slow iteration
+SINGLE = 5e-3  # single precision serves where policies lose more mass than this
+HUGE = 1e30  # and no reward is as large as this
+ROUND = 1e-6  # values may be rounded to single precision where an error of this share is small
 
 
 @njit(cache=True)
-def _leap_range(u: Floats, v: Floats, w: Floats, c: float) -> tuple[float, float]:
+def _leap_range(u: Reals, v: Reals, w: Reals, c: float) -> tuple[float, float]:
     """Range of T x - x at x = v + c (v - u), where v = T u, w = T v and T is linear."""
     low, high = np.inf, -np.inf
     for s in range(v.size):
@@ -71,14 +89,14 @@ def _leap_range(u: Floats, v: Floats, w: Floats, c: float) -> tuple[float, float
 
 
 @njit(cache=True)
-def _leap_in_place(u: Floats, v: Floats, w: Floats, c: float) -> None:
+def _leap_in_place(u: Reals, v: Reals, w: Reals, c: float) -> None:
     """Replace v by x = v + c (v - u), and w = T v by T x, where v = T u and T is linear."""
     for s in range(v.size):
         w[s] += c * (w[s] - v[s])
         v[s] += c * (v[s] - u[s])
 
 
-def _leap(u: Floats, v: Floats, w: Floats, ratio: float, radius: float, kept: Kept) -> float:
+def _leap(u: Reals, v: Reals, w: Reals, ratio: float, radius: float, kept: Kept) -> float:
     """Extrapolate v and w in place where that pays; return the radius afterwards.
 
     When all that is left of the error shrinks by `ratio` per sweep, the sum of its geometric series
@@ -92,47 +110,71 @@ def _leap(u: Floats, v: Floats, w: Floats, ratio: float, radius: float, kept: Ke
     return after
 
 
-def _iterate(
-    layout: Layout, kept: Kept, v0: Floats, tol: float, max_sweeps: int, parallel: bool
-) -> tuple[Floats, float, int]:
-    """Modified policy iteration with certified bounds, or value iteration where picks do not pay.
+def _correction(
+    policy: Policy, residual: Reals, kept: Kept, aim: float, limit: int, parallel: bool
+) -> tuple[Reals, float, int]:
+    """The d = residual + discount * P_pi d of the policy up to an error of about `aim`.
 
-    Sweeps of the picked policy go on until its own error is a share of that of the last greedy
-    sweep: a small share once that sweep changed few picks. Nothing of this schedule touches the
-    bounds, which hold for the last greedy sweep, whatever came before it.
+    It is the sum of the first two results; the third is the number of sweeps, at most `limit`.
     """
-    greedy_sweep = greedy_parallel if parallel else greedy_serial
-    picked_sweep = picked_parallel if parallel else picked_serial
-    picked = space_for_picks(layout)
-    unit = longest_sum(layout) * np.finfo(np.float64).eps / 2.0
-    u, v, w = np.empty_like(v0), v0.copy(), np.empty_like(v0)
-    greedy, aim, left, last, since_leap = True, 0.0, 0, np.inf, 0
-    for sweeps in range(1, max_sweeps + 1):
-        if greedy or sweeps == max_sweeps:
-            low, high, changed = greedy_sweep(layout, picked, v, w)
-            noise = unit * (largest(v) + largest(w))
-            shift, error = interval(low - noise, high + noise, kept)
-            attainable = 2.0 * interval(-noise, noise, kept)[1]
-            if error <= max(tol, attainable) or sweeps == max_sweeps:
-                w += shift
-                return w, error, sweeps
-        else:
-            low, high = picked_sweep(layout, picked, v, w)
-        radius = interval(low, high, kept)[1]
+    sweep = policy_parallel if parallel else policy_serial
+    unit = float(np.finfo(residual.dtype).eps)
+    u, d, w = np.empty_like(residual), residual.copy(), np.empty_like(residual)
+    size, last, since_leap, shift = largest(d), np.inf, 0, 0.0
+    for sweeps in range(1, limit + 1):
+        low, high = sweep(policy, residual, d, w)
+        shift, radius = interval(low, high, kept)
+        size += max(abs(low), abs(high))
+        attainable = 2.0 * interval(-unit * size, unit * size, kept)[1]
+        if radius <= max(aim, attainable):
+            return w, shift, sweeps
         ratio = radius / last if last > 0.0 else 0.0
         since_leap += 1
         if since_leap >= LEAP_EVERY and SLOW < ratio < 1.0:
-            radius, since_leap = _leap(u, v, w, ratio, radius, kept), 0
+            radius, since_leap = _leap(u, d, w, ratio, radius, kept), 0
+            size, shift = largest(w), 0.0
         last = radius
-        u, v, w = v, w, u
-        if greedy and picked.choice.size > 0:
-            share = min(HASTE, max(DEEPEST, SETTLING * changed / v0.size))
-            aim = max(share * error, tol)
-            left = HASTY_SWEEPS if share == HASTE else max_sweeps
-            greedy, since_leap = False, 0
-        elif not greedy:
-            left -= 1
-            greedy = radius <= aim or left == 0
+        u, d, w = d, w, u
+    return d, shift, limit
+
+
+def _iterate(
+    task: Task, facts: Facts, v: Floats, tol: float, max_sweeps: int, parallel: bool
+) -> tuple[Floats, float, int]:
+    """Modified policy iteration with certified bounds.
+
+    Nothing of its schedule touches the bounds, which hold for the last greedy sweep, whatever came
+    before it.
+    """
+    greedy = greedy_parallel if parallel else greedy_serial
+    kept, policy, w = facts.kept, no_policy(task), np.empty_like(v)
+    single = kept[1] < 1.0 - SINGLE and largest(task.rewards.reshape(-1)) < HUGE
+    residual: Reals = np.empty(v.size, np.float32) if single else np.empty(v.size)
+    unit = (facts.terms + 4) * np.finfo(np.float64).eps / 2.0
+    uniform = kept[1] - kept[0] <= SLIVER  # then a shift of v shifts T v, and no more
+    sweeps, ahead, rough = 0, np.inf, single
+    while sweeps < max_sweeps:
+        x: Reals = v.astype(np.float32) if rough else v
+        low, high, changed = greedy(task, policy, x, w, ahead)
+        sweeps += 1
+        size = largest(x) + largest(w)
+        noise = unit * size
+        shift, error = interval(low - noise, high + noise, kept)
+        attainable = 2.0 * interval(-noise, noise, kept)[1]
+        if error <= max(tol, attainable) or sweeps == max_sweeps:
+            w += shift
+            return w, error, sweeps
+        ahead = 2.0 * (interval(low - noise, high + noise, facts.kept_alone)[1] + noise)
+        share = min(HASTE, max(DEEPEST, SETTLING * changed / v.size))
+        limit = min(HASTY_SWEEPS if share == HASTE else max_sweeps, max_sweeps - sweeps - 1)
+        aim = max(share * error, tol)
+        np.subtract(w, x, out=residual, casting="same_kind")
+        d, shift, taken = _correction(policy, residual, kept, aim, limit, parallel)
+        np.add(x, d, out=v, dtype=np.float64)
+        if uniform:
+            v += shift
+        sweeps += taken
+        rough = single and interval(-ROUND * size, ROUND * size, kept)[1] < aim
     return v, np.inf, 0
 
 
@@ -141,7 +183,6 @@ def optimise(
     rewards: Floats,
     discount: float,
     box: Box,
-    v0: Floats,
     tol: float,
     max_sweeps: int,
     parallel: bool = False,
@@ -153,12 +194,8 @@ def optimise(
     lower <= pi <= upper, of which start is one. The error in the sup norm is at most the bound,
     which is at most tol unless max_sweeps ran out, or rounding does not allow it.
     """
-    if (box[0] > 0.0).any() and (box[1] > box[0]).any():
-        found = value_iteration(rows, rewards, discount, box, v0, tol, max_sweeps, parallel)
-        if found is not None:
-            return found
-    layout, kept = build_layout(rows, rewards, discount, box, parallel)
-    return _iterate(layout, kept, v0, tol, max_sweeps, parallel)
+    task, facts, v = describe(rows, rewards, discount, box, parallel)
+    return _iterate(task, facts, v, tol, max_sweeps, parallel)
 
 
 def evaluate(
@@ -166,10 +203,9 @@ def evaluate(
     rewards: Floats,
     discount: float,
     pi: Floats,
-    v0: Floats,
     tol: float,
     max_sweeps: int,
     parallel: bool = False,
 ) -> tuple[Floats, float, int]:
     """Values [S] of the policy pi [S, A], a bound on their error, sweeps taken; see `optimise`."""
-    return optimise(rows, rewards, discount, (pi, pi, pi), v0, tol, max_sweeps, parallel)
+    return optimise(rows, rewards, discount, (pi, pi, pi), tol, max_sweeps, parallel)

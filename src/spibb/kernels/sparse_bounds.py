@@ -11,6 +11,7 @@ SLIVER = 1e-12  # probability mass below this is rounding
 SLOW = 0.75  # error ratio of two sweeps from which convergence is slow
 
 Floats = NDArray[np.float64]
+Reals = NDArray[np.float64] | NDArray[np.float32]
 Ints = NDArray[np.int64]
 Rows = tuple[Ints, NDArray[np.int32], Floats]
 Box = tuple[Floats, Floats, Floats]
@@ -38,7 +39,7 @@ def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def largest(v: Floats) -> float:
+def largest(v: Reals) -> float:
     """max |v|."""
     found = 0.0
     for x in v:

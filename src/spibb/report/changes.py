@@ -14,11 +14,15 @@ from spibb.tables import long_form
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOVED = 1e-9
+"""Rows whose probabilities differ by less are the same."""
+
 
 @dataclass(frozen=True)
 class Change:
     """One state whose row differs from the baseline's: the largest shift, and its gain in M̂."""
 
+    code: int
     state: Label
     visits: int
     moved: float
@@ -26,22 +30,33 @@ class Change:
     less: Label
     gain: float
 
+    @property
+    def impact(self) -> float:
+        """Visits × gain."""
+        return self.visits * self.gain
 
-def changes(result: Improvement) -> list[Change]:
-    """The states whose rows changed, by visits × gain."""
+
+def changed(result: Improvement) -> np.ndarray:
+    """bool [S]: the state's row differs from the baseline's."""
+    shift = result.policy.probs - result.problem.baseline.probs
+    return np.asarray(np.abs(shift).sum(axis=1) / 2 > MOVED)
+
+
+def changes(result: Improvement, limit: int | None = None) -> list[Change]:
+    """The states whose rows changed, by visits × gain; the first `limit` of them."""
     problem = result.problem
-    shift = result.policy.probs - problem.baseline.probs
-    moved = np.abs(shift).sum(axis=1) / 2
-    visits = problem.counts.pairs.sum(axis=1)
-    gain = (shift * result.q).sum(axis=1)
-    order = np.argsort(-(visits * gain), kind="stable")
+    where = np.flatnonzero(changed(result))
+    shift = (result.policy.probs - problem.baseline.probs)[where]
+    visits = problem.counts.pairs[where].sum(axis=1)
+    gain = (shift * result.q[where]).sum(axis=1)
+    order = np.argsort(-(visits * gain), kind="stable")[:limit]
     return [
         Change(
-            problem.states[s], int(visits[s]), float(moved[s]),
-            problem.actions[int(np.argmax(shift[s]))], problem.actions[int(np.argmin(shift[s]))],
-            float(gain[s]),
+            int(where[k]), problem.states[int(where[k])], int(visits[k]),
+            float(np.abs(shift[k]).sum() / 2), problem.actions[int(np.argmax(shift[k]))],
+            problem.actions[int(np.argmin(shift[k]))], float(gain[k]),
         )
-        for s in order.tolist() if moved[s] > 1e-9
+        for k in order.tolist()
     ]  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from spibb.experiments.results import Results
-from spibb.report.evidence import FEWEST_IN_TAIL, AbsentError, View
+from spibb.report.evidence import AbsentError, View
 from spibb.stats import Interval
 
 HOLDS, FAILS = "holds", "fails"
@@ -84,10 +84,8 @@ class Claim:
         verdict = self.region.judge(interval)
         if verdict == NOT_ENOUGH:
             return self._verdict(interval, verdict, "the interval reaches across the limit")
-        if view.tails and min(view.tails) < FEWEST_IN_TAIL:
-            note = f"runs in the tail: {min(view.tails)}, at least {FEWEST_IN_TAIL} needed"
-            return self._verdict(interval, NOT_ENOUGH, note)
-        return self._verdict(interval, verdict, "")
+        note = view.shortage()
+        return self._verdict(interval, NOT_ENOUGH if note else verdict, note)
 
     def _verdict(self, interval: Interval | None, verdict: str, note: str) -> Verdict:
         statistic = f"{self.statistic}; {self.region}"

@@ -1,4 +1,4 @@
-"""What the paper says, what the rows show: every claim of sections 3.1-3.3 and appendices B, C.
+"""What the paper says, what the rows show: every claim of section 3 and appendices B to D.
 
 Appendix C consists of figures without further sentences; its figures are named where they show
 what section 3 says.
@@ -14,11 +14,13 @@ from spibb import __version__
 from spibb.experiments.results import Results, load_results
 from spibb.report import (  # noqa: F401 (each module registers its claims)
     claims_gridworld,
+    claims_helicopter,
     claims_hyperparameters,
     claims_random_behaviour,
     claims_random_mdps,
 )
 from spibb.report.claim import REGISTRY, Verdict
+from spibb.report.evidence import FEWEST_LOGS
 from spibb.report.provenance import experiment_command
 from spibb.tables import write_whole
 
@@ -53,7 +55,7 @@ def outcome(verdict: Verdict) -> str:
 
 
 def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
-    """A page with one table; statistics are of normalised performance, 0 baseline, 1 optimum."""
+    """A page with one table, which says in what units its statistics are."""
     counts = Counter(verdict.verdict for verdict in verdicts)
     found = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     lines = [
@@ -64,7 +66,7 @@ def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
         f"    {experiment_command(results, folder)}",
         f"    spibb claims {folder}",
         "",
-        "Performances are normalised (0: baseline, 1: optimum) unless ρ is named. A claim holds "
+        f"{_units(results)} A claim holds "
         "or fails if the whole 95 % interval is on one side of its limit. Intervals of a lowest "
         "or highest value allow for the number of values compared; a tail mean of fewer than ten "
         "runs decides nothing.",
@@ -73,6 +75,20 @@ def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*lines, *(_line(verdict) for verdict in verdicts), ""])
+
+
+def _units(results: Results) -> str:
+    training = results.experiment.training
+    if training is None:
+        return "Performances are normalised (0: baseline, 1: optimum) unless ρ is named."
+    rows = results.runs * training.seeds
+    if training.one_log:
+        return f"Performances are mean undiscounted returns of {rows:,} networks on one data set."
+    return (
+        f"Performances are mean undiscounted returns of {rows:,} networks, {training.seeds} on "
+        f"each of {results.runs:,} data sets, after {training.passes[-1]:,} passes; intervals draw "
+        f"whole data sets anew, and fewer than {FEWEST_LOGS} of these decide nothing."
+    )
 
 
 def _line(verdict: Verdict) -> str:

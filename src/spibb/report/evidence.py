@@ -13,6 +13,9 @@ LEVEL = 0.95
 FEWEST_IN_TAIL = 10
 """With fewer runs in its tail, the interval of a tail mean is too narrow to decide anything."""
 
+FEWEST_LOGS = 10
+"""With fewer data sets to draw from, intervals that draw whole data sets are too narrow."""
+
 
 class AbsentError(Exception):
     """The results lack what a claim speaks of; the text says what."""
@@ -25,11 +28,21 @@ class View:
     results: Results
     tails: list[int] = field(default_factory=list)
 
-    def at(self, column: str, statistic: str, size: int, eta: float | None = None) -> Interval:
-        """Normalised performance of one cell."""
-        cell = self.results.cell(column, size, eta)
+    def at(
+        self,
+        column: str,
+        statistic: str,
+        size: int,
+        eta: float | None = None,
+        noise: float | None = None,
+        passes: int | None = None,
+    ) -> Interval:
+        """Performance of one cell: normalised for finite MDPs, a return for the helicopter."""
+        cell = self.results.cell(column, size, eta, noise, passes)
         if cell is None:
-            raise AbsentError(column if eta is None else f"{column} at η = {eta:g}")
+            named = {"η =": eta, "noise factor": noise, "passes =": passes}
+            where = [f"{name} {value:g}" for name, value in named.items() if value is not None]
+            raise AbsentError(" at ".join([column, ", ".join(where)] if where else [column]))
         if statistic != "mean":
             self.tails.append(tail_size(cell.runs, STATISTICS[statistic]))
         return cell.statistics[statistic]
@@ -55,6 +68,15 @@ class View:
         """By how much a column beats the best of the others, averaged over sizes."""
         own = self.overall(column, statistic, eta)
         return smallest([difference(own, self.overall(o, statistic, eta)) for o in others])
+
+    def shortage(self) -> str:
+        """What there is too little of to decide anything by what was read; empty if nothing."""
+        training = self.results.experiment.training
+        if training is not None and not training.one_log and self.results.runs < FEWEST_LOGS:
+            return f"data sets: {self.results.runs}, at least {FEWEST_LOGS} needed"
+        if self.tails and min(self.tails) < FEWEST_IN_TAIL:
+            return f"runs in the tail: {min(self.tails)}, at least {FEWEST_IN_TAIL} needed"
+        return ""
 
     def sizes(self, at_least: int = 0, at_most: int | None = None) -> list[int]:
         """The sizes within limits."""

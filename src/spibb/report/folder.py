@@ -14,11 +14,13 @@ from typing import Any
 import numpy as np
 
 import spibb
-from spibb.algorithms.base import Improvement
 from spibb.bounds import Certificate
 from spibb.checks import InputError
-from spibb.evaluate import Posterior
-from spibb.report.changes import changes, policy_table
+from spibb.ope import OffPolicyReport
+from spibb.report.assessment import Assessment
+from spibb.report.changes import changed, policy_table
+from spibb.report.coverage import Coverage
+from spibb.report.page import render
 from spibb.tables import write_table
 
 
@@ -49,19 +51,20 @@ def _unwritable(folder: Path, error: OSError) -> InputError:
     )
 
 
-def write_folder(result: Improvement, posterior: Posterior, delta: float, folder: Path) -> None:
-    """Write policy.csv, policy.parquet and summary.json, moved into place when complete."""
+def write_folder(assessment: Assessment, folder: Path) -> None:
+    """Write the policy, summary.json and report.html, moved into place when all are complete."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         staging = Path(tempfile.mkdtemp(prefix=".spibb-", dir=folder))
     except OSError as error:
         raise _unwritable(folder, error) from None
     try:
-        table = policy_table(result)
+        table = policy_table(assessment.result)
         write_table(table, staging / "policy.csv")
         write_table(table, staging / "policy.parquet")
-        text = json.dumps(summary(result, posterior, delta), indent=2, ensure_ascii=False)
+        text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
         (staging / "summary.json").write_text(text + "\n", encoding="utf-8")
+        (staging / "report.html").write_text(render(assessment), encoding="utf-8")
         for file in list(staging.iterdir()):
             os.replace(file, folder / file.name)
     except OSError as error:
@@ -70,10 +73,10 @@ def write_folder(result: Improvement, posterior: Posterior, delta: float, folder
         shutil.rmtree(staging)
 
 
-def summary(result: Improvement, posterior: Posterior, delta: float) -> dict[str, Any]:
+def summary(assessment: Assessment) -> dict[str, Any]:
     """The result in plain values, for summary.json."""
-    problem = result.problem
-    played = problem.available
+    result, posterior, problem = assessment.result, assessment.posterior, assessment.result.problem
+    coverage = Coverage.of(result)
     return {
         "spibb_version": spibb.__version__,
         "algorithm": result.algorithm.name,
@@ -82,13 +85,13 @@ def summary(result: Improvement, posterior: Posterior, delta: float) -> dict[str
         "v_max": problem.v_max,
         "states": len(problem.states),
         "actions": len(problem.actions),
-        "transitions": int(problem.counts.pairs.sum()),
-        "episodes": int(problem.counts.starts.sum()),
+        "transitions": coverage.transitions,
+        "episodes": coverage.episodes,
         "value_in_model": result.value,
         "baseline_value_in_model": result.baseline_value,
-        "states_changed": len(changes(result)),
-        "bootstrapped_pairs_share": float(result.bootstrapped[played].mean()),
-        "bootstrapped_baseline_mass": bootstrapped_mass(result),
+        "states_changed": int(changed(result).sum()),
+        "bootstrapped_pairs_share": coverage.pairs_copied,
+        "bootstrapped_baseline_mass": coverage.decisions_copied,
         "reason": getattr(result, "reason", None),
         "converged": result.converged,
         "iterations": result.iterations,
@@ -99,15 +102,27 @@ def summary(result: Improvement, posterior: Posterior, delta: float) -> dict[str
             "interval": list(posterior.interval),
             "level": posterior.level,
         },
-        "certificate": _certificate(result.certificate(delta)),
+        "certificate": _certificate(assessment.certificate),
+        "sweep": [_plain(dataclasses.asdict(candidate)) for candidate in assessment.sweep],
+        "off_policy": _off_policy(assessment.estimates),
+        "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
+        "origin": dataclasses.asdict(assessment.origin),
     }
 
 
-def bootstrapped_mass(result: Improvement) -> float:
-    """Share of the log's visits in which the baseline's choice is copied, by its own mass."""
-    visits = result.problem.counts.pairs.sum(axis=1)
-    mass = (result.problem.baseline.probs * result.bootstrapped).sum(axis=1)
-    return float(visits @ mass / max(visits.sum(), 1))
+def _off_policy(report: OffPolicyReport | None) -> dict[str, Any] | None:
+    """Estimates and lower bounds by name; refused bounds are null."""
+    if report is None:
+        return None
+    estimates = {
+        row.estimate.name: {
+            "value": _number(row.estimate.value),
+            "lower_bounds": {bound.name: _number(bound.value) for bound in row.bounds},
+        }
+        for row in report.rows
+    }
+    size = report.effective_sample_size
+    return {"effective_sample_size": size, "delta": report.delta, "estimates": estimates}
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Every figure of the paper that the finite-MDP suites can give, by its number and label."""
+"""Every figure of the paper, by its number and label."""
 
 from __future__ import annotations
 
@@ -9,6 +9,13 @@ from spibb.experiments.suites import ETAS, N_WEDGES
 from spibb.report.curves import Curves
 from spibb.report.domain import Domain
 from spibb.report.heatmaps import EtaMap, HyperMap, Version
+from spibb.report.helicopter_figures import (
+    MassCurves,
+    NoiseCurves,
+    OptionCurves,
+    PassesCurves,
+    Scenery,
+)
 from spibb.report.plot import Plot
 from spibb.report.style import STATISTIC_NAMES
 
@@ -55,6 +62,7 @@ def paper_figures(suite: str) -> list[PaperFigure]:
             _figure_3, _figure_7_random_mdps, _figure_10, _figure_10_supplement, _figure_11,
             _figure_11_supplement,
         ),
+        "helicopter": (_figure_4, _figure_12),
     }  # fmt: skip
     return [figure for maker in makers[suite] for figure in maker()]
 
@@ -138,6 +146,17 @@ def _figure_3() -> Iterator[PaperFigure]:
         ("", "pi-leq-b:n_wedge=10"),
     )  # fmt: skip
     yield _wedge_map("3f", "heatmap_pi_<b_randomMDP_ratio=0.9", "pi-leq-b", 0.9)
+
+
+def _figure_4() -> Iterator[PaperFigure]:
+    caption = "The helicopter: where it starts (teal), and what landing pays (red −1, green 10)."
+    yield PaperFigure("4a", "helicopter", caption, Scenery())
+    caption = "Mean and 10 %-CVaR of SPIBB-DQN against N_∧, by size of the data set."
+    yield PaperFigure("4b", "10k-20k-30k-datasets", caption, OptionCurves("n_wedge"))
+    caption = "Mean and 10 %-CVaR against the helicopter's noise factor."
+    yield PaperFigure("4c", "noise-factor", caption, NoiseCurves())
+    caption = "The baseline's mass on bootstrapped actions against N_∧, by size of the data set."
+    yield PaperFigure("4s", "bootstrapped-mass", caption, MassCurves())
 
 
 def _figure_5() -> Iterator[PaperFigure]:
@@ -270,3 +289,13 @@ def _random_benchmark(number: str, statistic: str, eta: float) -> PaperFigure:
         number, f"random_MDPs_{name}_eta={eta:g}", _benchmark_caption(statistic, 10, eta),
         _benchmark(statistic, 10, eta),
     )  # fmt: skip
+
+
+def _figure_12() -> Iterator[PaperFigure]:
+    caption = "Mean and 10 %-CVaR of SPIBB-DQN over seeds, all on one data set, against N_∧."
+    plot = OptionCurves("n_wedge", one_log=True)
+    yield PaperFigure("12a", "single-dataset-spibb-dqn", caption, plot)
+    caption = "Mean and 10 %-CVaR of RaMDP-DQN against κ."
+    yield PaperFigure("12b", "RaMDP-DQN-kappa", caption, OptionCurves("kappa"))
+    caption = "Mean and 10 %-CVaR against the number of passes over the data set."
+    yield PaperFigure("12s", "passes", caption, PassesCurves())

@@ -6,8 +6,8 @@ import shlex
 from pathlib import Path
 
 from spibb.experiments.results import Results
-from spibb.experiments.spec import Experiment
-from spibb.experiments.suites import GRIDS, default_experiment
+from spibb.experiments.spec import Experiment, Training
+from spibb.experiments.studies import study_of
 
 
 def experiment_command(results: Results, folder: Path) -> str:
@@ -20,13 +20,38 @@ def experiment_command(results: Results, folder: Path) -> str:
 
 def _selection(experiment: Experiment) -> list[str]:
     """Options for what differs from the paper's benchmark."""
-    grids = {name: default_experiment(experiment.suite, name) for name in GRIDS}
-    same = [name for name, grid in grids.items() if grid.columns == experiment.columns]
-    words = [] if same == ["main"] else ["--grid", same[0]] if same else []
+    study = study_of(experiment)
+    grids = {name: study.default(experiment.suite, name) for name in study.grids}
+    kind = [name for name, grid in grids.items() if _one_log(grid) == _one_log(experiment)]
+    same = [name for name in kind if grids[name].columns == experiment.columns]
+    name = (same or kind)[0]
+    words, grid = [] if name == "main" else ["--grid", name], grids[name]
     if not same:
         words += [word for column in experiment.columns for word in ("--column", column.key)]
-    if experiment.sizes != grids["main"].sizes:
-        words += ["--sizes", ",".join(str(size) for size in experiment.sizes)]
-    if experiment.etas != grids["main"].etas:
-        words += ["--etas", ",".join(f"{eta:g}" for eta in experiment.etas)]
+    if experiment.sizes != grid.sizes:
+        words += ["--sizes", _listed(experiment.sizes)]
+    if experiment.etas != grid.etas:
+        words += ["--etas", _listed(experiment.etas)]
+    words += _training(experiment.training, grid.training)
     return words + (["--seed", str(experiment.seed)] if experiment.seed else [])
+
+
+def _one_log(experiment: Experiment) -> bool:
+    """Whether all runs share one data set."""
+    return experiment.training is not None and experiment.training.one_log
+
+
+def _training(mine: Training | None, usual: Training | None) -> list[str]:
+    """Options for what differs in the training of networks."""
+    if mine is None or usual is None:
+        return []
+    words = []
+    for name in ("noises", "passes", "seeds", "episodes"):
+        value = getattr(mine, name)
+        if value != getattr(usual, name):
+            words += [f"--{name}", _listed(value if isinstance(value, tuple) else (value,))]
+    return words
+
+
+def _listed(values: tuple[float, ...]) -> str:
+    return ",".join(str(v) if isinstance(v, int) else f"{v:g}" for v in values)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from spibb.algorithms.auto import AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
-from spibb.evaluate import Posterior
 from spibb.ope import OffPolicyReport
-from spibb.report.changes import Change, changes
+from spibb.report.assessment import Assessment
+from spibb.report.changes import changed, changes
 from spibb.report.claim import Verdict
 from spibb.report.claims import HEADERS, table_rows
+from spibb.report.comparison import Comparison
+from spibb.report.verdict import contradiction
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -75,11 +78,10 @@ def print_estimates(console: Console, report: OffPolicyReport) -> None:
         say(console, f"– {refusal}")
 
 
-def print_improvement(
-    console: Console, result: Improvement, posterior: Posterior, delta: float
-) -> None:
+def print_improvement(console: Console, assessment: Assessment) -> None:
     """Values, belief, certificate and reason of an improvement, and the first changes."""
-    problem, changed = result.problem, changes(result)
+    result, posterior = assessment.result, assessment.posterior
+    problem, n_changed = result.problem, int(changed(result).sum())
     say(
         console,
         f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states)} states, "
@@ -92,23 +94,87 @@ def print_improvement(
         f"{posterior.probability:.3f}; gain {posterior.gain:.4g} "
         f"[{posterior.interval[0]:.4g}, {posterior.interval[1]:.4g}]",
     )
-    say(console, str(result.certificate(delta)))
+    if doubt := contradiction(assessment):
+        say(console, f"Careful. {doubt}")
+    say(console, str(assessment.certificate))
+    if isinstance(result, AutoImprovement):
+        console.print(sweep_table(result.sweep, result.chosen))
     if reason := getattr(result, "reason", None):
         say(console, f"{result.algorithm.name}: {reason}")
-    if changed:
-        console.print(_changes_table(result, changed))
+    if n_changed:
+        console.print(_changes_table(result, n_changed))
     else:
         say(console, "No state changes: the policy written is the baseline.")
 
 
-def _changes_table(result: Improvement, changed: list[Change]) -> Table:
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Where two policies differ, the first ten states, and what the log says of both."""
+    say(
+        console,
+        f"{len(found.differences):,} of {found.common:,} common states differ, "
+        f"{found.greedy_changed:,} in the likeliest action; mean total variation "
+        f"{found.mean_variation:.4g}",
+    )
+    if found.only_a or found.only_b:
+        say(console, f"States of A alone: {found.only_a:,}; of B alone: {found.only_b:,}")
+    if found.differences:
+        console.print(_differences_table(found))
+    if values := found.values:
+        say(
+            console,
+            f"Value in the model: A {values.value_a:.4g}, B {values.value_b:.4g}. Probability, "
+            f"given the log, that A is no worse than B: {values.probability:.3f}; A − B "
+            f"{values.gain:.4g} [{values.interval[0]:.4g}, {values.interval[1]:.4g}]",
+        )
+
+
+def _differences_table(found: Comparison) -> Table:
+    from rich.markup import escape
+
+    with_visits = found.values is not None
+    table = numbers_table(
+        f"The first by total variation{' × visits' if with_visits else ''}:",
+        "state", "total variation", "A's likeliest", "B's likeliest",
+        *(["visits"] if with_visits else []),
+    )  # fmt: skip
+    for row in found.differences[:10]:
+        cells = [escape(str(row.state)), f"{row.variation:.3f}", escape(str(row.greedy_a)),
+                 escape(str(row.greedy_b))]  # fmt: skip
+        table.add_row(*cells, *([f"{row.visits:,}"] if with_visits else []))
+    return table
+
+
+def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
+    """Every candidate of a sweep over N∧; the chosen one is marked."""
+    from rich import box
+
+    table = numbers_table(
+        "Sweep over n_wedge: value in the model, probability of being no worse, posterior gain, "
+        "its 95 % interval, off-policy value (wpdis, same log), states changed",
+        "", "n_wedge", "model", "P", "gain", "95 %", "off-policy", "states",
+    )  # fmt: skip
+    table.box = box.SIMPLE_HEAD
+    table.pad_edge, table.padding = False, (0, 1, 0, 0)
+    for candidate in sweep:
+        mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
+        low, high = candidate.interval
+        table.add_row(
+            f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", f"{candidate.value:.3g}",
+            f"{candidate.probability:.2f}", f"{candidate.gain:.3g}", f"{low:.2g} … {high:.2g}",
+            "–" if off is None else f"{off.value:.3g} ± {off.interval[1] - off.value:.2g}",
+            f"{candidate.states_changed:,}",
+        )  # fmt: skip
+    return table
+
+
+def _changes_table(result: Improvement, n_changed: int) -> Table:
     from rich.markup import escape
 
     table = numbers_table(
-        f"{len(changed)} of {len(result.v)} states change; the first by visits × gain:",
+        f"{n_changed} of {len(result.v)} states change; the first by visits × gain:",
         "state", "visits", "mass moved", "more of", "less of", "gain in the model",
     )  # fmt: skip
-    for change in changed[:10]:
+    for change in changes(result, 10):
         table.add_row(
             escape(str(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
             escape(str(change.more)), escape(str(change.less)), f"{change.gain:.4g}",
@@ -134,14 +200,22 @@ def cost(todo: Plan, workers: int, dask: str | None) -> str:
     took = "" if dask else f", about {_duration(seconds)} {where}"
     return (
         f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored; "
-        f"{todo.missing:,} to do, {todo.seconds_per_run * 1e3:.0f} ms each on one core{took}"
+        f"{todo.missing:,} to do, {_duration(todo.seconds_per_run)} each on one core{took}"
     )
 
 
 def _duration(seconds: float) -> str:
+    if seconds < 2:
+        return f"{seconds * 1e3:.0f} ms"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _rate(speed: float | None) -> str:
+    if not speed:
+        return ""
+    return f"{speed:.1f}/s" if speed >= 0.1 else f"{speed * 3600:.0f}/h"
 
 
 def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
@@ -168,8 +242,8 @@ def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
         try:
             for chunk in chunks:
                 stored += len(chunk)
-                speed = progress.tasks[0].speed
-                progress.update(task, advance=len(chunk), rate=f"{speed:.1f}/s" if speed else "")
+                rate = _rate(progress.tasks[0].speed)
+                progress.update(task, advance=len(chunk), rate=rate)
         except KeyboardInterrupt:
             pass
     return stored

@@ -1,0 +1,120 @@
+"""Sepsis treatment (ICU-Sepsis): from a simulated log to a report, with the truth beside it.
+
+    python examples/sepsis.py [--patients 1000 10000 100000] [--logs 5] [--out icu-sepsis]
+
+Needs the extra: pip install "spibb[interop]". The package icu-sepsis holds a transition model and
+the clinicians' policy, both estimated from MIMIC-III, and no patient's record: logs are simulated.
+Its authors warn that the model is a benchmark and must not guide the treatment of patients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import spibb
+from spibb.algorithms import make
+from spibb.baselines import optimal_q
+from spibb.cli import app
+from spibb.tables import log_table, write_table
+
+DISCOUNT = 0.99
+MAX_STEPS = 500
+ALGORITHMS: list[tuple[str, dict[str, float]]] = [
+    ("basic-rl", {}), ("pi-b", {"n_wedge": 5}), ("pi-b", {"n_wedge": 20}),
+    ("pi-b", {"n_wedge": 100}), ("pi-leq-b", {"n_wedge": 20}), ("auto", {}),
+]  # fmt: skip
+
+
+def icu_sepsis() -> tuple[spibb.MDP, spibb.Policy]:
+    """The model and the clinicians' policy.
+
+    Death, survival and the absorbing state after them end an episode, so that they are no states
+    here; theirs are the policy's rows that are all zero.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its import loads the old gym
+        from icu_sepsis.envs import ICUSepsisEnv
+    env = ICUSepsisEnv()
+    model, paid, first, clinicians = env._tx_mat, env._r_mat, env._d_0, env._expert_policy
+    alive = np.flatnonzero(clinicians.sum(axis=1) > 0)
+    x, a, y = np.nonzero(model[alive])
+    code = np.full(len(first), -1)
+    code[alive] = np.arange(len(alive))
+    states = [f"patient {s}" for s in alive]
+    actions = [f"fluids {d // 5}, vasopressor {d % 5}" for d in range(clinicians.shape[1])]
+    mdp = spibb.MDP.from_outcomes(
+        x, a, model[alive][x, a, y], code[y], paid[alive][x, a, y], code[y] < 0,
+        initial=first[alive], n_actions=len(actions), discount=DISCOUNT,
+        states=states, actions=actions,
+    )  # fmt: skip
+    return mdp, spibb.Policy(clinicians[alive], mdp.states, mdp.actions)
+
+
+def values(
+    mdp: spibb.MDP, clinicians: spibb.Policy, patients: int, rng: np.random.Generator
+) -> np.ndarray:
+    """What every algorithm's policy is worth, trained on one log: [in truth / in its model, M]."""
+    counts = spibb.Sampler(mdp, clinicians, MAX_STEPS).counts(patients, rng=rng)
+    problem = spibb.Problem.from_counts(counts, clinicians, discount=DISCOUNT, v_max=1.0)
+    results = [make(name, **options).improve(problem) for name, options in ALGORITHMS]
+    return np.array(
+        [[spibb.exact_value(mdp, r.policy) for r in results], [r.value for r in results]]
+    )
+
+
+def print_study(
+    mdp: spibb.MDP, clinicians: spibb.Policy, sizes: list[int], logs: int, seed: int
+) -> None:
+    """Mean (and worst) value over several logs, beside the clinicians' and the best possible."""
+    best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
+    value = spibb.exact_value(mdp, clinicians)
+    print(f"true value of the clinicians' policy {value:.4f}, of the best policy {best:.4f}")
+    names = [" ".join([name, *(f"{v}" for v in options.values())]) for name, options in ALGORITHMS]
+    print(f"{'patients':>8} {'over ' + str(logs) + ' logs':>16}", *(f"{n:>16}" for n in names))
+    for size in sizes:
+        children = np.random.SeedSequence([seed, size]).spawn(logs)
+        rngs = [np.random.default_rng(child) for child in children]
+        true, promised = np.stack([values(mdp, clinicians, size, rng) for rng in rngs], axis=1)
+        row = [f"{mean:.4f} ({worst:.4f})" for mean, worst in zip(true.mean(0), true.min(0))]
+        print(f"{size:>8} {'true (worst)':>16}", *(f"{cell:>16}" for cell in row))
+        row = [f"{mean:.4f}" for mean in promised.mean(0)]
+        print(f"{'':>8} {'in the model':>16}", *(f"{cell:>16}" for cell in row), flush=True)
+
+
+def write_report(
+    mdp: spibb.MDP, clinicians: spibb.Policy, patients: int, folder: Path, seed: int
+) -> None:
+    """One log and the clinicians' policy as files, and `spibb improve` on them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    log, baseline, out = folder / "log.parquet", folder / "clinicians.csv", folder / "improved"
+    sampler = spibb.Sampler(mdp, clinicians, MAX_STEPS)
+    records = sampler.log(patients, rng=np.random.default_rng(seed))
+    write_table(log_table(records), log)
+    clinicians.save(baseline)
+    arguments = ["improve", str(log), "--baseline", str(baseline), "--out", str(out), "--force",
+                 "--algorithm", "auto", "--discount", f"{DISCOUNT}", "--v-max", "1"]  # fmt: skip
+    print(f"\nspibb {shlex.join(arguments)}")
+    app(arguments, standalone_mode=False)
+
+
+def main() -> None:
+    """The study, then one log from file to report."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--patients", type=int, nargs="+", default=[1000, 10_000, 100_000])
+    parser.add_argument("--logs", type=int, default=5, help="logs per size")
+    parser.add_argument("--report", type=int, default=10_000, help="patients in the report's log")
+    parser.add_argument("--out", type=Path, default=Path("icu-sepsis"))
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    mdp, clinicians = icu_sepsis()
+    print_study(mdp, clinicians, given.patients, given.logs, given.seed)
+    write_report(mdp, clinicians, given.report, given.out, given.seed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""Bins: a numeric feature cut into intervals, so that it can be part of a state."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from spibb.checks import InputError
+
+Request = int | Sequence[float]
+"""What a user asks for: a number of quantile bins, or the edges."""
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Intervals [e₁, e₂), [e₂, e₃), … below and above the increasing `edges`.
+
+    The intervals are named as they are written: ``(-inf, 18)``, ``[18, 40)``, ``[40, inf)``.
+    """
+
+    edges: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        edges = tuple(float(edge) for edge in self.edges)
+        if not edges:
+            raise InputError("bins have no edges: give at least one")
+        if not all(map(math.isfinite, edges)) or sorted(set(edges)) != list(edges):
+            raise InputError(f"bin edges {list(edges)} are not increasing finite numbers")
+        object.__setattr__(self, "edges", edges)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the intervals, one more than there are edges."""
+        names = [f"{edge:.0f}" if edge.is_integer() else repr(edge) for edge in self.edges]
+        inner = (f"[{low}, {high})" for low, high in pairwise(names))
+        return (f"(-inf, {names[0]})", *inner, f"[{names[-1]}, inf)")
+
+    def label(self, value: float) -> str | None:
+        """The interval that a number lies in; None for NaN."""
+        return None if value != value else self.labels[bisect_right(self.edges, value)]
+
+    def sql(self, number: str) -> str:
+        """The same as an SQL expression over an expression of type double."""
+        whens = [f"WHEN {number} = CAST('NaN' AS DOUBLE) THEN NULL"]
+        for edge, label in zip(self.edges, self.labels):
+            whens.append(f"WHEN {number} < CAST('{edge!r}' AS DOUBLE) THEN '{label}'")
+        return (
+            f"CASE {' '.join(whens)} WHEN {number} IS NULL THEN NULL ELSE '{self.labels[-1]}' END"
+        )
+
+
+def quantile_bins(values: Iterable[float], column: str) -> Bins:
+    """Bins between quantiles; equal quantiles are one edge."""
+    edges = sorted({float(value) for value in values})
+    if not edges:
+        raise InputError(f"column {column!r} has no numbers to bin: leave it out of the state")
+    return Bins(tuple(edges))
+
+
+def parse_bins(texts: Iterable[str]) -> dict[str, Request]:
+    """Read ``age:10`` (ten quantile bins) and ``age:18,40,65`` or ``age:18,`` (edges)."""
+    found: dict[str, Request] = {}
+    for text in texts:
+        column, colon, rest = text.rpartition(":")
+        try:
+            if not colon or not column:
+                raise ValueError
+            if "," in rest:
+                found[column] = [float(part) for part in rest.split(",") if part.strip()]
+            else:
+                found[column] = int(rest)
+        except ValueError:
+            raise InputError(
+                f"--bin {text!r} is not understood: write age:10 for ten quantiles, or "
+                "age:18,40,65 for edges"
+            ) from None
+    return found
+
+
+def check_requests(bins: Mapping[str, Request | Bins], columns: Iterable[str]) -> None:
+    """Bins are for columns of the state or the action, and there are at least two."""
+    used = set(columns)
+    for column, request in bins.items():
+        if column not in used:
+            raise InputError(
+                f"bins are given for {column!r}, which is no column of the state or the action: "
+                "add it to the state, or drop the bins"
+            )
+        if isinstance(request, int) and not 2 <= request <= MOST_BINS:
+            raise InputError(
+                f"bins of {column!r} are {request}, expected a number of quantiles in "
+                f"[2, {MOST_BINS}]; a single edge is written {column}:{request},"
+            )

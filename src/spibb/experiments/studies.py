@@ -1,0 +1,103 @@
+"""What the runner and the aggregation must know of a suite, and which suites there are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from spibb import checks
+from spibb.errors import InputError
+from spibb.experiments import helicopter, suites
+from spibb.experiments.spec import FINITE, SUITES, Column, Experiment
+
+Repeat = Callable[[Experiment, int], list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Study:
+    """A suite: its grids by name, and one repetition of it, a function from (experiment, run).
+
+    `prepare` refuses what cannot run, before anything is written. `seconds` times one repetition.
+    A part holds at most `largest_chunk` repetitions. Rows that agree in `settings` (columns of the
+    rows) make a cell of the results. `normalised` values are put between the row's baseline and
+    optimum; `measures` names columns beside those of the experiment that are aggregated too.
+    """
+
+    grids: tuple[str, ...]
+    default: Callable[[str, str], Experiment]
+    repeat: Repeat
+    seconds: Callable[[Experiment, int], float]
+    largest_chunk: int
+    settings: tuple[str, ...]
+    normalised: bool
+    prepare: Callable[[Experiment], None] = lambda experiment: None
+    measures: Callable[[Experiment], list[str]] = lambda experiment: []
+
+
+def _seconds_of_second_run(experiment: Experiment, run: int) -> float:
+    """Seconds of one repetition, after another has compiled what it needs."""
+    suites.repeat(experiment, run)
+    begin = time.perf_counter()
+    suites.repeat(experiment, run)
+    return time.perf_counter() - begin
+
+
+FINITE_STUDY = Study(
+    grids=tuple(suites.GRIDS),
+    default=suites.default_experiment,
+    repeat=suites.repeat,
+    seconds=_seconds_of_second_run,
+    largest_chunk=200,
+    settings=("eta", "size"),
+    normalised=True,
+)
+HELICOPTER = Study(
+    grids=tuple(helicopter.GRIDS),
+    default=helicopter.default_experiment,
+    repeat=helicopter.repeat,
+    seconds=helicopter.seconds,
+    largest_chunk=1,
+    settings=("noise", "size", "passes"),
+    normalised=False,
+    prepare=helicopter.prepare,
+    measures=helicopter.measures,
+)
+STUDIES = dict.fromkeys(FINITE, FINITE_STUDY) | {"helicopter": HELICOPTER}
+
+
+def study_of(experiment: Experiment) -> Study:
+    """The study of an experiment's suite."""
+    return STUDIES[experiment.suite]
+
+
+def select_experiment(
+    suite: str,
+    grid: str,
+    columns: Sequence[str] = (),
+    sizes: Sequence[float] = (),
+    etas: Sequence[float] = (),
+    seed: int = 0,
+    **training: Any,
+) -> Experiment:
+    """The paper's grid of a suite, cut down to what is named; nothing named keeps all.
+
+    `training` are entries of `Training`; None and () keep the grid's.
+    """
+    study = STUDIES[checks.choice("suite", suite, SUITES)]
+    checks.choice("grid", grid, study.grids)
+    whole = study.default(suite, grid)
+    named = {name: value for name, value in training.items() if value not in (None, ())}
+    if etas and not whole.etas:
+        raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
+    if named and whole.training is None:
+        raise InputError(f"{suite} trains no networks: leave --{next(iter(named))} out")
+    return replace(
+        whole,
+        columns=tuple(Column.parse(key) for key in columns) or whole.columns,
+        sizes=tuple(int(size) for size in sizes) or whole.sizes,
+        etas=tuple(etas) or whole.etas,
+        seed=seed,
+        training=None if whole.training is None else replace(whole.training, **named),
+    )

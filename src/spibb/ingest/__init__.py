@@ -1,0 +1,105 @@
+"""From a table of any size to a log or its counts: files, dataframes, SQL engines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spibb.binning import Bins, Request, check_requests, quantile_bins
+from spibb.checks import InputError
+from spibb.columns import resolve
+from spibb.counts import Counts
+from spibb.ingest import engines, queries
+from spibb.ingest.aggregate import LogTable
+from spibb.ingest.engines import Engine, Progress
+from spibb.ingest.policy_files import read_policy as read_policy
+from spibb.ingest.reading import read_table as read_table
+from spibb.ingest.sources import find_files
+from spibb.labels import Label, Vocabulary
+from spibb.log import Log
+from spibb.mapping import ColumnNames
+
+
+def read_log(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    bins: Mapping[str, Request | Bins] | None = None,
+    state_labels: Vocabulary | Sequence[Label] | None = None,
+    action_labels: Vocabulary | Sequence[Label] | None = None,
+) -> Log:
+    """Read all rows of a log from files with the columns that `Log.from_frame` lists.
+
+    `source` and `bins` are those of `count_log`; the rows must fit into memory.
+    """
+    return open_log(source, columns=columns, bins=bins).log(state_labels, action_labels)
+
+
+def count_log(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    bins: Mapping[str, Request | Bins] | None = None,
+    progress: Progress | None = None,
+) -> Counts:
+    """Count a log of any size where it lies: only the counts come back.
+
+    `source` is a file (.csv, .parquet, .jsonl), a pattern, a folder of partitions, a list of
+    these; a pandas, Polars, Arrow, DuckDB or PySpark frame; or an Ibis table. `columns` maps our
+    column names to yours as in `Log.from_frame`; `bins` cuts numeric columns of the state or the
+    action, into a number of quantiles or at edges: ``bins={"age": 10, "dose": [0.5, 1]}``.
+
+    Where `next_state` is absent it is the state of the episode's next row. Logs of up to
+    2,000,000 rows, and all without `next_state`, are put in order by (episode_id, step), and every
+    row is checked. Beyond, the order is left alone if the books balance: each episode begins once,
+    as many begin as end, and the lengths that the ends tell add up to the number of rows. A
+    repeated row that is made up for by a missing one elsewhere is not noticed then.
+    """
+    return open_log(source, columns=columns, bins=bins, progress=progress).counts()
+
+
+def open_log(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    bins: Mapping[str, Request | Bins] | None = None,
+    progress: Progress | None = None,
+) -> LogTable:
+    """Find the columns of a log, type and bin them, and check that every value is there."""
+    engine = _engine(source, progress)
+    names = resolve(list(engine.kinds), columns or {})
+    labels = (*names["state"], *names["action"])
+    check_requests(bins or {}, labels)
+    if len(names["next_state"]) not in (0, len(names["state"])):
+        raise InputError(
+            f"next_state spans {len(names['next_state'])} columns and state {len(names['state'])}: "
+            "map as many"
+        )
+    cut = {column: _resolve_bins(engine, column, given) for column, given in (bins or {}).items()}
+    return LogTable(engine, names, cut)
+
+
+def _engine(source: Any, progress: Progress | None) -> Engine:
+    if isinstance(source, str | Path) or (
+        isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source)
+    ):
+        return engines.open_files(find_files(source), progress)
+    kind = type(source).__module__.split(".")[0]
+    if kind in ("ibis", "pyspark"):
+        from spibb.ingest.warehouse import open_table
+
+        return open_table(source)
+    if "duckdb" in kind:
+        return engines.open_relation(source)
+    return engines.open_frame(source)
+
+
+def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:
+    if isinstance(given, Bins):
+        return given
+    if not isinstance(given, int):
+        return Bins(tuple(given))
+    number = queries.Reader(engine, {}).number(column, column)
+    row = engine.table(queries.quantile_query(number, given)).to_pylist()[0]
+    return quantile_bins((cut for cut in row.values() if cut is not None), column)

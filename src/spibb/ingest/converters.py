@@ -1,0 +1,186 @@
+"""Other people's data as logs: Minari, d3rlpy, Gymnasium, bandit feedback."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, did_you_mean, positive, some
+from spibb.labels import Label
+from spibb.log import Log
+from spibb.policy import Policy
+
+Encode = Callable[[Any], Label]
+"""What state an observation is: a label for each."""
+
+
+def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
+    """A log from a Minari dataset (any object with `iterate_episodes`).
+
+    Minari stores one observation more than there are actions, so that every successor is known.
+    `encode` turns an observation into a label; without it observations must be whole numbers, or
+    short vectors of these, which become tuples.
+    """
+    rows = _Rows()
+    for number, episode in enumerate(dataset.iterate_episodes()):
+        labels = _labels(episode.observations, encode)
+        actions = _labels(episode.actions, None)
+        if len(labels) != len(actions) + 1:
+            raise InputError(
+                f"episode {number} has {len(labels)} observations and {len(actions)} actions, "
+                "expected one observation more: record it with Minari's DataCollector"
+            )
+        ends = np.asarray(episode.terminations, bool), np.asarray(episode.truncations, bool)
+        rows.add(number, labels[:-1], actions, episode.rewards, labels[1:], *ends)
+    return rows.log()
+
+
+def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
+    """A log from d3rlpy's `MDPDataset` (any object with `episodes`).
+
+    d3rlpy stores as many observations as actions: what followed the last one of an episode that
+    timed out is unknown, and d3rlpy drops that step from training. Here it is truncated without a
+    successor, and left out of the counts likewise.
+    """
+    rows = _Rows()
+    for number, episode in enumerate(dataset.episodes):
+        labels = _labels(episode.observations, encode)
+        ended = getattr(episode, "terminated", getattr(episode, "terminal", None))
+        if ended is None:
+            raise InputError(f"episode {number} does not say if it terminated: check the dataset")
+        last = np.arange(len(labels)) == len(labels) - 1
+        following = [*labels[1:], None]
+        rows.add(number, labels, _labels(episode.actions, None), episode.rewards, following,
+                 last & bool(ended), last & (not ended))  # fmt: skip
+    return rows.log()
+
+
+def collect(
+    env: Any,
+    policy: Policy,
+    episodes: int,
+    *,
+    rng: np.random.Generator,
+    encode: Encode | None = None,
+    max_steps: int = 100_000,
+) -> Log:
+    """Let a policy act in a Gymnasium environment, and log what happens.
+
+    States are the observations (through `encode`, as in `from_minari`), actions the policy's
+    labels, which the environment must understand; `action_prob` is recorded.
+    """
+    positive("episodes", episodes)
+    read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
+    rows = _Rows()
+    for number in range(episodes):
+        observation, _ = env.reset(seed=int(rng.integers(2**31)))
+        states: list[Label] = [read(observation)]
+        actions: list[Label] = []
+        rewards, probs, ends = [], [], []
+        done = False
+        while not done:
+            action = policy.sample(states[-1], rng=rng)
+            observation, reward, terminated, truncated, _ = env.step(action)
+            truncated = truncated or len(actions) + 1 >= max_steps
+            probs.append(policy.row(states[-1])[action])
+            states.append(read(observation))
+            actions.append(action)
+            rewards.append(reward)
+            ends.append((terminated, truncated))
+            done = terminated or truncated
+        flags = np.asarray(ends, dtype=bool).T
+        rows.add(number, states[:-1], actions, rewards, states[1:], *flags, probs)
+    return rows.log()
+
+
+def from_bandit(
+    frame: Any,
+    *,
+    state: str | Sequence[str],
+    action: str | Sequence[str],
+    reward: str,
+    action_prob: str | None = None,
+) -> Log:
+    """A log of horizon 1, as the Open Bandit data: one decision per row, with its propensity.
+
+    Every row is an episode that ends. `state`, `action`, `reward` and `action_prob` name columns of
+    any dataframe, or of a mapping of arrays.
+    """
+    table = frame if isinstance(frame, Mapping) else _columns_of(frame)
+    for name in (*_names(state), *_names(action), reward, *([action_prob] if action_prob else [])):
+        if name not in table:
+            hint = did_you_mean(name, table)
+            raise InputError(
+                f"the bandit log has no column {name!r}{hint}: its columns are {some(table, 20)}"
+            )
+    states, actions = (_joined([table[name] for name in _names(n)]) for n in (state, action))
+    return Log.from_arrays(
+        states, actions, np.asarray(table[reward], float), terminated=np.ones(len(states), bool),
+        action_prob=None if action_prob is None else np.asarray(table[action_prob], float),
+    )  # fmt: skip
+
+
+class _Rows:
+    """Columns of a log, episode after episode."""
+
+    def __init__(self) -> None:
+        self.columns: list[list[Any]] = [[] for _ in range(8)]
+
+    def add(self, number: int, *columns: Iterable[Any]) -> None:
+        """Append an episode: states, actions, rewards, successors, ends, and propensities."""
+        n = len(self.columns[0])
+        for mine, values in zip(self.columns[1:], columns):
+            mine.extend(np.ravel(values).tolist() if isinstance(values, np.ndarray) else values)
+        self.columns[0].extend([number] * (len(self.columns[1]) - n))
+
+    def log(self) -> Log:
+        """The log of all episodes."""
+        episode, states, actions, rewards, following, terminated, truncated, probs = self.columns
+        if not states:
+            raise InputError("the dataset has no episodes: check its name")
+        return Log.from_arrays(
+            states, actions, np.asarray(rewards, dtype=float).reshape(-1), following,
+            np.asarray(terminated, bool), np.asarray(truncated, bool), episodes=episode,
+            steps=_steps(episode), action_prob=probs or None,
+        )  # fmt: skip
+
+
+def _steps(episode: Sequence[int]) -> np.ndarray:
+    starts = np.concatenate([[0], np.cumsum(np.bincount(episode))])
+    return np.arange(len(episode)) - starts[np.asarray(episode)]
+
+
+def _labels(values: Any, encode: Encode | None) -> list[Label]:
+    """One label per observation or action: whole numbers, text, or tuples of whole numbers."""
+    if encode is not None:
+        return [encode(value) for value in values]
+    array = np.asarray(values)
+    if array.dtype.kind == "f" and np.array_equal(array, np.floor(array)):
+        array = array.astype(np.int64)
+    if array.dtype.kind not in "iubU" or array.ndim > 2:
+        raise InputError(
+            f"observations are {array.dtype} of shape {array.shape}, expected whole numbers: give "
+            "encode=, a function that turns an observation into a label (bin what is continuous)"
+        )
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    rows: list[Any] = array.tolist()
+    return [tuple(row) if isinstance(row, list) else row for row in rows]
+
+
+def _names(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    return columns[0] if len(columns) == 1 else [tuple(row) for row in zip(*map(list, columns))]
+
+
+def _columns_of(frame: Any) -> dict[str, Any]:
+    import narwhals as nw
+
+    native = nw.from_native(frame)
+    eager = native.collect() if isinstance(native, nw.LazyFrame) else native
+    return {name: eager[name].to_list() for name in eager.columns}

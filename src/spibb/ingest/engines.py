@@ -1,0 +1,291 @@
+"""Engines: what answers SQL over a table called `log` — DuckDB on files and frames."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spibb.checks import InputError, some
+from spibb.columns import to_arrow_table
+from spibb.ingest.sources import Files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV = "header=true, skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
+"""All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
+HIVE = "hive_partitioning=true, hive_types_autocast=false"
+REMEDIES = {
+    ".csv": "check that it is whole, text in UTF-8, with one line of names, separated by commas",
+    ".parquet": "check that it is a Parquet file, and whole",
+    ".jsonl": "check that it is whole, text in UTF-8, with one JSON object per line",
+}
+MEMORY = "700MB"
+"""What DuckDB may hold before it writes to temporary files."""
+
+INTEGER, NUMBER, FLAG, TEXT, TIME, OTHER = "integer", "number", "flag", "text", "time", "other"
+
+Progress = Callable[[float], None]
+"""Told now and then which share of a query is done, from 0 to 1."""
+
+
+class Engine(Protocol):
+    """A table called `log`: its columns with their kinds, and SQL over it in DuckDB's dialect.
+
+    `loose` columns are text whose types the values decide, as in a CSV file.
+    """
+
+    @property
+    def kinds(self) -> Mapping[str, str]:
+        """Kind of each column."""
+
+    @property
+    def loose(self) -> frozenset[str]:
+        """Columns whose values decide their types."""
+
+    @property
+    def casts_text(self) -> bool:
+        """Whether text that is no number can become NULL instead of an error."""
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows that a query gives."""
+
+
+def quoted(name: str) -> str:
+    """A column name as an SQL identifier: nothing in it is executed."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(value: str) -> str:
+    """A text as an SQL literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+@dataclass(frozen=True, eq=False)
+class DuckFiles:
+    """Files, read by DuckDB as often as there are queries, never held whole."""
+
+    files: Files
+    connection: Any
+    source: str
+    kinds: Mapping[str, str]
+    loose: frozenset[str]
+    progress: Progress | None = None
+    casts_text: bool = field(default=True, init=False)
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows that a query gives."""
+        with readable(self.files), reported(self.connection, self.progress):
+            return _run(self.connection, self.source, sql, self.files)
+
+
+@dataclass(frozen=True, eq=False)
+class DuckFrame:
+    """An Arrow table (or what can be seen as one) registered with a connection of our own."""
+
+    connection: Any
+    kinds: Mapping[str, str]
+    loose: frozenset[str] = frozenset()
+    casts_text: bool = field(default=True, init=False)
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows that a query gives."""
+        return self.connection.sql(sql).to_arrow_table()
+
+
+@dataclass(frozen=True, eq=False)
+class DuckRelation:
+    """A relation of the caller's own DuckDB connection."""
+
+    relation: Any
+    kinds: Mapping[str, str]
+    loose: frozenset[str] = frozenset()
+    casts_text: bool = field(default=True, init=False)
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows that a query gives."""
+        return self.relation.query("log", sql).to_arrow_table()
+
+
+def open_files(files: Files, progress: Progress | None = None) -> DuckFiles:
+    """Look at the files' columns; they must agree."""
+    connection = _connect()
+    hive = f", {HIVE}" if files.hive else ""
+    source = {
+        ".csv": f"read_csv($files, {CSV}{hive})",
+        ".parquet": f"read_parquet($files{hive})",
+        ".jsonl": f"read_json($files, format='newline_delimited', sample_size=-1{hive})",
+    }[files.kind]
+    with readable(files):
+        _check_schemas(connection, files)
+        types = _describe(connection, source, files)
+    _check_separated(types, files)
+    if files.kind == ".jsonl":
+        types = {name: _as_written(kind) for name, kind in types.items()}
+        columns = ", ".join(
+            f"{text_literal(name)}: {text_literal(kind)}" for name, kind in types.items()
+        )
+        source = f"read_json($files, format='newline_delimited', columns={{{columns}}}{hive})"
+    partitions = _partitions(files) if files.hive else frozenset()
+    loose = frozenset(types) if files.kind == ".csv" else partitions & types.keys()
+    kinds = {name: kind_of(kind) for name, kind in types.items()}
+    return DuckFiles(files, connection, source, kinds, loose, progress)
+
+
+def _as_written(kind: str) -> str:
+    """DuckDB would turn the labels 12:00 and 2020-01-01 of a JSON file into times and dates."""
+    return "VARCHAR" if kind == "UUID" or kind_of(kind) == TIME else kind
+
+
+def open_arrow(table: pa.Table) -> DuckFrame:
+    """Query an Arrow table."""
+    connection = _connect()
+    connection.register("log", table)
+    rows = connection.execute("DESCRIBE SELECT * FROM log").fetchall()
+    return DuckFrame(connection, {name: kind_of(kind) for name, kind, *_ in rows})
+
+
+def open_frame(frame: Any) -> DuckFrame:
+    """Query any dataframe that narwhals knows."""
+    import narwhals as nw
+
+    try:
+        native = nw.from_native(frame)
+    except TypeError:
+        raise InputError(
+            f"a {type(frame).__name__} is no log: give a path, a dataframe, or an Ibis table"
+        ) from None
+    return open_arrow(
+        to_arrow_table(native.collect() if isinstance(native, nw.LazyFrame) else native)
+    )
+
+
+def open_relation(relation: Any) -> DuckRelation:
+    """Query a DuckDB relation where it is."""
+    kinds = {name: kind_of(str(kind)) for name, kind in zip(relation.columns, relation.types)}
+    return DuckRelation(relation, kinds)
+
+
+def kind_of(duckdb_type: str) -> str:
+    """Our word for a type of DuckDB's."""
+    name = duckdb_type.upper()
+    if re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", name):
+        return INTEGER
+    if name in ("FLOAT", "DOUBLE") or name.startswith("DECIMAL"):
+        return NUMBER
+    if name == "BOOLEAN":
+        return FLAG
+    if name in ("VARCHAR", '"NULL"') or name.startswith("ENUM"):
+        return TEXT
+    return TIME if name.startswith(("DATE", "TIME")) else OTHER
+
+
+def _connect() -> Any:
+    import duckdb
+
+    connection = duckdb.connect(
+        config={"memory_limit": MEMORY, "temp_directory": f"{tempfile.gettempdir()}/spibb-duckdb"}
+    )
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    return connection
+
+
+def _run(connection: Any, source: str, sql: str, files: Files) -> pa.Table:
+    log = f"WITH log AS NOT MATERIALIZED (SELECT * FROM {source})"
+    return connection.sql(f"{log} {sql}", params={"files": _literal(files)}).to_arrow_table()
+
+
+def _literal(files: Files) -> list[str]:
+    """Names are taken as they are written, though DuckDB would expand patterns in them."""
+    return [re.sub(r"([*?[])", r"[\1]", str(path)) for path in files.paths]
+
+
+def _describe(connection: Any, source: str, files: Files) -> dict[str, str]:
+    query = f"DESCRIBE SELECT * FROM {source}"
+    rows = connection.execute(query, {"files": _literal(files)}).fetchall()
+    return {name: kind for name, kind, *_ in rows}
+
+
+@contextmanager
+def readable(files: Files) -> Iterator[None]:
+    """Turn DuckDB's complaints about files into one line with a remedy."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
+
+
+@contextmanager
+def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
+    """Tell `progress` five times a second how far the running query is."""
+    if progress is None:
+        yield
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            share = connection.query_progress()
+            if share >= 0:
+                progress(share / 100)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _partitions(files: Files) -> frozenset[str]:
+    return frozenset(
+        part.split("=")[0] for path in files.paths for part in path.parts[:-1] if "=" in part
+    )
+
+
+def _check_separated(types: Mapping[str, str], files: Files) -> None:
+    """DuckDB takes a file whose lines differ in length for one of a single column."""
+    if files.kind == ".csv" and len(types) == 1 and re.search("[,;|\t]", next(iter(types))):
+        reason = "its lines have different numbers of cells"
+        raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES['.csv']}")
+
+
+def _check_schemas(connection: Any, files: Files) -> None:
+    """DuckDB would take the first file's columns, and cast or drop what the others have."""
+    if files.kind == ".jsonl" or len(files.paths) == 1:
+        return
+    first: tuple[Path, dict[str, str]] | None = None
+    for path in files.paths:
+        schema = _schema(connection, Files((path,), files.kind))
+        first = first or (path, schema)
+        if schema != first[1]:
+            raise InputError(
+                f"the files have different columns: {_difference(*first, path, schema)}; "
+                "write them alike, or give those that are"
+            )
+
+
+def _schema(connection: Any, file: Files) -> dict[str, str]:
+    reader = f"read_csv($files, {CSV})" if file.kind == ".csv" else "read_parquet($files)"
+    return _describe(connection, reader, file)
+
+
+def _difference(one: Path, mine: dict[str, str], other: Path, theirs: dict[str, str]) -> str:
+    only = [name for name in mine if name not in theirs]
+    extra = [name for name in theirs if name not in mine]
+    if only or extra:
+        where = one if only else other
+        lacks = other if only else one
+        return f"{lacks.name!r} has no column {some(only or extra, 3)}, {where.name!r} has"
+    name = next(name for name in mine if mine[name] != theirs[name])
+    return f"{name!r} is {mine[name]} in {one.name!r} and {theirs[name]} in {other.name!r}"

@@ -1,0 +1,260 @@
+"""Policies in files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spibb.binning import Bins
+from spibb.checks import InputError, did_you_mean, number, some
+from spibb.counts import Counts
+from spibb.ingest.reading import read_table
+from spibb.ingest.sources import check_readable
+from spibb.labels import Label, Vocabulary, factorize
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.tables import write_whole
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from spibb.ingest.aggregate import LogTable
+
+SIDECAR = "policy.json"
+FORMAT = 1
+
+
+def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
+    """Read a policy from a .csv, .parquet or .jsonl table `state, action, probability`.
+
+    Pairs left out have probability 0; other columns are ignored. With a log (or its counts),
+    labels take the types and the column names of the log's, and every state of the log must have
+    a row.
+    """
+    if log is None:
+        return _read(Path(path))
+    return _read(Path(path), log.states.names, log.actions.names, log)
+
+
+def _read(
+    path: Path,
+    state_names: tuple[str, ...] | None = None,
+    action_names: tuple[str, ...] | None = None,
+    log: Log | Counts | None = None,
+) -> Policy:
+    table = read_table(path)
+    if table.num_rows == 0:
+        raise InputError(f"policy file {str(path)!r} is empty: it needs one row per pair played")
+    what = f"policy file {path.name!r}"
+    if state_names is None or action_names is None:
+        state_names, action_names = _label_columns(table.column_names)
+    for name in (*state_names, *action_names, "probability"):
+        if name not in table.column_names:
+            hint = did_you_mean(name, table.column_names)
+            raise InputError(
+                f"{what} has no column {name!r}{hint}: its columns are "
+                f"{some(table.column_names, 20)}; rename one"
+            )
+    states, state = _read_labels(table, state_names, log.states if log else None, what)
+    actions, action = _read_labels(table, action_names, log.actions if log else None, what)
+    if log is not None:
+        _check_covers(states, log, what)
+    probs = np.zeros((len(states), len(actions)))
+    _check_unique(state, action, states, actions, what)
+    probs[state, action] = _probabilities(table, what)
+    return Policy(probs, states, actions, what)
+
+
+def _label_columns(present: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns to the left of `action`, and `action`."""
+    left = present[: list(present).index("action")] if "action" in present else ()
+    return tuple(name for name in left if name != "probability") or ("state",), ("action",)
+
+
+def _read_labels(
+    table: pa.Table, names: tuple[str, ...], like: Vocabulary | None, what: str
+) -> tuple[Vocabulary, np.ndarray]:
+    """Labels and codes of the rows, with the types of the log's labels."""
+    import pyarrow as pa
+
+    columns = []
+    for part, name in enumerate(names):
+        column = table.column(name)
+        if column.null_count:
+            raise InputError(f"{what}: column {name!r} has {column.null_count} empty entries")
+        if like is not None and len(like):
+            label = like[0][part] if len(names) > 1 else like[0]
+            try:
+                column = column.cast(_arrow_type(label))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+                raise InputError(
+                    f"{what}: column {name!r} is not of the type that the log has "
+                    f"({type(label).__name__}): write the labels as the log does"
+                ) from None
+        columns.append(column)
+    return factorize(columns, *names)
+
+
+def _arrow_type(label: Label) -> pa.DataType:
+    import pyarrow as pa
+
+    kinds = {str: pa.string(), bool: pa.bool_()}
+    return kinds.get(type(label), pa.int64())
+
+
+def _probabilities(table: Any, what: str) -> np.ndarray:
+    try:
+        return table.column("probability").cast("float64").to_numpy()
+    except ValueError:
+        raise InputError(
+            f"{what}: column 'probability' holds something other than numbers"
+        ) from None
+
+
+def _check_covers(states: Vocabulary, log: Log | Counts, what: str) -> None:
+    missing = [label for label in log.states.labels if label not in states.index]
+    if missing:
+        raise InputError(
+            f"{what} has no row for state {some(missing)} ({len(missing)} of the log's "
+            f"{len(log.states)} states): add the rows, or drop those states from the log"
+        )
+
+
+def _check_unique(
+    state: np.ndarray, action: np.ndarray, states: Vocabulary, actions: Vocabulary, what: str
+) -> None:
+    pair = state.astype(np.int64) * len(actions) + action
+    values, times = np.unique(pair, return_counts=True)
+    if (times > 1).any():
+        s, a = divmod(int(values[np.argmax(times > 1)]), len(actions))
+        raise InputError(
+            f"{what} lists state {states[s]!r}, action {actions[a]!r} more than once: keep one"
+        )
+
+
+def describe_policy(folder: Path, table: LogTable, origin: Mapping[str, Any]) -> None:
+    """Write policy.json beside policy.csv and policy.parquet: how to read a case, and whence."""
+    content = {
+        "format": FORMAT,
+        "state": list(table.names["state"]),
+        "action": list(table.names["action"]),
+        "bins": {column: list(bins.edges) for column, bins in table.bins.items()},
+        "files": {
+            name: sha256(folder / name) for name in ("policy.csv", "policy.parquet")
+        },
+        "origin": origin,
+    }  # fmt: skip
+    text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
+    write_whole(folder / SIDECAR, lambda path: Path(path).write_text(text, encoding="utf-8"))
+
+
+@dataclass(frozen=True, eq=False)
+class LoadedPolicy:
+    """A policy from a file, which encodes raw cases as the log was encoded.
+
+    A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
+    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``.
+    """
+
+    policy: Policy
+    bins: Mapping[str, Bins]
+    origin: Mapping[str, Any]
+
+    def encode(self, case: Mapping[str, Any] | Label) -> Label:
+        """The label of the state that a case is in."""
+        if not isinstance(case, Mapping):
+            return case
+        names = self.policy.states.names
+        for name in (*case, *names):
+            if name not in names or name not in case:
+                wrong = "is no column of the state" if name not in names else "is missing"
+                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
+        parts = tuple(self._part(name, case[name], i) for i, name in enumerate(names))
+        return parts if len(parts) > 1 else parts[0]
+
+    def _part(self, name: str, value: Any, position: int) -> Label:
+        if name in self.bins:
+            label = value if value in self.bins[name].labels else None
+            return label or self.bins[name].label(number(name, value, -math.inf, math.inf))
+        known = self.policy.states[0]
+        example = known[position] if isinstance(known, tuple) else known
+        return str(value) if isinstance(example, str) else _whole(value)
+
+    def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
+        """The distribution over actions for a case; a state that was never seen has none."""
+        label = self.encode(case)
+        if label not in self.policy.states.index:
+            known = self.policy.states.labels
+            raise InputError(
+                f"state {label!r} is not in the policy, which knows {len(known)} states such as "
+                f"{some(known[:3])}: the log never showed it, so act as before"
+            )
+        return self.policy.row(label)
+
+    def best(self, case: Mapping[str, Any] | Label) -> Label:
+        """The most probable action for a case; the first of several."""
+        row = self.row(case)
+        return max(row, key=lambda action: row[action])
+
+
+def load_policy(path: str | Path) -> LoadedPolicy:
+    """Load a policy file, or the folder that `spibb improve` wrote, with its encoders."""
+    path = Path(path)
+    if path.is_dir():
+        path = path / "policy.parquet"
+    sidecar = path.with_name(SIDECAR)
+    if not sidecar.is_file():
+        return LoadedPolicy(read_policy(path), {}, {})
+    try:
+        content = json.loads(sidecar.read_text(encoding="utf-8"))
+        expected = content["files"].get(path.name)
+        bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
+        names = tuple(content["state"]), tuple(content["action"])
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InputError(f"{str(sidecar)!r} is damaged: write the policy again") from None
+    if expected is None:
+        return LoadedPolicy(read_policy(path), {}, {})
+    check_readable(path)
+    if sha256(path) != expected:
+        raise InputError(
+            f"{str(path)!r} was changed after {SIDECAR} was written, so that its encoders may not "
+            f"fit: restore it, or delete {SIDECAR}"
+        )
+    return LoadedPolicy(_read(path, *names), bins, content.get("origin", {}))
+
+
+def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """Read ``ward=3`` and ``age=31``, or a plain label where a state has one column."""
+    if len(names) == 1 and len(texts) == 1 and not texts[0].startswith(f"{names[0]}="):
+        return {names[0]: texts[0]}
+    case = {}
+    for text in texts:
+        name = next((name for name in names if text.startswith(f"{name}=")), None)
+        if name is None:
+            raise InputError(
+                f"--state {text!r} is not understood: write column=value for each of "
+                f"{', '.join(names)}"
+            )
+        case[name] = text[len(name) + 1 :]
+    return case
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _whole(value: Any) -> Any:
+    """12 where "12" was typed."""
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        return value

@@ -1,0 +1,189 @@
+"""Is this log good enough? A first look: sizes, coverage, and what is suspicious about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb.counts import Counts
+from spibb.ingest import queries
+from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
+from spibb.log import Log
+
+BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
+"""Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
+NEARLY_ALWAYS = 0.99
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about the data: what was looked at, what was found, what to do."""
+
+    what: str
+    value: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Pairs (state visited, action) that were seen `at_least` times and fewer than the next."""
+
+    at_least: int
+    pairs: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """What a log looks like; lengths are the shortest, the median and the longest episode's.
+
+    `decided` is the share of decisions in states where one action is taken at least 99 % of the
+    time; `backwards` counts rows that stand before an earlier step of their episode, None where
+    that was not looked at.
+    """
+
+    rows: int
+    episodes: int
+    lengths: tuple[int, int, int]
+    terminated: int
+    truncated: int
+    unknown_successors: int
+    states: int
+    actions: int
+    reward_range: tuple[float, float]
+    coverage: tuple[Coverage, ...]
+    states_seen_once: int
+    decided: float
+    backwards: int | None
+
+    @property
+    def facts(self) -> tuple[Finding, ...]:
+        """Sizes, in words."""
+        low, high = self.reward_range
+        shortest, median, longest = self.lengths
+        return (
+            Finding("Transitions", f"{self.rows:,}"),
+            Finding("Episodes", f"{self.episodes:,}"),
+            Finding("Episode lengths", f"{shortest:,} to {longest:,}, median {median:,}"),
+            Finding("Episodes cut short", f"{self.truncated:,} ({self._share_cut:.0%})"),
+            Finding("States", f"{self.states:,}"),
+            Finding("Actions", f"{self.actions:,}"),
+            Finding("Rewards", f"{low:g} to {high:g}"),
+        )
+
+    @property
+    def suspicions(self) -> tuple[Finding, ...]:
+        """What may be wrong, each with a remedy."""
+        return tuple(self._suspicions())
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Facts, then suspicions."""
+        return self.facts + self.suspicions
+
+    @property
+    def _share_cut(self) -> float:
+        return self.truncated / self.episodes
+
+    def _suspicions(self) -> Iterator[Finding]:
+        yield from self._about_rewards_and_ends()
+        yield from self._about_coverage()
+        if self.backwards:
+            yield Finding(
+                "Time going backwards",
+                f"{self.backwards:,} rows stand before an earlier step of their episode",
+                "they are sorted by step; check that step is the order in which things happened",
+            )
+
+    def _about_rewards_and_ends(self) -> Iterator[Finding]:
+        low, high = self.reward_range
+        if low == high:
+            yield Finding(
+                "Constant reward",
+                f"every reward is {low:g}",
+                "only the length of episodes can be improved; check which column is mapped",
+            )
+        if self.terminated == 0:
+            yield Finding(
+                "No episode terminates",
+                f"all {self.episodes:,} are cut short",
+                "check the column of terminations: what follows a cut counts as if it went on",
+            )
+        elif self._share_cut > 0.5:
+            yield Finding(
+                "Most episodes are cut short",
+                f"{self._share_cut:.0%}",
+                "check that ends of the process are not marked as truncated",
+            )
+        if self.unknown_successors:
+            yield Finding(
+                "Unknown successors",
+                f"{self.unknown_successors:,} rows end a record without saying what followed",
+                "they are left out of the counts; give next_state there, or mark real ends",
+            )
+
+    def _about_coverage(self) -> Iterator[Finding]:
+        never = self.coverage[0].pairs
+        total = sum(part.pairs for part in self.coverage)
+        if never:
+            yield Finding(
+                "Actions never tried",
+                f"{never:,} of {total:,} pairs of a visited state and an action",
+                "the baseline is kept there; nothing can be said about them from this log",
+            )
+        if self.states_seen_once > 0.1 * self.states:
+            yield Finding(
+                "States seen once",
+                f"{self.states_seen_once:,} of {self.states:,}",
+                "bin numeric columns (--bin age:10) or leave columns out of the state",
+            )
+        if self.decided > 0.9:
+            yield Finding(
+                "Nearly deterministic behaviour",
+                f"{self.decided:.0%} of decisions are in states where one action is taken in at "
+                f"least {NEARLY_ALWAYS:.0%} of the cases",
+                "alternatives were hardly tried, so little can be improved; log some variation",
+            )
+
+
+def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
+    """Look at a log where it lies; `log` saves counting it again if that was done before."""
+    counts = Counts.from_log(log) if isinstance(log, Log) else log or table.counts()
+    row = table.engine.table(queries.episodes_query(table.x)).to_pylist()[0]
+    visits = counts.pairs.sum(axis=1)
+    visited = counts.pairs[visits > 0]
+    rows = table.profile.rows
+    peak = visited.max(axis=1, initial=0) >= NEARLY_ALWAYS * visited.sum(axis=1)
+    episodes = int(row["episodes"])
+    terminated = int(row["terminated"])
+    return Inspection(
+        rows=rows,
+        episodes=episodes,
+        lengths=(int(row["shortest"]), int(row["median"]), int(row["longest"])),
+        terminated=terminated,
+        truncated=episodes - terminated,
+        unknown_successors=rows - int(counts.n.sum()),
+        states=int((visits > 0).sum()),
+        actions=int((counts.pairs.sum(axis=0) > 0).sum()),
+        reward_range=counts.reward_range,
+        coverage=_coverage(visited),
+        states_seen_once=int((visits == 1).sum()),
+        decided=float(visited[peak].sum() / max(visited.sum(), 1)),
+        backwards=_backwards(table),
+    )
+
+
+def _coverage(pairs: np.ndarray) -> tuple[Coverage, ...]:
+    bracket = np.searchsorted(BRACKETS, pairs.reshape(-1), side="right") - 1
+    n = np.bincount(bracket, minlength=len(BRACKETS))
+    rows = np.bincount(bracket, weights=pairs.reshape(-1), minlength=len(BRACKETS))
+    return tuple(Coverage(*part) for part in zip(BRACKETS, n.tolist(), rows.astype(int).tolist()))
+
+
+def _backwards(table: LogTable) -> int | None:
+    """Only files and frames have an order of rows, and walking through it takes one thread."""
+    if not table.engine.casts_text or table.profile.rows > ORDER_UP_TO:
+        return None
+    return int(table.engine.table(queries.backwards_query(table.x)).column(0)[0].as_py() or 0)

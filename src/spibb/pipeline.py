@@ -1,0 +1,76 @@
+"""From a log where it lies to a problem that an algorithm can improve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spibb.algorithms.base import Algorithm, Problem
+from spibb.checks import InputError, number
+from spibb.counts import Counts
+from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
+from spibb.ingest.policy_files import read_policy
+from spibb.log import Log
+from spibb.policy import Policy
+
+ROWS_IN_MEMORY = ORDER_UP_TO
+"""Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
+MANY_STATES = 10_000
+ESTIMATE = "estimate"
+
+
+def load_problem(
+    table: LogTable,
+    baseline: str | Path | None,
+    algorithm: Algorithm,
+    *,
+    discount: float,
+    v_max: float | None,
+) -> Problem:
+    """Read the rows if the algorithm needs them or they are few, else only count them.
+
+    `baseline` is a file, or ``estimate`` with a smoothing after a colon: ``estimate:0.5``.
+    """
+    if algorithm.needs_log or table.rows <= ROWS_IN_MEMORY:
+        records = table.log()
+        check_coverage(len(records), records, table)
+        policy, smoothing = _baseline(baseline, records)
+        return Problem.from_log(
+            records, policy, discount=discount, v_max=v_max, smoothing=smoothing
+        )
+    counts = table.counts()
+    check_coverage(table.rows, counts, table)
+    policy, smoothing = _baseline(baseline, counts)
+    return Problem.from_counts(counts, policy, discount=discount, v_max=v_max, smoothing=smoothing)
+
+
+def _baseline(text: str | Path | None, log: Log | Counts) -> tuple[Policy | None, float]:
+    """The policy of a file, or None and a smoothing where it is to be estimated."""
+    name, _, smoothing = str(ESTIMATE if text is None else text).partition(":")
+    if name == ESTIMATE and not Path(str(text)).exists():
+        return None, _smoothing(smoothing or "0")
+    return read_policy(str(text), log), 0.0
+
+
+def _smoothing(text: str) -> float:
+    try:
+        return number("smoothing", float(text), 0, float("inf"), "[)")
+    except ValueError:
+        raise InputError(
+            f"--baseline estimate:{text} has no number after the colon: write estimate:0.5"
+        ) from None
+
+
+def check_coverage(rows: int, log: Log | Counts, table: LogTable) -> None:
+    """Where most states are seen once there is nothing to learn: say which column to bin."""
+    n_states = len(log.states)
+    if n_states <= MANY_STATES or rows >= 2 * n_states:
+        return
+    columns = table.names["state"]
+    parts = zip(*log.states.labels) if len(columns) > 1 else [log.states.labels]
+    sizes = {column: len(set(part)) for column, part in zip(columns, parts)}
+    worst = max(sizes, key=lambda column: sizes[column])
+    raise InputError(
+        f"the log has {n_states} states in {rows} rows, so that most are seen once and nothing can "
+        f"be learnt: column {worst!r} has {sizes[worst]} values; leave it out of the state, or cut "
+        f"it with --bin {worst}:10"
+    )

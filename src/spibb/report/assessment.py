@@ -1,0 +1,123 @@
+"""All that is known about an improvement, gathered once for terminal, summary and report."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
+from spibb.algorithms.base import Improvement, Problem
+from spibb.bounds import Certificate
+from spibb.errors import InputError
+from spibb.evaluate import Posterior, exact_value, posterior_improvement
+from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates
+from spibb.report.origin import Origin
+from spibb.solve import DENSE_UP_TO
+
+DRAWS = 1000
+RESAMPLED_UP_TO = 20_000
+"""Episodes up to which the estimates get BCa's bound; with more it takes minutes."""
+LARGE_DRAWS = 100
+"""Models drawn from the posterior of a problem too large for exact evaluation."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing to know about the data: what was looked at, what was found, what to do."""
+
+    what: str
+    value: str
+    remedy: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Assessment:
+    """An improvement with the belief in it, its certificate, its alternatives and its data.
+
+    `sweep` is empty where the problem is too large to try every N∧ unasked. `estimates` is None,
+    with the reason in `no_estimates`, where the log cannot be used to evaluate another policy.
+    """
+
+    result: Improvement
+    posterior: Posterior
+    certificate: Certificate
+    sweep: tuple[Candidate, ...]
+    estimates: OffPolicyReport | None
+    no_estimates: str | None
+    findings: tuple[Finding, ...]
+    origin: Origin
+
+    @cached_property
+    def current_value(self) -> float:
+        """ρ(π_b, M̂), the current policy in the model that fits the log best."""
+        problem = self.result.problem
+        return exact_value(problem.model, problem.baseline)
+
+    @property
+    def chosen(self) -> Candidate | None:
+        """The candidate of the sweep that is the result, if one is."""
+        if isinstance(self.result, AutoImprovement):
+            return self.result.chosen
+        mine = self.result.algorithm.name, self.n_wedge
+        return next((c for c in self.sweep if (c.algorithm, c.n_wedge) == mine), None)
+
+    @property
+    def n_wedge(self) -> float:
+        """The threshold that made the policy; infinite where the baseline was kept, else NaN."""
+        if isinstance(self.result, AutoImprovement):
+            return math.inf if self.result.chosen is None else self.result.chosen.n_wedge
+        return float(getattr(self.result.algorithm, "n_wedge", math.nan))
+
+
+def assess(
+    result: Improvement,
+    origin: Origin,
+    *,
+    delta: float = 0.05,
+    findings: Sequence[Finding] = (),
+) -> Assessment:
+    """Ask everything about an improvement; all draws come from the origin's seed."""
+    problem = result.problem
+    rng = np.random.default_rng(origin.seed)
+    small = len(problem.states) <= DENSE_UP_TO
+    posterior = posterior_improvement(
+        problem.counts, result.policy, problem.baseline, problem.discount, rng=rng,
+        draws=DRAWS if small else LARGE_DRAWS,
+    )  # fmt: skip
+    if isinstance(result, AutoImprovement):
+        sweep = result.sweep
+    else:
+        sweep = Auto(delta=delta).sweep(problem) if small else ()
+    estimates, refusal = _estimates(result, delta, rng)
+    return Assessment(
+        result, posterior, result.certificate(delta), sweep, estimates, refusal, tuple(findings),
+        origin,
+    )  # fmt: skip
+
+
+def _estimates(
+    result: Improvement, delta: float, rng: np.random.Generator
+) -> tuple[OffPolicyReport | None, str | None]:
+    """Off-policy estimates of the new policy, or why there are none."""
+    problem = result.problem
+    if problem.log is None:
+        return None, "only counts of the log were kept, and the estimators need its episodes"
+    behaviour = None if problem.log.action_prob is not None else problem.baseline
+    try:
+        report = off_policy_estimates(
+            problem.log, result.policy, behaviour, problem.discount, delta=delta,
+            lowest_return=lowest_return(problem), rng=rng,
+            bounds=BOUNDS if problem.log.n_episodes <= RESAMPLED_UP_TO else BOUNDS[:2],
+        )  # fmt: skip
+    except InputError as error:
+        return None, str(error)
+    return report, None
+
+
+def lowest_return(problem: Problem) -> float:
+    """No return is below this: 0 where no reward is negative, −V_max otherwise."""
+    return -problem.v_max if problem.counts.reward_range[0] < 0 else 0.0

@@ -1,0 +1,58 @@
+"""Where an improvement comes from: command, files with their hashes, versions and seed."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+import spibb
+
+PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that went in: what it is, its path as given, and its SHA-256 if it is one file."""
+
+    role: str
+    path: str
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Everything needed to make the same result again."""
+
+    command: str
+    seed: int
+    sources: tuple[Source, ...]
+    versions: tuple[tuple[str, str], ...]
+    made: str
+
+    @classmethod
+    def of(cls, arguments: Sequence[str], seed: int, files: Mapping[str, str | Path]) -> Origin:
+        """The origin of a run of the command line with these arguments, here and now."""
+        versions = [("spibb", spibb.__version__), ("python", platform.python_version())]
+        versions += [(name, version(name)) for name in PACKAGES]
+        return cls(
+            command=shlex.join(["spibb", *arguments]),
+            seed=seed,
+            sources=tuple(Source(role, str(path), digest(path)) for role, path in files.items()),
+            versions=tuple(versions),
+            made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        )
+
+
+def digest(path: str | Path) -> str | None:
+    """The SHA-256 of a file; None for anything else, such as a folder or a pattern."""
+    path = Path(path)
+    if not path.is_file():
+        return None
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,52 @@
+"""Numbers as a reader wants them."""
+
+from __future__ import annotations
+
+import math
+
+from spibb.labels import Label
+
+LONGEST = 60
+
+
+def number(value: float) -> str:
+    """About four significant digits, thousands separated, a true minus sign."""
+    if math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value != 0 and not 1e-4 <= abs(value) < 1e9:
+        text = f"{value:.1e}"
+    elif abs(value) >= 1000 or value == round(value):
+        text = f"{value:,.0f}"
+    else:
+        decimals = 3 if abs(value) < 1 else max(0, 3 - math.floor(math.log10(abs(value))))
+        decimals = 5 if 0 < abs(value) < 0.01 else decimals
+        text = f"{value:.{decimals}f}"
+    return text.replace("-", "−")
+
+
+def short(value: float) -> str:
+    """A round number, as at a tick of an axis."""
+    return f"{value:g}".replace("-", "−")
+
+
+def signed(value: float) -> str:
+    """A difference: always with its sign."""
+    return number(value) if value < 0 or math.isnan(value) else f"+{number(value)}"
+
+
+def percent(share: float) -> str:
+    """A share; never 100 % unless it is all, never 0 % unless it is nothing."""
+    if 0.9995 <= share < 1:
+        return "more than 99.9 %"
+    if 0 < share < 0.0005:
+        return "less than 0.1 %"
+    text = f"{100 * share:.1f}".removesuffix(".0")
+    return f"{text.replace('-', '−')} %"
+
+
+def clipped(label: Label) -> str:
+    """A label as text, a long one cut."""
+    text = " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -1,0 +1,103 @@
+"""The small kernels of a study's inner loop against the NumPy that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from oracles import policy_values
+from strategies import random_problem
+
+from spibb.kernels import counting, dense, projection, robust, sampling
+from spibb.solve import Box, optimise
+
+
+@pytest.fixture
+def problem():
+    return random_problem(5, n_states=9, n_actions=3, n_rows=60, discount=0.9, sparse=True)
+
+
+def test_a_free_box_is_uniform_over_the_available_actions(problem):
+    available = problem.available
+    lower, upper, start = projection.free_rows(available)
+    assert (lower == 0).all()
+    np.testing.assert_array_equal(upper, available * 1.0)
+    np.testing.assert_allclose(start, available / available.sum(axis=1, keepdims=True))
+
+
+def test_seen_actions_come_first_and_available_ones_where_none_was_seen():
+    counts = np.array([[0, 2], [0, 0]])
+    available = np.array([[True, True], [True, False]])
+    found = projection.seen_or_available(counts, available)
+    np.testing.assert_array_equal(found, [[False, True], [True, False]])
+
+
+def test_what_rows_leave_out(problem):
+    model = problem.model
+    sums = [model.probs[a:b].sum() for a, b in zip(model.indptr[:-1], model.indptr[1:])]
+    found = dense.left_out(model.indptr, model.probs)
+    np.testing.assert_allclose(found, 1 - np.array(sums), atol=1e-15)
+    assert (found >= 0).all()
+
+
+def test_radii_and_reward_intervals_as_written(problem):
+    counts, rewards = problem.counts.pairs, problem.model.rewards
+    radius = robust.radii(counts, 1.3)
+    wanted = np.where(counts > 0, np.minimum(1.3 / np.sqrt(np.maximum(counts, 1)), 2), 2)
+    np.testing.assert_allclose(radius, wanted)
+    low, high = robust.reward_interval(rewards, radius, 0.8)
+    np.testing.assert_allclose(low, np.maximum(rewards - 0.8 * radius, np.minimum(-0.8, rewards)))
+    np.testing.assert_allclose(high, np.minimum(rewards + 0.8 * radius, np.maximum(0.8, rewards)))
+
+
+def test_outcomes_of_codes_are_the_rows_of_the_codes_that_occur():
+    visits = np.array([3, 0, 1, 2, 0, 5])
+    pair = np.array([0, 0, 0, 1, 3, 3])
+    successor = np.array([-1, 0, 1, 2, 0, 1], dtype=np.int32)
+    reward = np.array([2.0, 9.0, -1.0, 0.5, -9.0, 0.0])
+    indptr, successors, n, total, squares, low, high = counting.outcomes_of_codes(
+        visits, pair, successor, reward, 4
+    )
+    assert indptr.tolist() == [0, 2, 3, 3, 4]
+    assert successors.tolist() == [-1, 1, 2, 1]
+    assert n.tolist() == [3, 1, 2, 5]
+    assert total.tolist() == [6, -1, 1, 0]
+    assert squares.tolist() == [12, 1, 0.5, 0]
+    assert (low, high) == (-1, 2)
+
+
+def test_first_states_of_episodes():
+    codes = np.array([0, 9, 9, 4, 5, 8], dtype=np.int32)
+    lengths = np.array([3, 1, 1, 1])
+    assert sampling.first_states(codes, lengths, 2, 3).tolist() == [1, 2, 1]
+
+
+def test_policies_for_several_rewards_are_those_of_each(problem):
+    model, box = problem.model, Box.free(problem.available)
+    rewards = np.random.default_rng(0).normal(size=(4, *model.shape))
+    found = np.empty(rewards.shape)
+    dense.optimise_each(model.rows, rewards, model.discount, box.arrays, found)
+    for mine, table in zip(found, rewards):
+        q = np.empty(model.shape)
+        alone = box.start.copy()
+        dense.policy_iteration(model.rows, table, model.discount, box.arrays, alone, q, 1000)
+        np.testing.assert_array_equal(mine, alone)
+
+
+def test_performances_of_equal_neighbours_are_equal(problem):
+    model, baseline = problem.model, problem.baseline.probs
+    best = optimise(model, Box.free(problem.available)).probs
+    policies = np.array([baseline, baseline, best, best, baseline])
+    found = dense.performances(model.rows, model.rewards, model.discount, model.initial, policies)
+    wanted = [model.initial @ policy_values(model, pi) for pi in policies]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 33, 64])
+def test_elimination_solves_m_matrices(n):
+    rng = np.random.default_rng(n)
+    rows = rng.dirichlet(np.full(n, 0.2), size=n) * (rng.random((n, n)) < 0.5)
+    matrix = np.eye(n) - 0.99 * rows
+    v = rng.normal(size=n)
+    wanted = np.linalg.solve(matrix, v)
+    dense.solve_m_matrix(matrix.copy(), v)
+    np.testing.assert_allclose(v, wanted, atol=1e-9)

@@ -1,0 +1,186 @@
+"""The report as text: what it says, what it escapes, how large it gets."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from pages import FINDING, NASTY, ORIGIN, gridworld_assessment, one_step_problem
+
+from spibb.algorithms.auto import Auto
+from spibb.algorithms.base import Problem
+from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
+from spibb.log import Log
+from spibb.ope import off_policy_estimates
+from spibb.policy import Policy
+from spibb.report.assessment import Finding, assess
+from spibb.report.page import MAX_STATES, render, state_rows
+from spibb.report.verdict import contradiction, verdict
+from spibb.report.words import clipped, number, percent, signed
+
+ORDER = ["values", "probability", "certificate", "changes", "evidence", "sweep", "quality", "ope",
+         "origin"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def assessment():
+    return gridworld_assessment()
+
+
+@pytest.fixture(scope="module")
+def page(assessment):
+    return render(assessment)
+
+
+def text_of(page: str) -> str:
+    """What a reader sees, in one line."""
+    body = re.sub(r"<(script|style)>.*?</\1>", " ", page, flags=re.S)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", body)).replace("&nbsp;", " ")
+
+
+def test_sections_come_in_the_order_of_a_decision(page):
+    places = [page.index(f'id="{name}-title"') for name in ORDER]
+    assert places == sorted(places)
+    assert page.index("The log supports the new policy") < places[0]
+
+
+def test_nothing_is_loaded(page):
+    assert not re.search(r"(src|href)=\"(?!#|data:)", page)
+    assert "url(" not in page
+    assert "default-src 'none'" in page
+
+
+def test_every_table_has_a_caption_and_every_chart_a_description(page):
+    assert page.count("<table") == page.count("<caption>")
+    charts = re.findall(r"<svg[^>]*>", page)
+    assert len(charts) > 4
+    for chart in charts:
+        assert 'aria-hidden="true"' in chart or re.search(r'role="img" aria-label="[^"]{20}', chart)
+
+
+def test_the_verdict_and_the_values_agree_with_the_posterior(assessment, page):
+    said = verdict(assessment)
+    assert said.advice == "The log supports the new policy"
+    posterior, old = assessment.posterior, assessment.current_value
+    assert number(old) in said.sentence
+    assert number(old + posterior.gain) in said.sentence
+    assert signed(posterior.gain) in page
+    assert "more than 99.9 %" in said.sentence
+
+
+def test_the_sweep_is_drawn_and_its_choice_marked(assessment, page):
+    assert page.count('aria-current="true"') == 1
+    assert page.count('class="ring"') == 1
+    assert "Off-policy: weighted per-decision" in page
+    assert len(assessment.sweep) == 20
+
+
+def test_findings_and_origin_are_shown(page):
+    text = text_of(page)
+    for words in (FINDING.what, FINDING.value, FINDING.remedy, ORIGIN.command, "python 3"):
+        assert words in text
+
+
+def test_a_doubtful_policy_is_not_recommended():
+    assessment = gridworld_assessment(PiBSpibb(1), n_episodes=15)
+    assert assessment.posterior.probability < 0.95
+    assert verdict(assessment).advice == "The log does not support the new policy yet"
+    text = text_of(render(assessment))
+    assert "Vacuous." in text
+    assert "the baseline collected the log" in text
+
+
+def test_keeping_the_baseline_is_said():
+    log = Log.from_arrays(["s"] * 4, ["a", "b"] * 2, [0.0] * 4, terminated=[True] * 4)
+    problem = Problem.from_log(log, Policy([[0.5, 0.5]], ["s"], ["a", "b"]))
+    assessment = assess(Auto().improve(problem), ORIGIN)
+    text = text_of(render(assessment))
+    assert "Keep the current policy" in text
+    assert "no candidate promises a gain" in text
+    assert "Nothing: the policy written is the current one." in text
+
+
+def test_html_in_labels_is_escaped():
+    log = Log.from_arrays(
+        [NASTY] * 40, [f"{NASTY}{k % 2}" for k in range(40)], [float(k % 2) for k in range(40)],
+        terminated=[True] * 40,
+    )  # fmt: skip
+    baseline = Policy([[0.5, 0.5]], [NASTY], [f"{NASTY}0", f"{NASTY}1"])
+    problem = Problem.from_log(log, baseline, discount=0.5)
+    result = PiBSpibb(5).improve(problem)
+    page = render(assess(result, ORIGIN, findings=[Finding(NASTY, NASTY, NASTY)]))
+    assert "&lt;script&gt;alert" in page
+    assert "<script>alert" not in page
+    assert page.count("<script>") == 2
+
+
+@pytest.mark.parametrize("algorithm", [BasicRL(), PiLeqBSpibb(5)], ids=lambda a: a.name)
+def test_other_algorithms_have_a_report_too(algorithm):
+    text = text_of(render(gridworld_assessment(algorithm)))
+    assert "What changes" in text
+    assert "None." in text
+
+
+def test_counts_without_a_log_give_a_report_without_estimates(assessment):
+    problem = assessment.result.problem
+    bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.95)
+    text = text_of(render(assess(PiBSpibb(10).improve(bare), ORIGIN)))
+    assert "only counts of the log were kept" in text
+
+
+def test_ten_thousand_states_and_long_labels_stay_small():
+    problem = one_step_problem(10_000, 12, 400_000, "state {:05d} " + "x" * 200)
+    assessment = assess(PiBSpibb(3).improve(problem), ORIGIN)
+    page = render(assessment)
+    assert len(state_rows(assessment)) == MAX_STATES
+    assert len(page.encode()) < 2_000_000
+    text = text_of(page)
+    assert f"The {MAX_STATES} of most impact are listed" in text
+    assert "4 less likely actions are left out here" in text
+    assert "the thresholds are not swept unasked" in text
+
+
+def test_rows_show_the_policies(assessment):
+    row = state_rows(assessment)[0]
+    problem, s = assessment.result.problem, row.change.code
+    for action in row.actions:
+        a = problem.actions.code(action.action)
+        assert action.new == assessment.result.policy.probs[s, a]
+        assert action.baseline == problem.baseline.probs[s, a]
+        assert action.count == problem.counts.pairs[s, a]
+        copied = assessment.result.bootstrapped[s, a]
+        assert action.why.startswith(("copied", "lowered") if copied else "trusted")
+    impacts = [row.change.impact for row in state_rows(assessment)]
+    assert impacts == sorted(impacts, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.5321, "0.532"), (-0.5, "−0.500"), (12.3456, "12.35"), (123456.7, "123,457"), (20.0, "20"),
+     (0.00123, "0.00123"), (1e-7, "1.0e−07"), (np.inf, "∞"), (np.nan, "–"), (0.0, "0")],
+)  # fmt: skip
+def test_numbers(value, text):
+    assert number(value) == text
+
+
+def test_shares_and_labels():
+    assert percent(0.99999) == "more than 99.9 %"
+    assert percent(1) == "100 %"
+    assert percent(0.00001) == "less than 0.1 %"
+    assert percent(0.123) == "12.3 %"
+    assert clipped(("ward", 3)) == "ward · 3"
+    assert len(clipped("x" * 100)) == 60
+
+
+def test_a_gain_that_the_episodes_contradict_is_not_recommended(assessment):
+    problem = assessment.result.problem
+    poor = off_policy_estimates(
+        problem.log, problem.baseline, problem.baseline, 0.95, rng=np.random.default_rng(0)
+    )
+    doubtful = verdict(replace(assessment, estimates=poor))
+    assert not doubtful.supports
+    assert "do not rely on the gain" in doubtful.sentence
+    assert contradiction(assessment) is None

@@ -1,0 +1,255 @@
+"""The same log in every form gives the same counts and the same policy."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+from logs import COLUMNS, assert_same_counts, hospital, minari, write, write_hive, write_jsonl
+
+import spibb
+from spibb import Counts, Log, PiBSpibb, Problem, count_log, read_log
+from spibb.errors import InputError
+
+TABLE = hospital()
+TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
+BASELINE = spibb.estimate_baseline(TRUTH)
+
+FORMS = {
+    "csv": lambda folder: write(TABLE, folder / "log.csv"),
+    "jsonl": lambda folder: write_jsonl(TABLE, folder / "log.jsonl"),
+    "parquet": lambda folder: write(TABLE, folder / "log.parquet"),
+    "quoted path": lambda folder: write(TABLE, folder / "it's a \"log\" [1]*.csv"),
+    "hive": lambda folder: write_hive(TABLE, folder / "hive"),
+    "hive pattern": lambda folder: str(write_hive(TABLE, folder / "hive") / "*" / "*.parquet"),
+    "list": lambda folder: [
+        write(TABLE.slice(0, 100), folder / "a.csv"), write(TABLE.slice(100), folder / "b.csv")
+    ],
+    "pattern": lambda folder: [
+        write(TABLE.slice(0, 100), folder / "1.parquet"),
+        write(TABLE.slice(100), folder / "2.parquet"),
+    ] and str(folder / "?.parquet"),
+    "arrow": lambda _: TABLE,
+    "pandas": lambda _: TABLE.to_pandas(),
+    "polars": lambda _: pl.from_arrow(TABLE),
+    "lazy polars": lambda _: pl.from_arrow(TABLE).lazy(),
+    "duckdb": lambda _: duckdb.connect().from_arrow(TABLE),
+}  # fmt: skip
+
+
+@pytest.fixture(params=[0, 10**9], ids=["any order", "in order"])
+def order_up_to(request, monkeypatch):
+    monkeypatch.setattr("spibb.ingest.aggregate.ORDER_UP_TO", request.param)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_counts_and_policy(form, tmp_path, order_up_to):
+    counts = count_log(FORMS[form](tmp_path), columns=COLUMNS)
+    assert_same_counts(counts, TRUTH)
+    ours, theirs = (
+        PiBSpibb(5).improve(Problem.from_counts(c, BASELINE, discount=0.9)) for c in (counts, TRUTH)
+    )
+    np.testing.assert_array_equal(ours.policy.probs, theirs.policy.probs)
+
+
+def test_minari_gives_the_same_counts():
+    log = spibb.from_minari(minari(TABLE), encode=lambda observation: observation)
+    assert_same_counts(Counts.from_log(log), TRUTH)
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "hive", "pattern"])
+def test_rows_are_read_from_the_same_sources(form, tmp_path):
+    log = read_log(FORMS[form](tmp_path), columns=COLUMNS)
+    assert_same_counts(Counts.from_log(log), TRUTH)
+
+
+def test_the_fast_way_is_taken_where_the_books_balance(tmp_path, monkeypatch):
+    monkeypatch.setattr("spibb.ingest.aggregate.ORDER_UP_TO", 0)
+    monkeypatch.setattr("spibb.ingest.aggregate.LogTable._in_order", None)
+    assert_same_counts(count_log(TABLE, columns=COLUMNS), TRUTH)
+
+
+def altered(**columns):
+    table = TABLE
+    for name, values in columns.items():
+        table = table.set_column(table.column_names.index(name), name, [values])
+    return table
+
+
+@pytest.mark.parametrize("drop", [["next_ward", "next_severity"], ["truncated"]])
+def test_what_is_left_out_is_derived_in_the_order_of_steps(drop, order_up_to):
+    table = TABLE.drop_columns(drop)
+    log = Log.from_frame(table, columns=COLUMNS)
+    assert_same_counts(count_log(table, columns=COLUMNS), Counts.from_log(log))
+
+
+def test_gaps_in_the_successors_are_filled(order_up_to):
+    wards = [
+        None if i % 3 else ward for i, ward in enumerate(TABLE.column("next_ward").to_pylist())
+    ]
+    table = altered(next_ward=wards)
+    log = Log.from_frame(table, columns=COLUMNS)
+    assert_same_counts(count_log(table, columns=COLUMNS), Counts.from_log(log))
+
+
+def test_steps_may_be_times(tmp_path, order_up_to):
+    times = [f"2024-01-01 10:{step:02d}:00" for step in TABLE.column("step").to_pylist()]
+    table = altered(step=times)
+    assert_same_counts(count_log(table, columns=COLUMNS), TRUTH)
+    assert_same_counts(count_log(write(table, tmp_path / "log.csv"), columns=COLUMNS), TRUTH)
+
+
+def test_repeated_rows_are_refused(order_up_to):
+    table = pa.concat_tables([TABLE, TABLE.slice(0, 3)])
+    with pytest.raises(InputError, match="3 rows repeat a step of their episode, expected each"):
+        count_log(table, columns=COLUMNS)
+
+
+def test_an_episode_that_goes_on_after_its_end_is_refused(order_up_to):
+    steps = np.asarray(TABLE.column("step"))
+    ends = np.asarray(TABLE.column("terminated")) | (steps == 1)
+    with pytest.raises(InputError, match="rows are terminated or truncated, but their episodes go"):
+        count_log(altered(terminated=ends.tolist()), columns=COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["episode_id", "step", "ward", "severity", "drug", "reward", "terminated", "truncated"],
+)
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_a_missing_value_is_named_with_its_column(column, ending, tmp_path):
+    values = TABLE.column(column).to_pylist()
+    table = altered(**{column: [None, None, *values[2:]]})
+    path = tmp_path / f"log.{ending}"
+    (write_jsonl if ending == "jsonl" else write)(table, path)
+    message = f"column '{column}' is missing in 2 of {len(TABLE)} rows: fill or drop them"
+    with pytest.raises(InputError, match=message):
+        count_log(path, columns=COLUMNS)
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("reward", "much", "reward holds something other than a number in 1 of"),
+        ("step", "later", "step holds something other than a number or a time in 1 of"),
+        ("terminated", "maybe", "terminated holds something other than true/false or 0/1 in 1 of"),
+        ("reward", "nan", "reward holds nan, expected finite numbers"),
+        ("reward", "inf", "reward holds inf, expected finite numbers"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_told(column, value, message, tmp_path):
+    values = [str(x) for x in TABLE.column(column).to_pylist()]
+    table = altered(**{column: [*values[:50], value, *values[51:]]})
+    with pytest.raises(InputError, match=message):
+        count_log(write(table, tmp_path / "log.csv"), columns=COLUMNS)
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, 1.5])
+def test_an_impossible_propensity_is_refused(value):
+    table = TABLE.append_column("action_prob", [[value] + [0.5] * (len(TABLE) - 1)])
+    with pytest.raises(InputError, match=r"action_prob holds .*, expected numbers in \(0, 1\]"):
+        count_log(table, columns=COLUMNS)
+
+
+def test_mixed_types_in_a_column_are_refused(tmp_path):
+    rows = TABLE.to_pylist()
+    rows[7]["drug"] = 3
+    path = tmp_path / "log.jsonl"
+    import json
+
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    with pytest.raises(InputError, match="column 'drug' mixes types or is nested"):
+        count_log(path, columns=COLUMNS)
+    frame = TABLE.to_pandas().astype({"drug": object})
+    frame.loc[7, "drug"] = 3
+    with pytest.raises(InputError, match="mixes types"):
+        count_log(frame, columns=COLUMNS)
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "utf-16"])
+def test_an_unknown_encoding_is_told(encoding, tmp_path):
+    text = "episode_id,step,state,action,reward,terminated\n0,0,née,x,1,1\n"
+    (tmp_path / "log.csv").write_bytes(text.encode(encoding))
+    with pytest.raises(InputError, match=r"cannot read .*log.csv.*text in UTF-8"):
+        count_log(tmp_path / "log.csv")
+
+
+def test_an_empty_pattern_and_an_empty_folder_are_told(tmp_path):
+    with pytest.raises(InputError, match=r"no file matches '.*\*.csv': check the pattern"):
+        count_log(str(tmp_path / "*.csv"))
+    with pytest.raises(InputError, match=r"the folder .* holds no file whose name ends in \.csv"):
+        count_log(tmp_path)
+    with pytest.raises(InputError, match="the list of files is empty"):
+        count_log([])
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_files_with_different_columns_are_refused(ending, tmp_path):
+    write(TABLE, tmp_path / f"a.{ending}")
+    write(TABLE.drop_columns(["drug"]), tmp_path / f"b.{ending}")
+    message = rf"'b\.{ending}' has no column 'drug', 'a\.{ending}' has"
+    with pytest.raises(InputError, match=message):
+        count_log(tmp_path, columns=COLUMNS)
+
+
+def test_files_with_different_types_are_refused(tmp_path):
+    write(TABLE, tmp_path / "a.parquet")
+    write(altered(severity=["x"] * len(TABLE)), tmp_path / "b.parquet")
+    message = r"'severity' is BIGINT in 'a\.parquet' and VARCHAR in 'b\.parquet'"
+    with pytest.raises(InputError, match=message):
+        count_log(tmp_path, columns=COLUMNS)
+
+
+def test_files_of_different_kinds_are_refused(tmp_path):
+    write(TABLE, tmp_path / "a.parquet")
+    write(TABLE, tmp_path / "b.csv")
+    with pytest.raises(InputError, match="mixes kinds of files"):
+        count_log(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [{"state": ["ward", "ward"]}, {"action": "ward"}, {"reward": "severity", "action": "drug"}],
+)
+def test_a_column_mapped_twice_is_refused(columns):
+    with pytest.raises(InputError, match="is mapped twice, to"):
+        count_log(TABLE, columns={**COLUMNS, **columns})
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "jsonl"])
+def test_nothing_in_a_name_is_executed(ending, tmp_path):
+    evil = ['w"; DROP TABLE log; --', "s'); SELECT 1; --", "d\"'`$files"]
+    names = {"ward": evil[0], "severity": evil[1], "drug": evil[2]}
+    table = TABLE.rename_columns([names.get(name, name) for name in TABLE.column_names])
+    path = tmp_path / f"x'); DROP TABLE log; --.{ending}"
+    (write_jsonl if ending == "jsonl" else write)(table, path)
+    columns = {"state": evil[:2], "action": evil[2], "next_state": ["next_ward", "next_severity"]}
+    assert_same_counts(count_log(path, columns=columns), TRUTH)
+    assert_same_counts(count_log(path, columns=columns, bins={evil[1]: [1, 2, 3]}).__class__
+                       .from_log(read_log(path, columns=columns)), TRUTH)  # fmt: skip
+
+
+def test_a_million_states_are_counted(tmp_path):
+    n = 1_000_000
+    table = pa.table({
+        "episode_id": np.arange(n), "step": np.zeros(n, int), "state": np.arange(n) * 7,
+        "action": np.arange(n) % 2, "reward": np.ones(n), "terminated": np.ones(n, bool),
+    })  # fmt: skip
+    counts = count_log(table)
+    assert counts.shape == (n, 2)
+    assert counts.n.sum() == n
+
+
+def test_a_frame_that_is_none_is_refused():
+    with pytest.raises(InputError, match="a dict is no log: give a path, a dataframe"):
+        count_log({"state": [1]})
+
+
+def test_progress_is_told(tmp_path):
+    pyarrow.parquet.write_table(pa.concat_tables([TABLE]), tmp_path / "log.parquet")
+    shares = []
+    count_log(tmp_path / "log.parquet", columns=COLUMNS, progress=shares.append)
+    assert all(0 <= share <= 1 for share in shares)
