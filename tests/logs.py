@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from spibb import Counts
+from spibb import Counts, PiBSpibb, Problem, estimate_baseline
 from spibb.tables import write_table
 
 COLUMNS = {"state": ["ward", "severity"], "action": "drug"}
@@ -89,3 +89,12 @@ def assert_same_counts(one: Counts, other: Counts) -> None:
     for name in ("indptr", "successors", "n", "reward_sum", "reward_sq", "starts"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert one.reward_range == other.reward_range
+
+
+def assert_same_counts_and_policy(one: Counts, other: Counts) -> None:
+    assert_same_counts(one, other)
+    ours, theirs = (
+        PiBSpibb(5).improve(Problem.from_counts(c, estimate_baseline(c), discount=0.9))
+        for c in (one, other)
+    )
+    np.testing.assert_array_equal(ours.policy.probs, theirs.policy.probs)

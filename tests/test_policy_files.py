@@ -88,7 +88,7 @@ def test_raw_cases_are_encoded_with_the_saved_edges(trained, name):
 def test_act_prints_what_the_policy_does(trained):
     code, output = run("act", trained / "out", "--state", "ward=A", "--state", "age=12")
     assert code == 0
-    assert "('A', '(-inf, 18)')" in output
+    assert "A · (-inf, 18)" in output
     assert "none" in output
 
 
@@ -202,3 +202,15 @@ def test_large_logs_are_counted_and_small_ones_read(tmp_path, monkeypatch, train
     np.testing.assert_array_equal(counted.policy.probs, read.policy.probs)
     summary = json.loads((tmp_path / "o" / "summary.json").read_text("utf-8"))
     assert summary["off_policy"] is None
+
+
+def test_a_log_is_read_as_the_policys_own_was(trained):
+    left_open = ["--reward", "gain", "--episode", "patient", "--step", "visit",
+                 "--terminated", "left"]  # fmt: skip
+    log, out = trained / "log of may.csv", trained / "out"
+    made = trained / "made.csv"
+    spibb.estimate_baseline(spibb.count_log(log, columns=NAMES, bins=EDGES)).save(made)
+    code, output = run("evaluate", log, "--policy", out, "--behaviour", made, *left_open)
+    assert code == 0 and "wpdis" in output, output
+    code, output = run("compare", out, out / "policy.csv", "--log", log, *left_open)
+    assert code == 0 and output.startswith("0 of 8 common states differ")

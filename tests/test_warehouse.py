@@ -6,9 +6,9 @@ import os
 from importlib import import_module
 
 import pytest
-from logs import COLUMNS, assert_same_counts, hospital
+from logs import COLUMNS, assert_same_counts, assert_same_counts_and_policy, hospital
 
-from spibb import Counts, Log, PiBSpibb, Problem, count_log, estimate_baseline, open_log
+from spibb import Counts, Log, count_log, open_log
 from spibb.errors import InputError
 from spibb.inspection import inspect_log
 
@@ -58,13 +58,7 @@ def test_postgres_counts_in_any_order(postgres, monkeypatch):
 
 
 def test_postgres_counts_in_order_and_gives_the_same_policy(postgres):
-    counts = count_log(postgres, columns=COLUMNS)
-    assert_same_counts(counts, TRUTH)
-    policies = [
-        PiBSpibb(5).improve(Problem.from_counts(c, estimate_baseline(c))).policy.probs.tolist()
-        for c in (counts, TRUTH)
-    ]
-    assert policies[0] == policies[1]
+    assert_same_counts_and_policy(count_log(postgres, columns=COLUMNS), TRUTH)
 
 
 def test_postgres_derives_successors_and_bins_by_quantiles(postgres):
@@ -94,8 +88,8 @@ def test_text_in_the_place_of_numbers_is_told(postgres):
         count_log(postgres, columns={"state": "ward", "action": "severity", "reward": "drug"})
 
 
-def test_spark_gives_the_same_counts(spark):
-    assert_same_counts(count_log(spark, columns=COLUMNS), TRUTH)
+def test_spark_gives_the_same_counts_and_policy(spark):
+    assert_same_counts_and_policy(count_log(spark, columns=COLUMNS), TRUTH)
 
 
 def test_a_spark_frame_is_read_through_narwhals(spark):

@@ -191,11 +191,13 @@ def evaluate(
     import numpy as np
 
     from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
     from spibb.ope import off_policy_estimates
     from spibb.report import terminal
 
     console = _console()
     with console.status("reading and evaluating"):
+        chart = load_policy(policy).complete(chart)
         records = read_log(log, columns=chart.columns, bins=chart.bins)
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
@@ -243,16 +245,19 @@ def act(
 
 
 @app.command(short_help="Say where two policies differ, and which is better.")
+@with_columns
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: state, action, probability.")],
+    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
     b: Annotated[Path, typer.Argument(metavar="B", help="Another, or the baseline.")],
     log: Annotated[
-        Path | None, typer.Option(help="A log: adds visits, values and which is better.")
+        str | None, typer.Option(help="A log: adds visits, values and which is better.")
     ] = None,
     discount: Annotated[
         float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
     ] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+    *,
+    chart: ColumnMap,
 ) -> None:
     """Say in which states two policies differ and by how much.
 
@@ -261,17 +266,21 @@ def compare(
     """
     import numpy as np
 
-    from spibb import read_log, read_policy
+    from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
     from spibb.report import terminal
     from spibb.report.comparison import compare as compare_policies
 
     console = _console()
     with console.status("reading and comparing"):
-        records = None if log is None else read_log(log)
-        found = compare_policies(
-            read_policy(a, records), read_policy(b, records), records, discount=discount,
-            rng=np.random.default_rng(seed),
-        )  # fmt: skip
+        first, second = load_policy(a), load_policy(b)
+        left, right, records = first.policy, second.policy, None
+        if log is not None:
+            chart = second.complete(first.complete(chart))
+            records = read_log(log, columns=chart.columns, bins=chart.bins)
+            left, right = read_policy(a, records), read_policy(b, records)
+        rng = np.random.default_rng(seed)
+        found = compare_policies(left, right, records, discount=discount, rng=rng)
     terminal.print_comparison(console, found)
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spibb.inspection import Inspection
+from spibb.report.words import clipped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -61,8 +62,8 @@ def _times(low: int, following: int | None) -> str:
 
 def print_actions(console: Console, state: Any, row: Mapping[Any, float]) -> None:
     """A distribution over actions, the most probable first."""
-    console.print(Text(f"In state {state!r}:"), soft_wrap=True)
+    console.print(Text(f"In state {clipped(state)}:"), soft_wrap=True)
     table = Table("action", "probability", show_edge=False)
     for action, probability in sorted(row.items(), key=lambda item: -item[1]):
-        table.add_row(Text(str(action)), f"{probability:.4f}")
+        table.add_row(Text(clipped(action)), f"{probability:.4f}")
     console.print(table)

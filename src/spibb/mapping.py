@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spibb.binning import Request
+from spibb.binning import Bins, Request
 from spibb.checks import InputError, did_you_mean
 from spibb.columns import OPTIONAL, REQUIRED
 
@@ -20,11 +20,15 @@ class ColumnMap:
     """`columns` maps our names to the caller's, `bins` names the numeric columns to be cut."""
 
     columns: ColumnNames = field(default_factory=dict)
-    bins: Mapping[str, Request] = field(default_factory=dict)
+    bins: Mapping[str, Request | Bins] = field(default_factory=dict)
 
     def updated(self, columns: ColumnNames, bins: Mapping[str, Request]) -> ColumnMap:
         """The same with some entries replaced."""
         return ColumnMap({**self.columns, **columns}, {**self.bins, **bins})
+
+    def completed(self, columns: ColumnNames, bins: Mapping[str, Bins]) -> ColumnMap:
+        """The same with entries where it has none."""
+        return ColumnMap({**columns, **self.columns}, {**bins, **self.bins})
 
 
 def read_mapping(path: str | Path) -> ColumnMap:

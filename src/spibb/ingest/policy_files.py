@@ -19,6 +19,7 @@ from spibb.ingest.reading import read_table
 from spibb.ingest.sources import check_readable
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.log import Log
+from spibb.mapping import ColumnMap
 from spibb.policy import Policy
 from spibb.tables import write_whole
 
@@ -34,13 +35,19 @@ FORMAT = 1
 def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
     """Read a policy from a .csv, .parquet or .jsonl table `state, action, probability`.
 
-    Pairs left out have probability 0; other columns are ignored. With a log (or its counts),
-    labels take the types and the column names of the log's, and every state of the log must have
-    a row.
+    `path` may also be the folder that `spibb improve` wrote. Pairs left out have probability 0;
+    other columns are ignored. With a log (or its counts), labels take the types and the column
+    names of the log's, and every state of the log must have a row.
     """
     if log is None:
-        return _read(Path(path))
-    return _read(Path(path), log.states.names, log.actions.names, log)
+        return _read(policy_file(path))
+    return _read(policy_file(path), log.states.names, log.actions.names, log)
+
+
+def policy_file(path: str | Path) -> Path:
+    """The file itself, or the one in the folder that `spibb improve` wrote."""
+    path = Path(path)
+    return path / "policy.parquet" if path.is_dir() else path
 
 
 def _read(
@@ -167,6 +174,13 @@ class LoadedPolicy:
     bins: Mapping[str, Bins]
     origin: Mapping[str, Any]
 
+    def complete(self, chart: ColumnMap) -> ColumnMap:
+        """Read a log as this policy's was read, in all that the mapping leaves open."""
+        if not self.origin:
+            return chart
+        names = {"state": self.policy.states.names, "action": self.policy.actions.names}
+        return chart.completed(names, self.bins)
+
     def encode(self, case: Mapping[str, Any] | Label) -> Label:
         """The label of the state that a case is in."""
         if not isinstance(case, Mapping):
@@ -206,9 +220,7 @@ class LoadedPolicy:
 
 def load_policy(path: str | Path) -> LoadedPolicy:
     """Load a policy file, or the folder that `spibb improve` wrote, with its encoders."""
-    path = Path(path)
-    if path.is_dir():
-        path = path / "policy.parquet"
+    path = policy_file(path)
     sidecar = path.with_name(SIDECAR)
     if not sidecar.is_file():
         return LoadedPolicy(read_policy(path), {}, {})

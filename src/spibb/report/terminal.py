@@ -14,6 +14,7 @@ from spibb.report.claim import Verdict
 from spibb.report.claims import HEADERS, table_rows
 from spibb.report.comparison import Comparison
 from spibb.report.verdict import contradiction
+from spibb.report.words import clipped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -138,8 +139,8 @@ def _differences_table(found: Comparison) -> Table:
         *(["visits"] if with_visits else []),
     )  # fmt: skip
     for row in found.differences[:10]:
-        cells = [escape(str(row.state)), f"{row.variation:.3f}", escape(str(row.greedy_a)),
-                 escape(str(row.greedy_b))]  # fmt: skip
+        cells = [escape(clipped(row.state)), f"{row.variation:.3f}", escape(clipped(row.greedy_a)),
+                 escape(clipped(row.greedy_b))]  # fmt: skip
         table.add_row(*cells, *([f"{row.visits:,}"] if with_visits else []))
     return table
 
@@ -176,8 +177,8 @@ def _changes_table(result: Improvement, n_changed: int) -> Table:
     )  # fmt: skip
     for change in changes(result, 10):
         table.add_row(
-            escape(str(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
-            escape(str(change.more)), escape(str(change.less)), f"{change.gain:.4g}",
+            escape(clipped(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
+            escape(clipped(change.more)), escape(clipped(change.less)), f"{change.gain:.4g}",
         )  # fmt: skip
     return table
 
