@@ -136,7 +136,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     from spibb.inspection import inspect_log
     from spibb.pipeline import load_problem
     from spibb.report import terminal
-    from spibb.report.assessment import Finding, assess
+    from spibb.report.assessment import assess
     from spibb.report.folder import check_writable, write_folder
     from spibb.report.origin import Origin
 
@@ -151,8 +151,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)
         files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
         origin = Origin.of(sys.argv[1:], seed, files)
-        seen = inspect_log(table, problem.counts).findings
-        findings = [Finding(finding.what, finding.value, finding.remedy) for finding in seen]
+        findings = inspect_log(table, problem.counts).findings
         assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
         write_folder(assessment, out)
         describe_policy(out, table, dataclasses.asdict(origin))

@@ -8,8 +8,9 @@ from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.baselines import estimate_baseline, gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.inspection import Finding
 from spibb.log import Log
-from spibb.report.assessment import Assessment, Finding, assess
+from spibb.report.assessment import Assessment, assess
 from spibb.report.origin import Origin
 from spibb.simulate import simulate
 

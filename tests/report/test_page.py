@@ -13,10 +13,11 @@ from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
+from spibb.inspection import Finding
 from spibb.log import Log
 from spibb.ope import off_policy_estimates
 from spibb.policy import Policy
-from spibb.report.assessment import Finding, assess
+from spibb.report.assessment import assess
 from spibb.report.page import MAX_STATES, render, state_rows
 from spibb.report.verdict import contradiction, verdict
 from spibb.report.words import clipped, number, percent, signed

@@ -14,6 +14,7 @@ from spibb.algorithms.base import Improvement, Problem
 from spibb.bounds import Certificate
 from spibb.errors import InputError
 from spibb.evaluate import Posterior, exact_value, posterior_improvement
+from spibb.inspection import Finding
 from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates
 from spibb.report.origin import Origin
 from spibb.solve import DENSE_UP_TO
@@ -23,15 +24,6 @@ RESAMPLED_UP_TO = 20_000
 """Episodes up to which the estimates get BCa's bound; with more it takes minutes."""
 LARGE_DRAWS = 100
 """Models drawn from the posterior of a problem too large for exact evaluation."""
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing to know about the data: what was looked at, what was found, what to do."""
-
-    what: str
-    value: str
-    remedy: str = ""
 
 
 @dataclass(frozen=True, eq=False)
