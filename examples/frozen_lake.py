@@ -2,7 +2,7 @@
 
     python examples/frozen_lake.py
 
-A uniform policy crosses the lake in 1.5 % of its attempts. 5,000 of them teach a better one.
+A uniform policy crosses the lake in 1.6 % of its attempts. 5,000 of them teach a better one.
 """
 
 import gymnasium
