@@ -15,7 +15,7 @@ from spibb.algorithms.base import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import PiBSpibb, spibb_box
-from spibb.algorithms.uncertainty import UncertaintySet, seen_first
+from spibb.algorithms.uncertainty import UncertaintySet
 from spibb.kernels import dense, robust
 from spibb.log import Log
 from spibb.policy import Policy
@@ -69,7 +69,7 @@ def spibb_kernel(problem: Problem) -> Callable[[], object]:
 
 def robust_kernel(problem: Problem) -> Callable[[], object]:
     """Robust policy iteration without the Python around it."""
-    xi, box = UncertaintySet.from_problem(problem), seen_first(problem)
+    xi, box = UncertaintySet.from_problem(problem), problem.seen_first
     ambiguous = (xi.mdp.rows, xi.low, xi.radius, xi.mdp.discount)
     probs, q = np.empty(xi.shape), np.empty(xi.shape)
     kept, moved = np.empty(len(xi.mdp.probs)), np.empty(q.size)

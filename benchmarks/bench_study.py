@@ -5,71 +5,60 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from contextlib import contextmanager
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
-from spibb.experiments import drawn_hcpi
-from spibb.experiments.suites import Groups, default_experiment, repeat, told, train, worlds
-from spibb.kernels import dense
-from spibb.simulate import Sampler
+from spibb.experiments.suites import Contest, default_experiment, repeat, worlds
 
 TARGETS = {"gridworld": 10.0, "gridworld-random": None, "random-mdps": 12.0}
 """Milliseconds per repetition, and per η for the random MDPs."""
 
 
-class Clock:
-    """Seconds spent under each name."""
-
-    def __init__(self) -> None:
-        self.spent: dict[str, float] = defaultdict(float)
-
-    @contextmanager
-    def __call__(self, name: str):
-        begin = time.perf_counter()
-        yield
-        self.spent[name] += time.perf_counter() - begin
-
-
 def breakdown(experiment, runs: int) -> dict[str, float]:
-    """Seconds per run of each step, by repeating what `performances` does with a clock."""
-    clock = Clock()
+    """Seconds per run of each step.
+
+    One compiled call trains and evaluates all columns, so that a kind of algorithm is timed as what
+    a call with its columns alone takes beyond a call without any.
+    """
+    spent: dict[str, float] = defaultdict(float)
     algorithms = [column.make() for column in experiment.columns]
+    kinds = dict.fromkeys(type(algorithm) for algorithm in algorithms)
     for run in range(runs):
         rng = np.random.default_rng(run)
-        with clock("worlds"):
-            found = list(worlds(experiment, rng))
+        begin = time.perf_counter()
+        found = list(worlds(experiment, rng))
+        spent["worlds"] += time.perf_counter() - begin
         for world in found:
-            with clock("tables"):
-                sampler = _sampler(world)
-                groups = Groups([told(algorithm, world) for algorithm in algorithms])
+            begin = time.perf_counter()
+            none = Contest([], world, experiment.max_steps)
+            _ = none.sampler._tables, none.sampler.outcomes
+            spent["tables"] += time.perf_counter() - begin
+            plans = {
+                kind.name: Contest([a for a in algorithms if type(a) is kind], world, 50).plan
+                for kind in kinds
+            }
             for size in experiment.sizes:
-                _one_data_set(clock, world, sampler, groups, size, rng)
-    return {name: seconds / runs for name, seconds in clock.spent.items()}
+                _one_data_set(spent, none, plans, size, rng)
+    return {name: seconds / runs for name, seconds in spent.items()}
 
 
-def _one_data_set(clock, world, sampler, groups, size, rng):
-    mdp = world.mdp
-    with clock("draw"):
-        codes, lengths = sampler.draw(size, rng=rng)
-    with clock("count"):
-        counts = sampler.to_counts(codes, lengths)
-        problem = Problem.from_counts(counts, world.baseline, discount=0.95, v_max=1.0)
-        _ = problem.model
-    drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
-    policies = np.empty((groups.size, *mdp.shape))
-    for places, group in groups.members:
-        with clock(group[0].name):
-            policies[places] = train(group, drawn)
-    with clock("evaluate"):
-        dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
+def _one_data_set(spent, none, plans, size, rng):
+    begin = time.perf_counter()
+    episodes = none.sampler.draw(size, rng=rng)
+    spent["draw"] += time.perf_counter() - begin
+    counting = _fastest(none.plan, episodes)
+    spent["count"] += counting
+    for name, plan in plans.items():
+        spent[name] += _fastest(plan, episodes) - counting
 
 
-def _sampler(world):
-    sampler = Sampler(world.mdp, world.behaviour, 50)
-    _ = sampler._tables, sampler.action, sampler.successor, sampler.reward
-    return sampler
+def _fastest(plan, episodes) -> float:
+    times = []
+    for _ in range(3):
+        begin = time.perf_counter()
+        plan.performances(*episodes)
+        times.append(time.perf_counter() - begin)
+    return min(times)
 
 
 def main() -> None:

@@ -81,17 +81,19 @@ class Sampler:
         visits = np.zeros(len(self.action), dtype=np.int64)
         starts = np.zeros(len(self.mdp.states), dtype=np.int64)
         for codes, lengths in self._draw(n_episodes, rng):
-            visits += sampling.histogram(codes, len(visits))
-            starts += self._starts(codes, lengths)
+            more = self._visits_and_starts(codes, lengths)
+            visits += more[0]
+            starts += more[1]
         return self._counts(visits, starts)
 
     def to_counts(self, codes: np.ndarray, lengths: np.ndarray) -> Counts:
         """The counts of drawn episodes."""
-        visits = sampling.histogram(codes, len(self.action))
-        return self._counts(visits, self._starts(codes, lengths))
+        return self._counts(*self._visits_and_starts(codes, lengths))
 
-    def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        return sampling.first_states(codes, lengths, self.shift, len(self.mdp.states))
+    def _visits_and_starts(
+        self, codes: np.ndarray, lengths: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return sampling.visits_and_starts(codes, lengths, self.shift, len(self.mdp.states))
 
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""
@@ -122,13 +124,18 @@ class Sampler:
         return max(1, int(most - 1).bit_length())
 
     @cached_property
-    def _outcomes(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def outcomes(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """(state, action, successor, reward) of each outcome code, and its pair x·A + a."""
+        return (self.state, self.action, self.successor, self.reward), self._pair
+
+    @cached_property
+    def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         width = 1 << self.shift
         return sampling.list_outcomes(self.mdp.rows, self.mdp.exits, self.policy.probs, width)
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        weight, _, successor = self._outcomes
+        weight, _, successor = self._listed
         return *sampling.alias_tables(weight), successor
 
     @cached_property
@@ -143,7 +150,7 @@ class Sampler:
     @cached_property
     def action(self) -> np.ndarray:
         """The action of each outcome code."""
-        return self._outcomes[1].reshape(-1)
+        return self._listed[1].reshape(-1)
 
     @cached_property
     def _pair(self) -> np.ndarray:
@@ -153,7 +160,7 @@ class Sampler:
     @cached_property
     def successor(self) -> np.ndarray:
         """The successor of each outcome code, −1 at the end."""
-        return self._outcomes[2].reshape(-1)
+        return self._listed[2].reshape(-1)
 
     @cached_property
     def reward(self) -> np.ndarray:

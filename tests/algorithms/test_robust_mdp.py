@@ -20,7 +20,6 @@ from spibb.algorithms.uncertainty import (
     best_case,
     error_radii,
     optimise_worst_case,
-    seen_first,
     value_range,
     worst_case,
 )
@@ -197,7 +196,7 @@ def test_unseen_pair_is_never_chosen_where_a_seen_one_exists():
         seen = problem.counts.pairs > 0
         probs = RobustMDP().improve(problem).policy.probs
         assert (probs[~seen & seen.any(axis=1, keepdims=True)] == 0).all()
-        assert (seen_first(problem).upper.sum(axis=1) > 0).all()
+        assert (problem.seen_first.upper.sum(axis=1) > 0).all()
 
 
 def test_state_and_action_labels_do_not_matter():

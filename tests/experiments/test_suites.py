@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.base import Problem
+from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
 from spibb.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
-from spibb.experiments import drawn_hcpi
+from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
-from spibb.experiments.suites import Groups, performances, repeat, worlds
+from spibb.experiments.suites import Contest, default_experiment, repeat, worlds
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
@@ -105,18 +106,43 @@ def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, 
             HCPI(estimator=estimator, delta=d, baseline_value=truth, behaviour=behaviour)
             for d in (0.1, 0.5, 0.9, 1.0)
         ]
-        assert all(drawn_hcpi.supports(algorithm) for algorithm in group)
-        drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
-        for fast, algorithm in zip(drawn_hcpi.policies(group, drawn), group):
-            slow = algorithm.improve(problem).policy.probs
-            np.testing.assert_allclose(fast, slow, atol=1e-12)
+        assert all(compiled.supports(algorithm) for algorithm in group)
+        plan = compiled.Plan(group, sampler, baseline, 1.0)
+        for fast, algorithm in zip(plan.performances(codes, lengths), group):
+            slow = exact_value(mdp, algorithm.improve(problem).policy)
+            assert fast == pytest.approx(slow, abs=1e-12)
 
 
-def test_hcpi_configurations_that_the_fast_version_lacks_take_the_class():
+def test_the_columns_of_both_grids_take_the_compiled_call():
+    """All but those that test their safety, of which the search has two."""
     (world,) = worlds(experiment(), np.random.default_rng(0))
-    algorithms = [HCPI(estimator="wis", delta=0.5), HCPI(bound="bca", delta=0.5)]
-    assert not any(drawn_hcpi.supports(algorithm) for algorithm in algorithms)
-    found = performances(
-        world, Sampler(world.mdp, world.behaviour), Groups(algorithms), 20, np.random.default_rng(0)
-    )
-    assert np.isfinite(found).all()
+    for grid, n_others in (("main", 0), ("search", 2)):
+        algorithms = [column.make() for column in default_experiment("gridworld", grid).columns]
+        contest = Contest(algorithms, world, 50)
+        assert sum(len(places) for places, _ in contest.others) == n_others
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "hcpi:estimator=wis,delta=0.5", "hcpi:bound=bca,delta=0.5", "hcpi:delta=0.5,seed=1",
+        "robust-mdp:known_rewards=true", "robust-mdp:safety_test=true", "ramdp:safety_test=true",
+        "pi-b:n_wedge=0", "pi-b:n_wedge=auto", "pi-leq-b:unseen=pessimistic",
+        "basic-rl:method=sweeps", "auto",
+    ],
+)  # fmt: skip
+def test_configurations_that_the_compiled_call_lacks_take_their_class(key):
+    (world,) = worlds(experiment(), np.random.default_rng(0))
+    algorithm = Column.parse(key).make()
+    contest = Contest([algorithm, BasicRL()], world, 50)
+    assert contest.known == [1]
+    assert np.isfinite(contest.performances(20, np.random.default_rng(0))).all()
+
+
+def test_the_order_of_the_columns_makes_no_difference():
+    (world,) = worlds(experiment(), np.random.default_rng(0))
+    algorithms = [column.make() for column in COLUMNS]
+    order = np.random.default_rng(1).permutation(len(algorithms))
+    found = Contest(algorithms, world, 50).performances(20, np.random.default_rng(0))
+    mixed = Contest([algorithms[m] for m in order], world, 50)
+    np.testing.assert_array_equal(mixed.performances(20, np.random.default_rng(0)), found[order])

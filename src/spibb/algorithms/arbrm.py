@@ -16,7 +16,6 @@ from spibb.algorithms.uncertainty import (
     error_radii,
     optimise_worst_case,
     reward_bound,
-    seen_first,
     worst_case,
 )
 from spibb.mdp import MDP
@@ -63,7 +62,7 @@ class ARBRM(Algorithm):
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP without errors on the baseline's pairs, then test."""
         assumed = self.assumed(problem)
-        kept = optimise_worst_case(assumed, seen_first(problem), method=self.method)
+        kept = optimise_worst_case(assumed, problem.seen_first, method=self.method)
         verdict = self._test(problem, kept.probs) if self.safety_test else Verdict.untested()
         if not verdict.accepted:
             kept = worst_case(assumed, problem.baseline.probs, method=self.method)

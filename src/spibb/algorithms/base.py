@@ -15,12 +15,13 @@ from spibb import bounds, checks
 from spibb.baselines import Baseline, as_policy
 from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.kernels import projection
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.model import default_v_max, estimate_mdp
 from spibb.policy import Policy
-from spibb.solve import Solution, evaluate
+from spibb.solve import Box, Solution, evaluate
 
 ESTIMATED = (
     "the baseline collected the log; it was estimated from that log, and the bound compares with "
@@ -101,6 +102,11 @@ class Problem:
     def available(self) -> np.ndarray:
         """bool [S, A]: the baseline plays the action there, or the log contains it."""
         return (self.baseline.probs > 0) | (self.counts.pairs > 0)
+
+    @cached_property
+    def seen_first(self) -> Box:
+        """Any policy over the pairs seen; where a state has none, over the actions available."""
+        return Box.free(projection.seen_or_available(self.counts.pairs, self.available))
 
     @property
     def model(self) -> MDP:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -15,13 +15,10 @@ from spibb.algorithms.safety_test import TestedImprovement, Verdict
 from spibb.algorithms.uncertainty import (
     error_radii,
     reward_bound,
-    seen_first,
 )
+from spibb.kernels import penalties
 from spibb.mdp import MDP
 from spibb.solve import METHODS, evaluate, optimise, optimise_each
-
-COUNT_FLOOR = 1e-5
-"""What the released code adds to every count."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +65,7 @@ class RaMDP(Algorithm):
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the adjusted model."""
         model = self.model(problem)
-        kept = optimise(model, seen_first(problem), method=self.method)
+        kept = optimise(model, problem.seen_first, method=self.method)
         verdict = self._test(problem, kept.probs) if self.safety_test else Verdict.untested()
         if not verdict.accepted:
             kept = evaluate(model, problem.baseline.probs, method=self.method)
@@ -79,13 +76,8 @@ class RaMDP(Algorithm):
         """All configurations search the same box, in models that differ in the rewards."""
         if len({a.method for a in algorithms}) > 1:
             return super().policies(algorithms, problem)
-        rewards = np.empty((len(algorithms), *problem.counts.shape))
-        for adjust in (_rewards, _released_rewards):
-            chosen = [m for m, a in enumerate(algorithms) if a._adjust is adjust]
-            if chosen:
-                kappas = np.array([algorithms[m].kappa for m in chosen])
-                rewards[chosen] = adjust(problem, kappas[:, None, None])
-        box = seen_first(problem)
+        rewards = _adjusted(problem, [(a.kappa, a.released) for a in algorithms])
+        box = problem.seen_first
         found = optimise_each(problem.model, rewards, box, method=algorithms[0].method)
         for m, a in enumerate(algorithms):
             if a.safety_test and not a._test(problem, found[m]).accepted:
@@ -94,11 +86,7 @@ class RaMDP(Algorithm):
 
     def model(self, problem: Problem) -> MDP:
         """M̃: the estimated MDP with penalised rewards."""
-        return replace(problem.model, rewards=self._adjust(problem, self.kappa))
-
-    @property
-    def _adjust(self) -> Callable[[Problem, Any], np.ndarray]:
-        return _released_rewards if self.released else _rewards
+        return replace(problem.model, rewards=_adjusted(problem, [(self.kappa, self.released)])[0])
 
     def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
         """Compare the policy's and the baseline's values after the theory's adjustment."""
@@ -110,16 +98,11 @@ class RaMDP(Algorithm):
         return Verdict.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))
 
 
-def _rewards(problem: Problem, kappa: Any) -> np.ndarray:
-    """R̂ − κ/√N [S, A]; −V_max where N = 0. κ is a number, or several [M, 1, 1]."""
-    counts = problem.counts.pairs
-    adjusted = problem.model.rewards - kappa / np.sqrt(np.maximum(counts, 1))
-    return np.where(counts > 0, adjusted, -problem.v_max)
-
-
-def _released_rewards(problem: Problem, kappa: Any) -> np.ndarray:
-    """R̂ − κ/√(N + 1e-5) − γ P̂(end) κ/√1e-5 [S, A]; unseen pairs do not even end."""
-    counts, model = problem.counts.pairs, problem.model
-    ends = np.where(counts > 0, model.exits, 0.0)
-    terminal = problem.discount * ends * kappa / math.sqrt(COUNT_FLOOR)
-    return model.rewards - kappa / np.sqrt(counts + COUNT_FLOOR) - terminal
+def _adjusted(problem: Problem, settings: Sequence[tuple[float, bool]]) -> np.ndarray:
+    """The rewards [M, S, A] for several (κ, released)."""
+    kappas, released = np.array([s[0] for s in settings], float), np.array([s[1] for s in settings])
+    model = problem.model
+    return penalties.adjusted_rewards(
+        model.rewards, problem.counts.pairs, model.exits, (problem.v_max, problem.discount),
+        kappas, released,
+    )  # fmt: skip

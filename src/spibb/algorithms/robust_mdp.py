@@ -15,7 +15,6 @@ from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
     optimise_worst_case,
-    seen_first,
     worst_case,
     worst_case_policy,
 )
@@ -59,7 +58,7 @@ class RobustMDP(Algorithm):
         """Solve the robust MDP of the problem's log."""
         xi = self.uncertainty(problem)
         baseline = problem.baseline.probs
-        kept = optimise_worst_case(xi, seen_first(problem), method=self.method)
+        kept = optimise_worst_case(xi, problem.seen_first, method=self.method)
         verdict = Verdict.untested(kept.value)
         if self.safety_test:
             best = best_case(xi, baseline, method=self.method)
@@ -71,7 +70,7 @@ class RobustMDP(Algorithm):
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """Without a test only the policies are wanted, not the MDPs that are worst for them."""
-        box = seen_first(problem)
+        box = problem.seen_first
         return np.array(
             [
                 a.improve(problem).policy.probs

@@ -16,7 +16,7 @@ import numpy as np
 from spibb import bounds, checks
 from spibb.algorithms.base import Problem
 from spibb.checks import InputError
-from spibb.kernels import projection, robust
+from spibb.kernels import robust
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import DENSE_UP_TO, MAX_SWEEPS, METHODS, TOLERANCE, Box, Solution
@@ -122,11 +122,6 @@ def reward_bound(problem: Problem, r_max: float | None) -> float:
             f"give at least {seen:g}"
         )
     return float(r_max)
-
-
-def seen_first(problem: Problem) -> Box:
-    """Any policy over the pairs seen; where a state has none, over the actions available."""
-    return Box.free(projection.seen_or_available(problem.counts.pairs, problem.available))
 
 
 def optimise_worst_case(

@@ -15,7 +15,7 @@ from spibb.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
-from spibb.experiments import drawn_hcpi
+from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
 from spibb.kernels import dense
 from spibb.mdp import MDP
@@ -106,16 +106,20 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     keys = [column.key for column in experiment.columns]
     rows = []
     for world in worlds(experiment, rng):
-        groups = Groups([told(algorithm, world) for algorithm in _algorithms(experiment.columns)])
-        sampler = _sampler(world, experiment.max_steps)
+        contest = _contest(world, experiment.columns, experiment.max_steps)
         for size in experiment.sizes:
-            found = performances(world, sampler, groups, size, rng)
+            found = contest.performances(size, rng)
             rows.append(
                 {"run": run, "eta": world.eta, "size": size, "baseline": world.baseline_value,
                  "optimal": world.optimal_value}
-                | dict(zip(keys, found))
+                | dict(zip(keys, found.tolist()))
             )  # fmt: skip
     return rows
+
+
+@lru_cache(maxsize=1)
+def _contest(world: World, columns: tuple[Column, ...], max_steps: int) -> Contest:
+    return Contest(_algorithms(columns), world, max_steps)
 
 
 @lru_cache(maxsize=1)
@@ -123,9 +127,53 @@ def _algorithms(columns: tuple[Column, ...]) -> tuple[Algorithm, ...]:
     return tuple(column.make() for column in columns)
 
 
-@lru_cache(maxsize=1)
-def _sampler(world: World, max_steps: int) -> Sampler:
-    return Sampler(world.mdp, world.behaviour, max_steps)
+class Contest:
+    """Algorithms that meet on the same data sets of one world.
+
+    Those that the compiled call knows take it; the others are trained kind by kind.
+    """
+
+    def __init__(self, algorithms: Sequence[Algorithm], world: World, max_steps: int) -> None:
+        members = [told(algorithm, world) for algorithm in algorithms]
+        self.world, self.size = world, len(members)
+        self.sampler = Sampler(world.mdp, world.behaviour, max_steps)
+        self.known = [m for m, a in enumerate(members) if compiled.supports(a)]
+        self.plan = compiled.Plan(
+            [members[m] for m in self.known], self.sampler, world.baseline, V_MAX
+        )
+        rest = sorted(set(range(self.size)) - set(self.known))
+        self.others = [
+            ([m for m in rest if type(members[m]) is kind],
+             [members[m] for m in rest if type(members[m]) is kind])
+            for kind in dict.fromkeys(type(members[m]) for m in rest)
+        ]  # fmt: skip
+
+    def performances(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Draw one data set, train every algorithm on it, and evaluate the policies exactly [M]."""
+        codes, lengths = self.sampler.draw(size, rng=rng)
+        found = np.empty(self.size)
+        if self.known:
+            found[self.known] = self.plan.performances(codes, lengths)
+        for places, policies in self._policies_of_others(codes, lengths):
+            mdp = self.world.mdp
+            found[places] = dense.performances(
+                mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies
+            )
+        return found
+
+    def _policies_of_others(
+        self, codes: np.ndarray, lengths: np.ndarray
+    ) -> Iterator[tuple[list[int], np.ndarray]]:
+        """Places and policies [M, S, A] of the algorithms outside the plan, kind by kind."""
+        if not self.others:
+            return
+        counts = self.sampler.to_counts(codes, lengths)
+        discount = self.world.mdp.discount
+        problem = Problem.from_counts(counts, self.world.baseline, discount=discount, v_max=V_MAX)
+        if any(group[0].needs_log for _, group in self.others):
+            problem = replace(problem, log=self.sampler.to_log(codes, lengths))
+        for places, group in self.others:
+            yield places, type(group[0]).policies(group, problem)
 
 
 def told(algorithm: Algorithm, world: World) -> Algorithm:
@@ -134,45 +182,6 @@ def told(algorithm: Algorithm, world: World) -> Algorithm:
     if not isinstance(algorithm, HCPI):
         return algorithm
     return replace(algorithm, baseline_value=world.baseline_value, behaviour=world.behaviour)
-
-
-class Groups:
-    """Algorithms, with the configurations of each kind together: they may share work."""
-
-    def __init__(self, algorithms: Sequence[Algorithm]) -> None:
-        kinds = dict.fromkeys(type(algorithm) for algorithm in algorithms)
-        self.size = len(algorithms)
-        self.members = [
-            ([m for m, a in enumerate(algorithms) if type(a) is kind],
-             [a for a in algorithms if type(a) is kind])
-            for kind in kinds
-        ]  # fmt: skip
-
-
-def performances(
-    world: World, sampler: Sampler, groups: Groups, size: int, rng: np.random.Generator
-) -> np.ndarray:
-    """Draw one data set, train every algorithm on it, and evaluate the policies exactly [M]."""
-    codes, lengths = sampler.draw(size, rng=rng)
-    counts = sampler.to_counts(codes, lengths)
-    problem = Problem.from_counts(counts, world.baseline, discount=world.mdp.discount, v_max=V_MAX)
-    drawn = drawn_hcpi.Drawn(sampler, codes, lengths, problem)
-    policies = np.empty((groups.size, *world.mdp.shape))
-    for places, group in groups.members:
-        policies[places] = train(group, drawn)
-    mdp = world.mdp
-    return dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
-
-
-def train(group: list[Any], drawn: drawn_hcpi.Drawn) -> np.ndarray:
-    """The policies of configurations of one algorithm [M, S, A]."""
-    kind, problem = type(group[0]), drawn.problem
-    if kind is HCPI and all(drawn_hcpi.supports(algorithm) for algorithm in group):
-        return drawn_hcpi.policies(group, drawn)
-    if kind.needs_log:
-        problem = replace(problem, log=drawn.sampler.to_log(drawn.codes, drawn.lengths))
-    found: np.ndarray = kind.policies(group, problem)
-    return found
 
 
 def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:

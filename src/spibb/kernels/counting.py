@@ -76,6 +76,18 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
 
 
 @njit(cache=True)
+def estimate(visits: np.ndarray, pair, successor, reward, shape):
+    """N [S, A], R̂ [S, A], P̂ as sparse rows, and max |r|, of outcome codes that occur `visits`."""
+    n_pairs = shape[0] * shape[1]
+    indptr, successors, n, reward_sum, _, low, high = outcomes_of_codes(
+        visits, pair, successor, reward, n_pairs
+    )
+    total, mean = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs)
+    rows = frequencies(indptr, successors, n, reward_sum, total, mean)
+    return total.reshape(shape), mean.reshape(shape), rows, max(abs(low), abs(high))
+
+
+@njit(cache=True)
 def frequencies(indptr, successors, n, reward_sum, total, mean):
     """P̂ and R̂ of outcome rows: (indptr, successors, probabilities) of those that do not end.
 

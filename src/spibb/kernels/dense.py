@@ -20,49 +20,63 @@ def left_out(indptr: np.ndarray, probs: np.ndarray) -> np.ndarray:
     return out
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"contract"})
 def build_system(rows, rewards, discount: float, pi: np.ndarray, matrix, v):
     """Fill `matrix` [S, S] with I − γP_π and `v` [S] with R_π."""
     indptr, successors, probs = rows
     n_states, n_actions = rewards.shape
-    matrix[:] = 0.0
+    flat = matrix.ravel()
+    flat[:] = 0.0
     for s in range(n_states):
-        matrix[s, s] = 1.0
-        v[s] = 0.0
+        row = np.uint64(s * n_states)
+        flat[row + np.uint64(s)] = 1.0
+        reward = 0.0
         for a in range(n_actions):
             weight = pi[s, a]
             if weight == 0.0:
                 continue
-            v[s] += weight * rewards[s, a]
-            for k in range(indptr[s * n_actions + a], indptr[s * n_actions + a + 1]):
-                matrix[s, successors[k]] -= discount * weight * probs[k]
+            reward += weight * rewards[s, a]
+            p = s * n_actions + a
+            for k in range(np.uint64(indptr[p]), np.uint64(indptr[p + 1])):
+                flat[row + np.uint64(successors[k])] -= discount * weight * probs[k]
+        v[s] = reward
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def solve_m_matrix(matrix: np.ndarray, v: np.ndarray):
     """Solve matrix · x = v in place of `v`, destroying `matrix`.
 
-    I − γP is a diagonally dominant M-matrix: elimination needs no pivoting, and rows with a zero
-    in the pivot column are skipped, which most are in a sparse problem. Unsigned indices into the
-    flat matrix spare Numba's test for negative ones: a third faster at 50 states.
+    I − γP is a diagonally dominant M-matrix: elimination needs no pivoting, and rows with zeros in
+    the pivot columns are skipped, which many are in a sparse problem. Two pivots at a time halve
+    the traffic of the rows below, a fifth of the time at 50 states; unsigned indices into the flat
+    matrix spare Numba's test for negative ones, a third.
     """
-    n, one = np.uint64(len(v)), np.uint64(1)
+    n, one, two = np.uint64(len(v)), np.uint64(1), np.uint64(2)
     flat = matrix.ravel()
-    for k in range(n):
-        top = k * n
+    k = np.uint64(0)
+    while k + one < n:
+        top, next_top = k * n, (k + one) * n
         inverse = 1.0 / flat[top + k]
-        for i in range(k + one, n):
+        factor = flat[next_top + k] * inverse
+        if factor != 0.0:
+            for j in range(k + one, n):
+                flat[next_top + j] -= factor * flat[top + j]
+            v[k + one] -= factor * v[k]
+        next_inverse = 1.0 / flat[next_top + k + one]
+        for i in range(k + two, n):
             row = i * n
             factor = flat[row + k] * inverse
-            if factor != 0.0:
-                for j in range(k + one, n):
-                    flat[row + j] -= factor * flat[top + j]
-                v[i] -= factor * v[k]
-    for k in range(len(v) - 1, -1, -1):
-        total = v[k]
-        for j in range(k + 1, len(v)):
-            total -= matrix[k, j] * v[j]
-        v[k] = total / matrix[k, k]
+            next_factor = (flat[row + k + one] - factor * flat[top + k + one]) * next_inverse
+            if factor != 0.0 or next_factor != 0.0:
+                for j in range(k + two, n):
+                    flat[row + j] -= factor * flat[top + j] + next_factor * flat[next_top + j]
+                v[i] -= factor * v[k] + next_factor * v[k + one]
+        k += two
+    for i in range(len(v) - 1, -1, -1):
+        total = v[i]
+        for j in range(i + 1, len(v)):
+            total -= matrix[i, j] * v[j]
+        v[i] = total / matrix[i, i]
 
 
 @njit(cache=True)
@@ -78,15 +92,16 @@ def evaluate(rows, rewards, discount: float, pi: np.ndarray) -> np.ndarray:
     return v
 
 
-@njit(cache=True)
+@njit(cache=True, fastmath={"contract"})
 def q_row(rows, rewards, discount: float, v: np.ndarray, s: int, out: np.ndarray):
     """Q(s, ·) = R + γ P v into `out` [A]."""
     indptr, successors, probs = rows
     n_actions = rewards.shape[1]
     for a in range(n_actions):
+        p = s * n_actions + a
         total = 0.0
-        for k in range(indptr[s * n_actions + a], indptr[s * n_actions + a + 1]):
-            total += probs[k] * v[successors[k]]
+        for k in range(np.uint64(indptr[p]), np.uint64(indptr[p + 1])):
+            total += probs[k] * v[np.uint64(successors[k])]
         out[a] = rewards[s, a] + discount * total
 
 

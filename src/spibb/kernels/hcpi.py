@@ -1,10 +1,10 @@
 """HCPI: offline Q-learning, and eleven mixtures in one pass over drawn outcome codes.
 
 The study draws episodes as codes of (state, action, successor) outcomes, of which there are few.
-Everything that a step of an episode adds is then a row of a table, and a pass keeps the weights and
-the running sums of the mixtures in registers. The lanes are written out one by one, because an
-array of lanes would live in memory and be twice as slow, and come in two passes of six, because
-the numbers of twelve do not fit the sixteen registers of most processors.
+Everything that a step of an episode does to the estimate of a mixture is then a row of a table:
+from the end of the episode backwards, all three estimators are x ← gain + ratio · x. A pass keeps
+the x of all mixtures in registers; they are written out one by one, because an array of them would
+live in memory and be twice as slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from numba import njit
 from spibb.kernels import dense
 
 N_LANES = 11
-HALF = 6
+IS, PDIS, DR = range(3)
 
 
 # ---- training ----------------------------------------------------------------------------------
@@ -90,112 +90,145 @@ def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
 
 @njit(cache=True)
 def step_tables(outcomes, policies, discount: float, q, v, alphas):
-    """What a step contributes per outcome code, for lanes 0 … 5 and 6 … 11: [2, C, 12].
+    """What a step does per outcome code and mixture: gains and ratios [C, 22], possible [C].
 
-    A row holds six ratios γπ(a|x)/μ(a|x) and then six gains r + γV(x') − Q(x, a), what the step
-    adds per unit of γ^t w_t; they are r where `q` and `v` are 0. `outcomes` are the (state, action,
-    successor, reward) of each code, `policies` the trained one, the baseline and the behaviour
-    [S, A]. Unused codes have action −1 and no row; lane 11 is empty.
+    x ← gain + ratio · x with ratio = γw and gain = V(x) + w(r − Q(x, a)), where w = π(a|x)/μ(a|x):
+    the doubly robust estimator, from the end of an episode to its start. It is the per-decision one
+    where `q` and `v` are 0. Bit k of `possible` says whether mixture k plays the action. `outcomes`
+    are the (state, action, successor, reward) of each code, `policies` the trained one, the
+    baseline and the behaviour [S, A]. Unused codes have action −1 and no row.
     """
-    state, action, successor, reward = outcomes
+    state, action, _, reward = outcomes
     trained, baseline, behaviour = policies
-    steps = np.empty((2, len(state), 2 * HALF))
+    steps = np.empty((len(state), 2 * N_LANES))
+    possible = np.zeros(len(state), dtype=np.int64)
     for c in range(len(state)):
         s, a = state[c], action[c]
         if a < 0:
             continue
-        scale = discount / behaviour[s, a]
-        steps[1, c, HALF - 1] = steps[1, c, 2 * HALF - 1] = 0.0
-        for k in range(len(alphas)):
+        for k in range(N_LANES):
             mixed = (1.0 - alphas[k]) * trained[s, a] + alphas[k] * baseline[s, a]
-            row = steps[k // HALF, c]
-            row[k % HALF] = scale * mixed
-            row[HALF + k % HALF] = reward[c] + discount * v[successor[c], k] - q[s, a, k]
-    return steps
-
-
-@njit(cache=True, inline="always")
-def advance(u: float, y: float, ratio: float, gain: float):
-    """One step of one lane: u ← u·ratio, y ← y + u·gain."""
-    u *= ratio
-    return u, y + u * gain
+            weight = mixed / behaviour[s, a]
+            steps[c, k] = v[s, k] + weight * (reward[c] - q[s, a, k])
+            steps[c, N_LANES + k] = discount * weight
+            possible[c] |= np.int64(mixed > 0.0) << k
+    return steps, possible
 
 
 @njit(cache=True)
-def discounted(codes: np.ndarray, steps: np.ndarray, discount: float) -> float:
-    """Σ_t γ^t r_t of an episode, where the gains of `steps` hold r."""
+def discounted(codes: np.ndarray, reward: np.ndarray, discount: float) -> float:
+    """Σ_t γ^t r_t of an episode."""
     total = 0.0
     for j in range(len(codes) - 1, -1, -1):
-        total = steps[codes[j], HALF] + discount * total
+        total = reward[codes[j]] + discount * total
     return total
 
 
 @njit(cache=True, fastmath={"contract"})
-def six_lanes(episodes, steps, ends, discount: float, whole: bool, sums: np.ndarray):
-    """The part of `moments` of six lanes, with their `steps` [C, 12] and V [S + 1, 6]."""
-    codes, lengths = episodes
-    state, successor, v = ends
-    u, y = np.empty(HALF), np.empty(HALF)
-    power = discount ** (np.arange(lengths.max() + 1) - 1.0)
-    unit = 1.0 / power
-    j = 0
-    for length in lengths:
-        begin = j
-        u0 = u1 = u2 = u3 = u4 = u5 = power[0]
-        y0 = y1 = y2 = y3 = y4 = y5 = 0.0
-        for _ in range(length):
-            row = steps[np.uint32(codes[j])]
-            j += 1
-            u0, y0 = advance(u0, y0, row[0], row[6])
-            u1, y1 = advance(u1, y1, row[1], row[7])
-            u2, y2 = advance(u2, y2, row[2], row[8])
-            u3, y3 = advance(u3, y3, row[3], row[9])
-            u4, y4 = advance(u4, y4, row[4], row[10])
-            u5, y5 = advance(u5, y5, row[5], row[11])
-        u[0], u[1], u[2], u[3], u[4], u[5] = u0, u1, u2, u3, u4, u5
-        y[0], y[1], y[2], y[3], y[4], y[5] = y0, y1, y2, y3, y4, y5
-        plain = discounted(codes[begin:j], steps, discount) if whole else 0.0
-        first, beyond = v[state[codes[begin]]], v[successor[codes[j - 1]]]
-        for k in range(HALF):
-            w = u[k] * unit[length]
-            x = w * plain if whole else first[k] + y[k] - u[k] * discount * beyond[k]
-            sums[0, k] += x
-            sums[1, k] += x * x
-            sums[2, k] += w
+def fold(codes: np.ndarray, steps: np.ndarray, possible: np.ndarray, x: np.ndarray):
+    """Apply the steps of an episode, last first, to the `x` [11]; returns who can make them all."""
+    x0, x1, x2, x3, x4, x5 = x[0], x[1], x[2], x[3], x[4], x[5]
+    x6, x7, x8, x9, x10 = x[6], x[7], x[8], x[9], x[10]
+    alive = np.int64(-1)
+    for j in range(len(codes) - 1, -1, -1):
+        code = np.uint32(codes[j])
+        row = steps[code]
+        alive &= possible[code]
+        x0 = row[0] + row[11] * x0
+        x1 = row[1] + row[12] * x1
+        x2 = row[2] + row[13] * x2
+        x3 = row[3] + row[14] * x3
+        x4 = row[4] + row[15] * x4
+        x5 = row[5] + row[16] * x5
+        x6 = row[6] + row[17] * x6
+        x7 = row[7] + row[18] * x7
+        x8 = row[8] + row[19] * x8
+        x9 = row[9] + row[20] * x9
+        x10 = row[10] + row[21] * x10
+    x[0], x[1], x[2], x[3], x[4], x[5] = x0, x1, x2, x3, x4, x5
+    x[6], x[7], x[8], x[9], x[10] = x6, x7, x8, x9, x10
+    return alive
 
 
 @njit(cache=True)
-def moments(episodes, steps, ends, discount: float, whole: bool) -> np.ndarray:
-    """Σ X_i, Σ X_i² and Σ w_i over episodes, for each of eleven lanes: [3, 11].
+def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) -> np.ndarray:
+    """Σ X_i, Σ X_i², and whether any episode is possible (1 or 0), for each mixture: [3, 11].
 
-    `episodes` are codes [N] and lengths [E], `steps` the rows of `step_tables`, `ends` the state
-    and successor of each code and V [S + 1, 11]. X = V(x_0) + Σ_t γ^t w_t gain_t (pdis, dr), and
-    the last step takes back its γV(x'), because nothing is counted beyond a cut. With `whole`,
-    X = w Σ_t γ^t r_t (is), and the gains must be r.
+    `episodes` are codes [N] and lengths [E], `tables` those of `step_tables`. Nothing is counted
+    beyond the end of an episode, so that X begins there with 0 (pdis, dr), or with the return
+    Σ_t γ^t r_t (is: `whole`, and then no step has a gain and no ratio is discounted).
     """
-    state, successor, v = ends
-    sums = np.zeros((3, 2 * HALF))
-    lanes = np.zeros((len(v), 2 * HALF))
-    lanes[:, :N_LANES] = v
-    for half in range(2):
-        part = slice(half * HALF, (half + 1) * HALF)
-        mine = (state, successor, lanes[:, part])
-        six_lanes(episodes, steps[half], mine, discount, whole, sums[:, part])
-    return sums[:, :N_LANES].copy()
+    codes, lengths = episodes
+    steps, possible = tables
+    sums, x = np.zeros((3, N_LANES)), np.empty(N_LANES)
+    seen, j = np.int64(0), 0
+    for length in lengths:
+        episode = codes[j : j + length]
+        x[:] = discounted(episode, reward, discount) if whole else 0.0
+        seen |= fold(episode, steps, possible, x)
+        for k in range(N_LANES):
+            sums[0, k] += x[k]
+            sums[1, k] += x[k] * x[k]
+        j += length
+    for k in range(N_LANES):
+        sums[2, k] = float((seen >> k) & 1)
+    return sums
+
+
+@njit(cache=True)
+def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: float):
+    """π_t [S, A]: greedy on offline Q-learning over codes that the `uniforms` draw.
+
+    The tables of the outcome codes serve as the transitions, and codes as their row numbers.
+    `model` is (N, R̂, P̂, γ) of the same codes.
+    """
+    state, action, successor, reward = transitions
+    available = (baseline > 0.0) | (model[0] > 0)
+    q = np.zeros(baseline.shape)
+    rows = replayed(codes, uniforms)
+    q_learning((state, action, reward, successor), rows, available, model[3], step_size, q)
+    return greedy(q, available, baseline)
+
+
+@njit(cache=True)
+def test(episodes, transitions, policies, model, alphas, estimator: int) -> np.ndarray:
+    """The moments [3, 11] of the mixtures on test episodes, by IS, PDIS or DR.
+
+    `policies` are the trained one, the baseline and the behaviour; `model` is (N, R̂, P̂, γ) of the
+    training episodes, which DR alone looks at.
+    """
+    trained, baseline, _ = policies
+    _, rewards, rows, discount = model
+    n_states, n_actions = baseline.shape
+    q, v = np.zeros((n_states, n_actions, N_LANES)), np.zeros((n_states + 1, N_LANES))
+    if estimator == DR:
+        q, v = mixture_values(rows, rewards, discount, trained, baseline, alphas)
+    whole = estimator == IS
+    tables = step_tables(transitions, policies, 1.0 if whole else discount, q, v, alphas)
+    if whole:
+        tables[0][:, :N_LANES] = 0.0
+    return moments(episodes, tables, transitions[3], discount, whole)
 
 
 @njit(cache=True)
 def choose(sums: np.ndarray, n: int, quantile: float, rival: float) -> int:
     """The lane of the highest Student's t bound, ties to the last, if above `rival`; else the last.
 
-    The bound is x̄ − quantile · σ/√n; a lane under which no episode is possible has none.
+    The bound is x̄ − quantile · σ/√n; a lane under which no episode is possible has none. Two
+    episodes are the least for a bound. A quantile of −∞ (δ = 1) asks for nothing: the trained
+    policy is taken if any episode is possible under it, else the mixture next to it.
     """
-    best, highest = N_LANES - 1, -np.inf
-    for k in range(N_LANES - 1, -1, -1):
+    last = N_LANES - 1
+    if n < 2:
+        return last
+    if quantile == -np.inf:
+        return 0 if sums[2, 0] > 0.0 else 1
+    best, highest = last, -np.inf
+    for k in range(last, -1, -1):
         if sums[2, k] > 0.0:
             mean = sums[0, k] / n
             spread = np.sqrt(max(sums[1, k] - n * mean**2, 0.0) / (n - 1))
             bound = mean - spread / np.sqrt(n) * quantile
             if bound > highest:
                 best, highest = k, bound
-    return best if highest > rival else N_LANES - 1
+    return best if highest > rival else last

@@ -85,14 +85,16 @@ def project(
     difference changes nothing. Most often the single best action takes all mass that may move.
     """
     rest = value = value_start = 0.0
-    best = -1
+    best, highest = -1, -np.inf
     for a in range(len(q)):
         rest += start[a] - lower[a]
         value_start += start[a] * q[a]
         value += lower[a] * q[a]
         out[a] = lower[a]
-        if upper[a] > lower[a] and (best < 0 or q[a] > q[best]):
-            best = a
+        worth = q[a] if upper[a] > lower[a] else -np.inf
+        better = worth > highest  # no branch: it would be mispredicted
+        best = a if better else best
+        highest = worth if better else highest
     if best >= 0 and upper[best] - lower[best] >= rest:
         out[best] += rest
         value += rest * q[best]

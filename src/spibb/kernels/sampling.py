@@ -97,8 +97,15 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @njit(cache=True)
 def first_state(cumulative: np.ndarray, seeds: np.ndarray, lane: int) -> int:
     """Draw an initial state from cumulative probabilities [S]."""
-    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53
-    return min(np.searchsorted(cumulative, u * cumulative[-1], side="right"), len(cumulative) - 1)
+    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53 * cumulative[-1]
+    low, high = 0, len(cumulative) - 1
+    while low < high:  # by hand: NumPy's search costs as much as ten steps of a walk
+        middle = (low + high) // 2
+        if cumulative[middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @njit(cache=True)
@@ -177,6 +184,13 @@ def histogram(codes: np.ndarray, size: int) -> np.ndarray:
     for j in range(n, len(codes)):
         parts[0, codes[j]] += 1
     return parts.sum(axis=0)
+
+
+@njit(cache=True)
+def visits_and_starts(codes: np.ndarray, lengths: np.ndarray, shift: int, n_states: int):
+    """How often each code occurs [S << shift], and how many episodes begin in each state [S]."""
+    visits = histogram(codes, n_states << shift)
+    return visits, first_states(codes, lengths, shift, n_states)
 
 
 @njit(cache=True)

@@ -1,0 +1,107 @@
+"""One data set of a finite study in one compiled call: all columns of the paper's grids."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from spibb.kernels import dense, hcpi, robust
+from spibb.kernels.counting import estimate
+from spibb.kernels.penalties import adjusted_rewards
+from spibb.kernels.projection import free_rows, seen_or_available
+from spibb.kernels.sampling import histogram
+
+MAX_ITERATIONS = 10_000
+
+
+@njit(cache=True)
+def performances(episodes, outcomes, policies, truth, v_max: float, columns) -> np.ndarray:
+    """ρ(π, M) of the policies that algorithms make of one data set [M].
+
+    `episodes` are outcome codes and lengths; `outcomes` the (state, action, successor, reward) and
+    the pair of each code; `policies` the baseline and the behaviour [S, A]; `truth` is (rows,
+    rewards, discount, initial) of M. `columns` holds the hyper-parameters, in this order: Basic RL:
+    values of unseen pairs; RaMDP: κ, and whether as released; Robust MDP: e(1); HCPI: see
+    `mixtures`; Π_b and Π_≤b: increasing N∧ > 0. Any of them may be empty.
+    """
+    codes, _ = episodes
+    (_, _, successor, reward), pair = outcomes
+    baseline = policies[0]
+    unseen, kappas, released, radii, tests, pi_b, pi_leq_b = columns
+    visits = histogram(codes, len(pair))
+    pairs, rewards, rows, r_max = estimate(visits, pair, successor, reward, baseline.shape)
+    available = (baseline > 0.0) | (pairs > 0)
+    seen = free_rows(seen_or_available(pairs, available))
+    model = (pairs, rewards, rows, truth[2])
+    groups = unseen, kappas, radii, tests[2], pi_b, pi_leq_b
+    end = np.cumsum(np.array([len(group) for group in groups]))
+    pis = np.empty((end[-1], *baseline.shape))
+    basic_rl(model, free_rows(available), unseen, pis[: end[0]])
+    reward_adjusted(model, seen, v_max, kappas, released, pis[end[0] : end[1]])
+    robust_mdp(model, seen, r_max, radii, pis[end[1] : end[2]])
+    mixtures(episodes, outcomes, policies, model[3], tests, pis[end[2] : end[3]])
+    dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_b, 1.0, pis[end[3] : end[4]])
+    dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_leq_b, 0.0, pis[end[4] :])
+    return dense.performances(truth[0], truth[1], truth[2], truth[3], pis)
+
+
+@njit(cache=True)
+def basic_rl(model, box, unseen: np.ndarray, pis: np.ndarray):
+    """Basic RL for each value of unseen pairs: fills `pis` [M, S, A]."""
+    pairs, mean, rows, discount = model
+    rewards = np.empty(pis.shape)
+    for m in range(len(pis)):
+        rewards[m] = np.where(pairs > 0, mean, unseen[m])
+    dense.optimise_each(rows, rewards, discount, box, pis)
+
+
+@njit(cache=True)
+def reward_adjusted(model, box, v_max: float, kappas, released, pis: np.ndarray):
+    """RaMDP for each κ, correct or as released: fills `pis` [M, S, A]."""
+    pairs, mean, rows, discount = model
+    exits = dense.left_out(rows[0], rows[2]).reshape(mean.shape)
+    rewards = adjusted_rewards(mean, pairs, exits, (v_max, discount), kappas, released)
+    dense.optimise_each(rows, rewards, discount, box, pis)
+
+
+@njit(cache=True)
+def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
+    """Robust MDP for each radius e(1) of a pair seen once: fills `pis` [M, S, A]."""
+    pairs, mean, rows, discount = model
+    q, kept, moved = np.empty(mean.shape), np.empty(len(rows[2])), np.empty(mean.size)
+    for m in range(len(pis)):
+        radius = robust.radii(pairs, radii[m])
+        low, _ = robust.reward_interval(mean, radius, r_max)
+        pis[m] = box[2]
+        xi = (rows, low, radius, discount)
+        robust.policy_iteration(xi, box, pis[m], q, kept, moved, MAX_ITERATIONS)
+
+
+@njit(cache=True)
+def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarray):
+    """HCPI for several tests of one trained policy: fills `pis` [M, S, A].
+
+    `tests` = (α of the mixtures; the uniforms of Q-learning, its step size, the number of episodes
+    that train and the value to beat; estimators [M]; Student's t quantiles [M]).
+    """
+    alphas, (uniforms, step_size, n_train, rival), estimators, quantiles = tests
+    if len(pis) == 0:
+        return
+    codes, lengths = episodes
+    transitions, pair = outcomes
+    baseline, behaviour = policies
+    split = lengths[:n_train].sum()
+    visits = histogram(codes[:split], len(pair))
+    pairs, rewards, rows, _ = estimate(visits, pair, transitions[2], transitions[3], baseline.shape)
+    model = (pairs, rewards, rows, discount)
+    trained = hcpi.train(codes[:split], transitions, model, baseline, uniforms, step_size)
+    tested = (codes[split:], lengths[n_train:])
+    three = (trained, baseline, behaviour)
+    for estimator in range(3):
+        if not (estimators == estimator).any():
+            continue
+        sums = hcpi.test(tested, transitions, three, model, alphas, estimator)
+        for m in range(len(pis)):
+            if estimators[m] == estimator:
+                lane = hcpi.choose(sums, len(tested[1]), quantiles[m], rival)
+                pis[m] = (1.0 - alphas[lane]) * trained + alphas[lane] * baseline
