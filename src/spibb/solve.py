@@ -20,7 +20,6 @@ DENSE_UP_TO = 256
 PARALLEL_FROM = 20_000
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000
-MAX_ITERATIONS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +71,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     if method == "policy-iteration" or (method == "auto" and shape[0] <= DENSE_UP_TO):
         probs, q = box.start.copy(), np.empty(shape)
         v, iterations, converged = dense.policy_iteration(
-            mdp.rows, mdp.rewards, mdp.discount, box.arrays, probs, q, MAX_ITERATIONS
+            mdp.rows, mdp.rewards, mdp.discount, box.arrays, probs, q
         )
         return Solution(probs, q, v, iterations, converged, 0.0)
     return _by_sweeps(mdp, box, tolerance)

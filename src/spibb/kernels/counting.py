@@ -75,7 +75,7 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
     return indptr, successors, n, reward_sum, reward_sq, low, high
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def estimate(visits: np.ndarray, pair, successor, reward, shape):
     """N [S, A], R̂ [S, A], P̂ as sparse rows, and max |r|, of outcome codes that occur `visits`."""
     n_pairs = shape[0] * shape[1]

@@ -7,6 +7,9 @@ from numba import njit
 
 from spibb.kernels.projection import project
 
+MAX_ITERATIONS = 1_000
+"""Evaluations after which policy iteration gives up."""
+
 
 @njit(cache=True)
 def left_out(indptr: np.ndarray, probs: np.ndarray) -> np.ndarray:
@@ -136,7 +139,7 @@ def improve(rows, rewards, discount: float, box, v, tie: float, pi, q) -> float:
 
 
 @njit(cache=True)
-def policy_iteration(rows, rewards, discount: float, box, pi, q, max_iterations: int):
+def policy_iteration(rows, rewards, discount: float, box, pi, q):
     """Policy iteration over a box of policies: fills `pi` and `q` [S, A].
 
     Starts from the policy in `pi`, which must be feasible. Returns V [S], the number of
@@ -146,20 +149,20 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q, max_iterations:
     v = evaluate(rows, rewards, discount, pi)
     gain = improve(rows, rewards, discount, box, v, tie, pi, q)
     iterations = 1
-    while gain > tie and iterations < max_iterations:
+    while gain > tie and iterations < MAX_ITERATIONS:
         v = evaluate(rows, rewards, discount, pi)
         gain = improve(rows, rewards, discount, box, v, tie, pi, q)
         iterations += 1
     return v, iterations, gain <= tie
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def optimise_each(rows, rewards, discount: float, box, pis: np.ndarray):
     """The best policies of one box for several tables of rewards [M, S, A]: fills `pis` alike."""
     q = np.empty(pis.shape[1:])
     for m in range(len(pis)):
         pis[m] = box[2]
-        policy_iteration(rows, rewards[m], discount, box, pis[m], q, 1000)
+        policy_iteration(rows, rewards[m], discount, box, pis[m], q)
 
 
 @njit(cache=True)
@@ -203,7 +206,7 @@ def spibb_sweep(rows, rewards, discount: float, baseline, counts, n_wedges, shar
     are its values already, and nothing is left to improve.
     """
     lower, upper = np.empty(baseline.shape), np.empty(baseline.shape)
-    box = (lower, upper, baseline)
+    box = (lower, upper, baseline.copy())
     q = np.empty(baseline.shape)
     tie = rounding(rewards, discount)
     for m in range(len(n_wedges)):
@@ -215,4 +218,4 @@ def spibb_sweep(rows, rewards, discount: float, baseline, counts, n_wedges, shar
                 project(q[s], lower[s], upper[s], baseline[s], tie, pis[m, s])
             if equal(pis[m], pis[m - 1]):
                 continue
-        policy_iteration(rows, rewards, discount, box, pis[m], q, 1000)
+        policy_iteration(rows, rewards, discount, box, pis[m], q)

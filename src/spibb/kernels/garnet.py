@@ -17,7 +17,6 @@ SETTLED = 1e-2
 
 It only moves work between sweeps and exact solves; the choice does not depend on it."""
 MAX_SWEEPS = 1_000
-MAX_ITERATIONS = 1_000
 TOLERANCE = 1e-12
 """How closely the temperature must meet its target in ρ."""
 MAX_PICKS = 1_000
@@ -135,7 +134,7 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
     box = (np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
-    v, _, _ = policy_iteration(rows, rewards, discount, box, pi, q, MAX_ITERATIONS)
+    v, _, _ = policy_iteration(rows, rewards, discount, box, pi, q)
     return v, q
 
 

@@ -74,7 +74,7 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
 # ---- testing -----------------------------------------------------------------------------------
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
     """Q [S, A, K] and V [S + 1, K] of the mixtures (1 − α)π_t + απ_b; the last row of V is 0."""
     n_states, n_actions = rewards.shape
@@ -150,7 +150,7 @@ def fold(codes: np.ndarray, steps: np.ndarray, possible: np.ndarray, x: np.ndarr
     return alive
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) -> np.ndarray:
     """Σ X_i, Σ X_i², and whether any episode is possible (1 or 0), for each mixture: [3, 11].
 
@@ -175,7 +175,7 @@ def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) 
     return sums
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: float):
     """π_t [S, A]: greedy on offline Q-learning over codes that the `uniforms` draw.
 
@@ -190,7 +190,7 @@ def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: 
     return greedy(q, available, baseline)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def test(episodes, transitions, policies, model, alphas, estimator: int) -> np.ndarray:
     """The moments [3, 11] of the mixtures on test episodes, by IS, PDIS or DR.
 

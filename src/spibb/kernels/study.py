@@ -45,7 +45,7 @@ def performances(episodes, outcomes, policies, truth, v_max: float, columns) -> 
     return dense.performances(truth[0], truth[1], truth[2], truth[3], pis)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def basic_rl(model, box, unseen: np.ndarray, pis: np.ndarray):
     """Basic RL for each value of unseen pairs: fills `pis` [M, S, A]."""
     pairs, mean, rows, discount = model
@@ -55,7 +55,7 @@ def basic_rl(model, box, unseen: np.ndarray, pis: np.ndarray):
     dense.optimise_each(rows, rewards, discount, box, pis)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def reward_adjusted(model, box, v_max: float, kappas, released, pis: np.ndarray):
     """RaMDP for each κ, correct or as released: fills `pis` [M, S, A]."""
     pairs, mean, rows, discount = model
@@ -64,7 +64,7 @@ def reward_adjusted(model, box, v_max: float, kappas, released, pis: np.ndarray)
     dense.optimise_each(rows, rewards, discount, box, pis)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
     """Robust MDP for each radius e(1) of a pair seen once: fills `pis` [M, S, A]."""
     pairs, mean, rows, discount = model
@@ -77,7 +77,7 @@ def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
         robust.policy_iteration(xi, box, pis[m], q, kept, moved, MAX_ITERATIONS)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarray):
     """HCPI for several tests of one trained policy: fills `pis` [M, S, A].
 
