@@ -61,7 +61,7 @@ def spibb_kernel(problem: Problem) -> Callable[[], object]:
     def run() -> object:
         probs[:] = start
         return dense.policy_iteration(
-            mdp.rows, mdp.rewards, mdp.discount, (lower, upper, start), probs, q, 1000
+            mdp.rows, mdp.rewards, mdp.discount, (lower, upper, start), probs, q
         )
 
     return run

@@ -158,10 +158,13 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
 
 @njit(cache=True, inline="always")
 def optimise_each(rows, rewards, discount: float, box, pis: np.ndarray):
-    """The best policies of one box for several tables of rewards [M, S, A]: fills `pis` alike."""
+    """The best policies of one box for several tables of rewards [M, S, A]: fills `pis` alike.
+
+    Each search starts from the policy found before, which is near where rewards differ little.
+    """
     q = np.empty(pis.shape[1:])
     for m in range(len(pis)):
-        pis[m] = box[2]
+        pis[m] = pis[m - 1] if m > 0 else box[2]
         policy_iteration(rows, rewards[m], discount, box, pis[m], q)
 
 

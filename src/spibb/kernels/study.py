@@ -72,7 +72,7 @@ def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
     for m in range(len(pis)):
         radius = robust.radii(pairs, radii[m])
         low, _ = robust.reward_interval(mean, radius, r_max)
-        pis[m] = box[2]
+        pis[m] = pis[m - 1] if m > 0 else box[2]
         xi = (rows, low, radius, discount)
         robust.policy_iteration(xi, box, pis[m], q, kept, moved, MAX_ITERATIONS)
 
