@@ -52,16 +52,21 @@ def count(path):
 """
 
 
-def write_log(path: Path, rows: int, text: bool) -> None:
-    """A walk over 200 states in episodes of 20 steps, 5 actions, some 5,000 outcomes."""
+def write_log(path: Path, rows: int, text: bool, scattered: bool = False) -> None:
+    """A walk over 200 states in episodes of 20 steps, 5 actions, some 5,000 outcomes.
+
+    Episodes are numbered on, or their numbers are `scattered` over 32 bits.
+    """
     import duckdb
+
+    episode = "(i // 20) * 2654435761 % 4294967296" if scattered else "i // 20"
 
     state = "(hash(i // 20) % 10 + (i % 20) * 7 + (hash(i) % 4) * 3) % 200"
     following = "(hash(i // 20) % 10 + (i % 20 + 1) * 7 + (hash(i + 1) % 4) * 3) % 200"
     label = "'ward-' || {}" if text else "({})::INT"
     action = "'drug-' || hash(i * 7 + 3) % 5" if text else "(hash(i * 7 + 3) % 5)::INT"
     duckdb.connect().execute(
-        f"""COPY (SELECT i // 20 AS episode_id, (i % 20)::INT AS step,
+        f"""COPY (SELECT {episode} AS episode_id, (i % 20)::INT AS step,
         {label.format(state)} AS state, {action} AS action,
         (hash(i * 13) % 8 / 4.0)::DOUBLE AS reward, {label.format(following)} AS next_state,
         i % 20 = 19 AND hash(i) % 3 <> 0 AS terminated, i % 20 = 19 AND hash(i) % 3 = 0 AS truncated
@@ -96,6 +101,8 @@ def main(rows: int = ROWS) -> None:
             report("  counts, successors derived", rows, measure(DERIVED, path, 1))
             if rows <= 2 * ROWS:
                 report("  pandas", rows, measure(PANDAS, path, 1))
+        write_log(path, rows, text=True, scattered=True)
+        report("  counts, episodes scattered", rows, measure(SPIBB, path, 2))
     print(f"wanted: {WANTED / 1e6:.0f} Mrows/s/core, below 1,000 MB")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import duckdb
 import numpy as np
 import polars as pl
@@ -20,8 +22,9 @@ from logs import (
 )
 
 import spibb
-from spibb import Counts, Log, count_log, read_log
+from spibb import Counts, Log, count_log, open_log, read_log
 from spibb.errors import InputError
+from spibb.ingest import queries
 
 TABLE = hospital()
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
@@ -75,8 +78,64 @@ def test_the_fast_way_is_taken_where_the_books_balance(tmp_path, monkeypatch):
     assert_same_counts(count_log(TABLE, columns=COLUMNS), TRUTH)
 
 
-def altered(**columns):
-    table = TABLE
+IN_ORDER = TABLE.sort_by([("episode_id", "ascending"), ("step", "ascending")])
+STEPS = IN_ORDER.column("step").to_pylist()
+AN_END = next(i for i, (t, t1) in enumerate(pairwise(STEPS)) if t > t1)
+
+
+@pytest.mark.parametrize("table", [TABLE, IN_ORDER], ids=["shuffled", "in order"])
+def test_episodes_that_begin_in_the_order_of_their_names_need_no_grouping(table, monkeypatch):
+    asked = []
+    original = queries.beginnings_query
+    monkeypatch.setattr(queries, "beginnings_query", lambda *x: asked.append(x) or original(*x))
+    assert_same_counts(open_log(table, columns=COLUMNS)._in_any_order(), TRUTH)
+    assert len(asked) == (table is TABLE)
+
+
+@pytest.mark.parametrize("names", [lambda e: 500 - e, lambda e: f"patient {e}", float], ids=str)
+def test_names_of_episodes_may_have_any_type_and_order(names):
+    episodes = [names(e) for e in IN_ORDER.column("episode_id").to_pylist()]
+    table = altered(IN_ORDER, episode_id=episodes)
+    assert_same_counts(open_log(table, columns=COLUMNS)._in_any_order(), TRUTH)
+
+
+def test_a_row_may_be_terminated_and_truncated(order_up_to):
+    table = altered(truncated=[True] * len(TABLE), terminated=[True] * len(TABLE), step=[0] * len(
+        TABLE), episode_id=list(range(len(TABLE))))  # fmt: skip
+    counts = open_log(table, columns=COLUMNS)._in_any_order()
+    assert_same_counts(counts, Counts.from_log(Log.from_frame(table, columns=COLUMNS)))
+
+
+def one_name_for_two():
+    """Episodes 7 and 8, which begin in different states, under one name."""
+    names = IN_ORDER.column("episode_id").to_pylist()
+    begins = [row for row in IN_ORDER.to_pylist() if row["step"] == 1]
+    assert begins[7]["ward"] != begins[8]["ward"]
+    return altered(IN_ORDER, episode_id=[7 if name == 8 else name for name in names])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        pa.concat_tables([TABLE, TABLE]),
+        pa.concat_tables([IN_ORDER, IN_ORDER.slice(0, 1)]),
+        pa.concat_tables([IN_ORDER, IN_ORDER.slice(1, 1)]),
+        pa.concat_tables([IN_ORDER.slice(0, 1), IN_ORDER.slice(2)]),
+        IN_ORDER.slice(1),
+        IN_ORDER.take([i for i in range(len(TABLE)) if i != AN_END]),
+        one_name_for_two,
+    ],
+    ids=[
+        "all twice", "a first row twice", "a second row twice", "a row missing inside",
+        "a first row missing", "a last row missing", "one name for two episodes",
+    ],
+)  # fmt: skip
+def test_books_that_do_not_balance_are_noticed(table):
+    log = open_log(table() if callable(table) else table, columns=COLUMNS)
+    assert log._in_any_order() is None
+
+
+def altered(table=TABLE, **columns):
     for name, values in columns.items():
         table = table.set_column(table.column_names.index(name), name, [values])
     return table

@@ -83,29 +83,23 @@ class LogTable:
         if not self.x.next_state or step == TIME or queries.STEP_TIME in self.x.step:
             return None
         first = self.profile.first_step
-        started = self.engine.table(queries.starts_query(self.x, first))
-        n_starts = sum(started.column("n").cast("int64").to_pylist())
-        n_ends, length = self._ends(first)
-        once = max(started.column("most").to_pylist()) == 1
-        if not (once and n_starts == n_ends and self.profile.rows == length):
+        started = self.engine.table(queries.starts_query(self.x, first, self.engine.streams))
+        n_starts, descents = (
+            sum(started.column(name).cast("int64").to_pylist()) for name in ("n", "descents")
+        )
+        if descents and self._number(queries.beginnings_query(self.x, first)) > 1:
             return None
-        outcomes = self._outcomes(queries.outcomes_query(self.x), 3)
-        if outcomes.unknown and self._number(queries.unfinished_query(self.x)):
+        found = self.engine.table(queries.outcomes_query(self.x, first))
+        outcomes = self._outcomes(found, len(self.x.ends), 4)
+        if not outcomes.balance(n_starts, self.profile.rows):
             return None
         return self._assemble(outcomes, self._starts(started, outcomes))
-
-    def _ends(self, first: str) -> tuple[int, float]:
-        """How many episodes end, and how many rows they have if steps are numbered on."""
-        kinds = ("terminated", "truncated") if self.x.truncated else ("terminated",)
-        tables = [self.engine.table(queries.ends_query(self.x, first, kind)) for kind in kinds]
-        rows = [[column[0].as_py() or 0 for column in table.columns] for table in tables]
-        return sum(n for n, _ in rows), sum(length for _, length in rows)
 
     def _number(self, query: str) -> int:
         return int(self.engine.table(query).column(0)[0].as_py())
 
     def _in_order(self) -> Counts:
-        outcomes = self._outcomes(queries.ordered_query(self.x), 6)
+        outcomes = self._outcomes(self.engine.table(queries.ordered_query(self.x)), 1, 6)
         repeated, inside = outcomes.sums[:, 4].sum(), outcomes.sums[:, 5].sum()
         if repeated:
             raise InputError(
@@ -122,21 +116,21 @@ class LogTable:
         )
         return self._assemble(outcomes, starts.astype(np.int64))
 
-    def _outcomes(self, query: str, n_sums: int) -> _Outcomes:
-        found = self.engine.table(query)
+    def _outcomes(self, found: Any, n_flags: int, n_sums: int) -> _Outcomes:
         width = len(self.names["state"])
         ends = [width, width + len(self.names["action"])]
         ends.append(ends[1] + width)
         labels = [self._labels(found.column(i), i, ends) for i in range(ends[2])]
-        terminated = np.asarray(found.column(ends[2]).to_pylist(), dtype=bool)
+        flags = [np.asarray(found.column(ends[2] + i).to_pylist(), bool) for i in range(n_flags)]
+        terminated = flags[0]
         columns = Columns(labels[: ends[0]], None, np.empty(0), labels[ends[1] :], terminated,
                           None, None, None, None)  # fmt: skip
         states, state, following = code_states(columns, None, self.names["state"])
         actions, action = factorize(labels[ends[0] : ends[1]], *self.names["action"])
         assert following is not None
-        sums = [found.column(ends[2] + 1 + i).cast("float64").to_numpy() for i in range(n_sums)]
-        return _Outcomes(state, action, following, terminated, np.column_stack(sums), states,
-                         actions)  # fmt: skip
+        sums = [column.cast("float64").to_numpy() for column in found.columns[-n_sums:]]
+        return _Outcomes(state, action, following, terminated, np.logical_or.reduce(flags),
+                         np.column_stack(sums), states, actions)  # fmt: skip
 
     def _labels(self, column: Any, position: int, ends: Sequence[int]) -> Any:
         """A column of labels, typed by its values where the file has no types."""
@@ -157,7 +151,7 @@ class LogTable:
         return np.bincount(where, weights=n, minlength=len(outcomes.states)).astype(np.int64)
 
     def _assemble(self, outcomes: _Outcomes, starts: np.ndarray) -> Counts:
-        if not np.isfinite(outcomes.sums).all():
+        if not np.isfinite(outcomes.sums[:, :3]).all():
             raise InputError(
                 "reward holds NaN or numbers whose sum is infinite, expected finite numbers: mend "
                 "or drop those rows"
@@ -262,12 +256,16 @@ class Profile:
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Coded rows of an aggregation: (state, action, successor, ended) and their sums [K, …]."""
+    """Coded rows of an aggregation: (state, action, successor), ends, and their sums [K, …].
+
+    The sums are N, Σr, Σr², and what else the query asks for.
+    """
 
     state: np.ndarray
     action: np.ndarray
     successor: np.ndarray
     terminated: np.ndarray
+    ended: np.ndarray
     sums: np.ndarray
     states: Vocabulary
     actions: Vocabulary
@@ -276,9 +274,14 @@ class _Outcomes:
     def known(self) -> np.ndarray:
         return self.terminated | (self.successor != NO_STATE)
 
-    @property
-    def unknown(self) -> int:
-        return int(self.sums[~self.known, 0].sum())
+    def balance(self, n_starts: int, rows: int) -> bool:
+        """Whether as many begin as end, the lengths that the ends tell add up, and all go on."""
+        n, steps = self.sums[self.ended, 0], self.sums[self.ended, 3]
+        return bool(
+            n.sum() == n_starts
+            and n.sum() + steps.sum() == rows
+            and (self.known | self.ended).all()
+        )
 
 
 def _float(value: Any) -> float:

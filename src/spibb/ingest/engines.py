@@ -53,6 +53,10 @@ class Engine(Protocol):
     def casts_text(self) -> bool:
         """Whether text that is no number can become NULL instead of an error."""
 
+    @property
+    def streams(self) -> bool:
+        """Whether a row can be compared with the one that came before it at no cost."""
+
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
 
@@ -78,6 +82,7 @@ class DuckFiles:
     loose: frozenset[str]
     progress: Progress | None = None
     casts_text: bool = field(default=True, init=False)
+    streams: bool = field(default=True, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
@@ -93,6 +98,7 @@ class DuckFrame:
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
     casts_text: bool = field(default=True, init=False)
+    streams: bool = field(default=True, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
@@ -107,6 +113,7 @@ class DuckRelation:
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
     casts_text: bool = field(default=True, init=False)
+    streams: bool = field(default=True, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""

@@ -37,6 +37,11 @@ class Expressions:
         """The keys of the aggregation besides the end flag."""
         return (*self.state, *self.action, *self.next_state)
 
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The end flags that there are."""
+        return (self.terminated,) if self.truncated is None else (self.terminated, self.truncated)
+
 
 def expressions(
     engine: Engine,
@@ -149,36 +154,41 @@ def profile_query(x: Expressions, columns: tuple[str, ...]) -> tuple[list[str], 
     return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM log"
 
 
-def outcomes_query(x: Expressions) -> str:
-    """N, Σr and Σr² for each (state, action, next state, terminated) as they are written."""
-    keys = [*x.labels, x.terminated]
-    sums = ["COUNT(*)", f"SUM({x.reward})", f"SUM({x.reward} * {x.reward})"]
+def outcomes_query(x: Expressions, first: str) -> str:
+    """N, Σr, Σr² and Σ(step − first) for each outcome as it is written, in one pass.
+
+    Outcomes are (state, action, next state, terminated[, truncated]). The last sum tells the
+    lengths of episodes where the rows are ends; as a float it costs less than a wide integer.
+    """
+    keys = [*x.labels, *x.ends]
+    sums = ["COUNT(*)", f"SUM({x.reward})", f"SUM({x.reward} * {x.reward})",
+            f"SUM(CAST({x.step} - {first} AS DOUBLE))"]  # fmt: skip
     return f"SELECT {_aliased([*keys, *sums])} FROM log GROUP BY {_positions(len(keys))}"
 
 
-def starts_query(x: Expressions, first: str) -> str:
-    """Episodes that begin in each state, where all begin with one step; and repetitions."""
-    keys = _positions(1 + len(x.state))
-    inner = (
-        f"SELECT {_aliased([x.episode, *x.state])}, COUNT(*) AS n FROM log "
-        f"WHERE {x.step} = {first} GROUP BY {keys}"
+def starts_query(x: Expressions, first: str, streams: bool) -> str:
+    """Episodes that begin in each state, where all begin with one step; and descents.
+
+    A descent is an episode whose name is not larger than that of the one that began before it.
+    Without any, no two have the same name, whatever order the rows come in. Where rows do not
+    stream, all count as descents.
+    """
+    state = _named("s", x.state)
+    columns = ", ".join(f"{text} AS {name}" for text, name in [*state, (x.episode, "e")])
+    names = ", ".join(name for _, name in state)
+    before = "LAG(e) OVER ()" if streams else "e"
+    rows = f"SELECT {columns} FROM log WHERE {x.step} = {first}"
+    pairs = f"SELECT {names}, e, {before} AS e0 FROM ({rows}) AS started"
+    return (
+        f"SELECT {names}, COUNT(*) AS n, {_times('e <= e0')} AS descents "
+        f"FROM ({pairs}) AS pairs GROUP BY {names}"
     )
-    state = ", ".join(f"c{part + 1}" for part in range(len(x.state)))
-    return f"SELECT {state}, SUM(n) AS n, MAX(n) AS most FROM ({inner}) AS s GROUP BY {state}"
 
 
-def ends_query(x: Expressions, first: str, which: str) -> str:
-    """How many episodes are `terminated`, or `truncated`, and the lengths that their ends tell."""
-    cut = f"{x.truncated} AND NOT {x.terminated}" if x.truncated else "FALSE"
-    where = x.terminated if which == "terminated" else cut
-    return f"SELECT COUNT(*) AS n, SUM({x.step} - {first} + 1) AS length FROM log WHERE {where}"
-
-
-def unfinished_query(x: Expressions) -> str:
-    """Rows that go on but lack a successor."""
-    lacking = " OR ".join(f"{part} IS NULL" for part in x.next_state)
-    ends = f"{x.terminated} OR {x.truncated}" if x.truncated else x.terminated
-    return f"SELECT COUNT(*) AS n FROM log WHERE ({lacking}) AND NOT ({ends})"
+def beginnings_query(x: Expressions, first: str) -> str:
+    """How often the episode that begins most often does."""
+    rows = f"SELECT {x.episode} AS e, COUNT(*) AS n FROM log WHERE {x.step} = {first} GROUP BY 1"
+    return f"SELECT MAX(n) AS n FROM ({rows}) AS started"
 
 
 def ordered_query(x: Expressions) -> str:

@@ -24,6 +24,7 @@ class Warehouse:
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
     casts_text: bool = field(default=False, init=False)
+    streams: bool = field(default=False, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
