@@ -14,7 +14,7 @@ ORDER = [
     "binning", "columns", "mapping", "log", "counts", "ingest", "inspection", "mdp", "model",
     "solve", "bounds", "simulate", "softening", "envs", "baselines", "evaluate", "mean_bounds",
     "ope", "stats", "algorithms", "pipeline", "deep", "experiments", "report", "calibration",
-    "demo", "cli_options", "cli_tables", "cli",
+    "demo", "cli_options", "cli_tables", "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -311,6 +311,12 @@ def test_version_is_that_of_the_package(run):
     assert printed.strip() == f"spibb {spibb.__version__}"
 
 
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "spibb", "--version"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == f"spibb {spibb.__version__}"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

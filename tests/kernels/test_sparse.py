@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb.kernels import dense, sparse, sparse_task
+from spibb.kernels import dense, sparse, sparse_bounds, sparse_sweeps, sparse_task
 
 KINDS = ("plain", "pi-b", "pi-leq-b", "general")
 
@@ -225,6 +225,49 @@ def test_an_action_that_pays_late_is_not_given_up_early():
     truth = np.append(r[S - 2, 0] * discount ** np.arange(S - 2, -1, -1.0), 0.0)
     assert truth[0] > 9.0
     check(claim, truth, 1e-6)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kept", [1.0, 0.5])
+def test_greedy_sweeps_are_exact_though_settled_states_read_their_policy_only(
+    kind, kept, monkeypatch
+):
+    rng = np.random.default_rng(12)
+    rows, P = make_rows(rng, 300, 4, kept=kept)
+    r, box = rng.normal(size=(300, 4)), make_box(rng, kind, 300, 4)
+    greedy, settled = sparse.greedy_serial, []
+
+    def checked(task, policy, v, out, change, drift):
+        settled.append((policy.lead > drift).mean())
+        found = greedy(task, policy, v, out, change, drift)
+        q = r + 0.9 * P @ v.astype(float)
+        np.testing.assert_allclose(out, (slow_greedy(q, *box) * q).sum(1), atol=1e-12)
+        np.testing.assert_allclose(change, out - v, rtol=1e-6)
+        return found
+
+    monkeypatch.setattr(sparse, "greedy_serial", checked)
+    sparse.optimise(rows, r, 0.9, box, 1e-9, 10_000)
+    assert settled[0] == 0.0 and settled[-1] > 0.5 * (kind in ("plain", "pi-b"))
+
+
+@given(seed=st.integers(0, 2**32 - 1), least=st.floats(0.0, 1.0), most=st.floats(0.0, 1.0))
+def test_spread_bounds_how_differently_two_actions_change(seed, least, most):
+    rng = np.random.default_rng(seed)
+    least, most = sorted((least, most))
+    rows = rng.dirichlet(np.ones(6), 2) * rng.uniform(least, most, (2, 1))
+    change = rng.normal(rng.normal(), rng.random(), 6)
+    apart = sparse_bounds.spread(change.min(), change.max(), (least, most))
+    assert abs(rows[0] @ change - rows[1] @ change) <= apart + 1e-12
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_policies_in_single_precision(kind, monkeypatch):
+    monkeypatch.setattr(sparse_sweeps, "COARSE_FROM", 1)
+    rng = np.random.default_rng(13)
+    rows, P = make_rows(rng, 300, 4, kept=0.9)
+    r, box = rng.normal(size=(300, 4)), make_box(rng, kind, 300, 4)
+    claim = sparse.optimise(rows, r, 0.95, box, 1e-9, 10_000)
+    check(claim, slow_optimise(P, r, 0.95, box), 1e-9)
 
 
 @pytest.mark.parametrize(("discount", "scale"), [(0.9, 1e31), (0.999, 1.0), (0.9, 1e-30)])

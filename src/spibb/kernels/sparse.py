@@ -34,8 +34,10 @@ these alone find d = (T v - v) + discount * P_pi d, and v + d is next. As d only
 precision serves for it, and half of the memory that scattered reads go to. So does it for v, as
 long as the error is larger: T v and the bounds of the rounded v are exact.
 
-**Elimination** (MacQueen 1967). By the same bounds, the best action of a state stays the best if it
-is ahead by more than the length of the interval of v*: later greedy sweeps read only its row.
+**Settled states** (after Hastings and Mello 1973). When v changes by between l and h, q of two
+actions cannot change by amounts that differ by more than `spread(l, h)`. A state whose best action
+was ahead by more than the sum of these since then, the `drift`, keeps it: a greedy sweep reads only
+the row of its policy, and T v is exact nevertheless. The others are open, and read all their rows.
 
 A chunk of states is the unit of parallel work. Each sweep reads one vector and writes another
 (Jacobi), so the number of threads does not change the result.
@@ -57,6 +59,7 @@ from spibb.kernels.sparse_bounds import (
     Rows,
     interval,
     largest,
+    spread,
 )
 from spibb.kernels.sparse_sweeps import (
     Policy,
@@ -68,9 +71,9 @@ from spibb.kernels.sparse_sweeps import (
 )
 from spibb.kernels.sparse_task import Facts, Task, describe
 
-HASTE = 0.2  # sweep a policy until its error is this share of the last certified one,
+HASTE = 0.3  # sweep a policy until its error is this share of the last certified one,
 HASTY_SWEEPS = 20  # and at most so often;
-SETTLING = 30.0  # less hastily where fewer states chose anew: this times their share,
+SETTLING = 3.0  # less hastily where fewer states chose anew: this times their share,
 DEEPEST = 1e-3  # but no less than this
 LEAP_EVERY = 6  # sweeps between two extrapolations of a slow iteration
 SINGLE = 5e-3  # single precision serves where policies lose more mass than this
@@ -138,6 +141,17 @@ def _correction(
     return d, shift, limit
 
 
+@njit(cache=True, fastmath={"nnan", "nsz"})
+def _advance(x: Reals, d: Reals, shift: float, out: Floats) -> tuple[float, float]:
+    """Write x + d + shift; return the range of its difference from x."""
+    low, high = np.inf, -np.inf
+    for s in range(x.size):
+        change = d[s] + shift
+        out[s] = x[s] + change
+        low, high = min(low, change), max(high, change)
+    return low, high
+
+
 def _iterate(
     task: Task, facts: Facts, v: Floats, tol: float, max_sweeps: int, parallel: bool
 ) -> tuple[Floats, float, int]:
@@ -147,34 +161,33 @@ def _iterate(
     before it.
     """
     greedy = greedy_parallel if parallel else greedy_serial
-    kept, policy, w = facts.kept, no_policy(task), np.empty_like(v)
+    kept, w = facts.kept, np.empty_like(v)
     single = kept[1] < 1.0 - SINGLE and largest(task.rewards.reshape(-1)) < HUGE
+    policy = no_policy(task, single)
     residual: Reals = np.empty(v.size, np.float32) if single else np.empty(v.size)
     unit = (facts.terms + 4) * np.finfo(np.float64).eps / 2.0
     uniform = kept[1] - kept[0] <= SLIVER  # then a shift of v shifts T v, and no more
-    sweeps, ahead, rough = 0, np.inf, single
+    sweeps, drift, rough = 0, 0.0, single
     while sweeps < max_sweeps:
         x: Reals = v.astype(np.float32) if rough else v
-        low, high, changed = greedy(task, policy, x, w, ahead)
+        low, high, changed = greedy(task, policy, x, w, residual, drift)
         sweeps += 1
-        size = largest(x) + largest(w)
+        size = 2.0 * largest(w) + max(abs(low), abs(high))  # of x and of w
         noise = unit * size
         shift, error = interval(low - noise, high + noise, kept)
-        attainable = 2.0 * interval(-noise, noise, kept)[1]
+        attainable = 1.5 * interval(-noise, noise, kept)[1]
         if error <= max(tol, attainable) or sweeps == max_sweeps:
             w += shift
             return w, error, sweeps
-        ahead = 2.0 * (interval(low - noise, high + noise, facts.kept_alone)[1] + noise)
         share = min(HASTE, max(DEEPEST, SETTLING * changed / v.size))
         limit = min(HASTY_SWEEPS if share == HASTE else max_sweeps, max_sweeps - sweeps - 1)
         aim = max(share * error, tol)
-        np.subtract(w, x, out=residual, casting="same_kind")
         d, shift, taken = _correction(policy, residual, kept, aim, limit, parallel)
-        np.add(x, d, out=v, dtype=np.float64)
-        if uniform:
-            v += shift
         sweeps += taken
         rough = single and interval(-ROUND * size, ROUND * size, kept)[1] < aim
+        low, high = _advance(x, d, shift if uniform else 0.0, v)
+        blur = (ROUND if rough else unit) * (size + max(abs(low), abs(high)))
+        drift += spread(low - blur, high + blur, facts.kept_alone) + 4.0 * noise
     return v, np.inf, 0
 
 

@@ -16,10 +16,9 @@ Ints = NDArray[np.int64]
 Rows = tuple[Ints, NDArray[np.int32], Floats]
 Box = tuple[Floats, Floats, Floats]
 Kept = tuple[float, float]
-Index = int | np.int64
+Index = int | np.int64 | np.uint64
 
 
-@njit(cache=True)
 def tail(c: float, up: float, down: float) -> float:
     """g(c) = c (k + k^2 + ...): what a change of c at this sweep can still add."""
     k = up if c >= 0.0 else down
@@ -28,7 +27,6 @@ def tail(c: float, up: float, down: float) -> float:
     return c * k / (1.0 - k) if k < 1.0 else np.inf * c
 
 
-@njit(cache=True)
 def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
     """Middle and half length of the interval of v* - T v."""
     least, most = kept
@@ -38,13 +36,15 @@ def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
     return (bottom + top) / 2.0, (top - bottom) / 2.0
 
 
-@njit(cache=True)
+def spread(low: float, high: float, kept: Kept) -> float:
+    """How much two actions can differ in what a change of v between low and high does to them."""
+    least, most = kept
+    return high * (most if high >= 0.0 else least) - low * (least if low >= 0.0 else most)
+
+
 def largest(v: Reals) -> float:
     """max |v|."""
-    found = 0.0
-    for x in v:
-        found = max(found, abs(x))
-    return found
+    return max(float(v.max(initial=0.0)), -float(v.min(initial=0.0)))
 
 
 @njit(cache=True, forceinline=True)
@@ -52,7 +52,7 @@ def free_mass(box: Box, s: Index) -> float:
     """Probability of s that is left to hand out, 0 if no action has room for it."""
     lower, upper, start = box
     mass, has_room = 0.0, False
-    for a in range(lower.shape[1]):
+    for a in range(np.uint64(lower.shape[1])):
         mass += start[s, a] - lower[s, a]
         has_room |= upper[s, a] > lower[s, a]
     return max(mass, 0.0) if has_room else 0.0

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 from spibb.kernels.sparse_bounds import SLIVER, Box, Floats, Kept, Rows, free_mass
 
 CHUNK = 256  # states swept by one thread at a time; their rows fit the second-level cache
+BARRED = np.array([-np.inf, 0.0])  # added to q of an action that cannot, that can take mass
 ZERO, ONE = np.uint64(0), np.uint64(1)
+
+
+@njit(cache=True, forceinline=True)
+def chunk_range(c: int, n_states: int) -> tuple[np.uint64, np.uint64]:
+    """First state of chunk c, and the one after its last."""
+    return np.uint64(c * CHUNK), np.uint64(min(n_states, (c + 1) * CHUNK))
 
 
 class Task(NamedTuple):
@@ -44,39 +51,43 @@ def _describe_chunk(task: Task, box: Box, v: Floats, facts: Floats, c: int) -> N
     """
     indptr, _, probs, rewards, _, _, penalty, mass, space, discount = task
     lower, upper, _ = box
-    n_actions = lower.shape[1]
+    n_actions = np.uint64(lower.shape[1])
     least, most, least_row, most_row = np.inf, 0.0, np.inf, 0.0
     held, tight, longest = False, False, ZERO
-    for s in range(c * CHUNK, min(v.size, (c + 1) * CHUNK)):
-        mass[s] = free_mass(box, s)
+    first, end = chunk_range(c, v.size)
+    for s in range(first, end):
+        handed = free_mass(box, s)
+        some = handed > 0.0
         kept, worst, best, value, highest = 0.0, np.inf, 0.0, 0.0, -np.inf
         fixed, widest, shares = ZERO, ZERO, False
         k = indptr[s * n_actions]
         for a in range(n_actions):
-            stop, room = indptr[s * n_actions + a + 1], upper[s, a] - lower[s, a]
-            free, plays = (room > 0.0) & (mass[s] > 0.0), lower[s, a] > 0.0
+            stop = indptr[s * n_actions + a + ONE]
             length, total = stop - k, 0.0
             while k < stop:
                 total += probs[k]
                 k += ONE
             total *= discount
-            closed, unused = 0.0 if free else -np.inf, 0.0 if free | plays else -np.inf
-            penalty[s, a] = closed if mass[s] > 0.0 else 0.0
+            room, reward, weight = upper[s, a] - lower[s, a], rewards[s, a], lower[s, a]
+            free, plays = (room > 0.0) & some, weight > 0.0
+            closed, unused = BARRED[np.uint64(free)], BARRED[np.uint64(free | plays)]
+            penalty[s, a] = BARRED[np.uint64(free | (not some))]
             least_row, most_row = min(least_row, total - unused), max(most_row, total + unused)
             worst, best = min(worst, total - closed), max(best, total + closed)
-            highest = max(highest, rewards[s, a] + closed)
-            kept += lower[s, a] * total
-            value += lower[s, a] * rewards[s, a]
-            shares |= free & (room < mass[s] - SLIVER)
+            highest = max(highest, reward + closed)
+            kept += weight * total
+            value += weight * reward
+            shares |= free & (room < handed - SLIVER)
             held |= plays
-            fixed += length * np.uint64(plays)
-            widest = max(widest, length * np.uint64(free))
-        entries = indptr[(s + 1) * n_actions] - indptr[s * n_actions]
-        space[s] = max(fixed + widest, entries * np.uint64(shares))
-        worst, highest = (worst, highest) if mass[s] > 0.0 else (0.0, 0.0)
-        v[s] = value + mass[s] * highest
-        least, most = min(least, kept + mass[s] * worst), max(most, kept + mass[s] * best)
-        longest, tight = max(longest, space[s]), tight | shares
+            fixed += length if plays else ZERO
+            widest = max(widest, length if free else ZERO)
+        entries = indptr[(s + ONE) * n_actions] - indptr[s * n_actions]
+        needed = max(fixed + widest, entries if shares else ZERO)
+        worst, highest = (worst, highest) if some else (0.0, 0.0)
+        v[s] = value + handed * highest
+        least, most = min(least, kept + handed * worst), max(most, kept + handed * best)
+        longest, tight = max(longest, needed), tight | shares
+        mass[s], space[s] = handed, needed
     facts[c, 0], facts[c, 1], facts[c, 2], facts[c, 3] = least, most, least_row, most_row
     facts[c, 4], facts[c, 5], facts[c, 6] = longest, held, tight
 
@@ -113,8 +124,8 @@ def describe(
     v, facts = np.empty(n_states), np.empty((-(-n_states // CHUNK), 7))
     fill = _describe_parallel if parallel else _describe_serial
     fill(task, box, v, facts)
-    least, _, least_alone, *_ = facts.min(axis=0)
-    _, most, _, most_alone, longest, held, tight = facts.max(axis=0)
+    least, _, least_alone, *_ = facts.min(axis=0).tolist()
+    _, most, _, most_alone, longest, held, tight = facts.max(axis=0).tolist()
     task = task._replace(
         lower=box[0] if held else box[0][:0], upper=box[1] if tight else box[1][:0]
     )

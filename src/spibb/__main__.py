@@ -1,0 +1,6 @@
+"""`python -m spibb` is `spibb`."""
+
+from spibb.cli import main
+
+if __name__ == "__main__":
+    main()
