@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,36 @@ def test_commands_run_as_printed(page, tmp_path, monkeypatch):
     for command in commands:
         result = CliRunner().invoke(app, shlex.split(command)[1:])
         assert result.exit_code == 0, f"{command}: {result.output}"
+
+
+SMALLER = {
+    "spibb experiment helicopter": "--runs 1 --sizes 500 --passes 1 --seeds 1 --episodes 20",
+    "spibb experiment random-mdps": "--runs 1 --sizes 10 --etas 0.5 --column basic-rl --jobs 1",
+    "spibb figures": "",
+    "spibb claims": "",
+    "python -m spibb.calibration": "--runs 2",
+}
+"""What makes a command of hours one of seconds; of an option given twice, the last counts."""
+ELSEWHERE = ("pip install", "python examples/", "dask scheduler", "dask worker")
+"""Examples are run by their own test, and a Dask cluster by that of the runner."""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if page.name == "deep.md" and not os.environ.get("CI"):
+        pytest.importorskip("jax")
+    lines = [line for block in blocks(page, "(?:ba)?sh") for line in block.splitlines() if line]
+    for line in lines:
+        if line.startswith(ELSEWHERE):
+            continue
+        (extra,) = (extra for start, extra in SMALLER.items() if line.startswith(start))
+        command = re.sub(r" --dask \S+", "", f"{line} {extra}")
+        arguments = [sys.executable, *shlex.split(command)[1:]]
+        if command.startswith("spibb"):
+            arguments[1:1] = ["-m", "spibb"]
+        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
 
 def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
