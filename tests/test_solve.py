@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -68,6 +70,15 @@ def test_sweeps_and_policy_iteration_agree(n_states, share):
     swept = optimise(problem.model, box, method="sweeps", tolerance=1e-10)
     assert swept.converged
     np.testing.assert_allclose(swept.v, exact.v, atol=1e-7)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_is_said_of_a_solution_can_be_written_as_json(method):
+    problem = random_problem(0, 20, 3, 100, 0.9)
+    box, _ = spibb_box(problem, 5, 1.0)
+    for found in (optimise(problem.model, box, method=method),
+                  evaluate(problem.model, box.start, method=method)):  # fmt: skip
+        json.dumps([found.iterations, found.converged, found.error])
 
 
 def test_an_unknown_method_is_named_with_a_suggestion():

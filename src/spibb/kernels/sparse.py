@@ -165,7 +165,7 @@ def _iterate(
     single = kept[1] < 1.0 - SINGLE and largest(task.rewards.reshape(-1)) < HUGE
     policy = no_policy(task, single)
     residual: Reals = np.empty(v.size, np.float32) if single else np.empty(v.size)
-    unit = (facts.terms + 4) * np.finfo(np.float64).eps / 2.0
+    unit = (facts.terms + 4) * float(np.finfo(np.float64).eps) / 2.0
     uniform = kept[1] - kept[0] <= SLIVER  # then a shift of v shifts T v, and no more
     sweeps, drift, rough = 0, 0.0, single
     while sweeps < max_sweeps:
