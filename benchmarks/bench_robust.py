@@ -76,7 +76,7 @@ def robust_kernel(problem: Problem) -> Callable[[], object]:
 
     def run() -> object:
         probs[:] = box.start
-        return robust.policy_iteration(ambiguous, box.arrays, probs, q, kept, moved, 10_000)
+        return robust.policy_iteration(ambiguous, box.arrays, probs, q, kept, moved)
 
     return run
 

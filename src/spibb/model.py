@@ -36,10 +36,7 @@ def estimate_mdp(
 
 def expected_rewards(counts: Counts, unseen: str, v_max: float) -> np.ndarray:
     """R̂ [S, A], with the value of `unseen` where the log has nothing."""
-    value = unseen_value(unseen, v_max)
-    if value == 0:
-        return counts.mean_reward.copy()
-    return np.where(counts.pairs > 0, counts.mean_reward, value)
+    return np.where(counts.pairs > 0, counts.mean_reward, unseen_value(unseen, v_max))
 
 
 def unseen_value(unseen: str, v_max: float) -> float:

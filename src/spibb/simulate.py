@@ -81,19 +81,17 @@ class Sampler:
         visits = np.zeros(len(self.action), dtype=np.int64)
         starts = np.zeros(len(self.mdp.states), dtype=np.int64)
         for codes, lengths in self._draw(n_episodes, rng):
-            more = self._visits_and_starts(codes, lengths)
-            visits += more[0]
-            starts += more[1]
+            visits += sampling.histogram(codes, len(visits))
+            starts += self._starts(codes, lengths)
         return self._counts(visits, starts)
 
     def to_counts(self, codes: np.ndarray, lengths: np.ndarray) -> Counts:
         """The counts of drawn episodes."""
-        return self._counts(*self._visits_and_starts(codes, lengths))
+        visits = sampling.histogram(codes, len(self.action))
+        return self._counts(visits, self._starts(codes, lengths))
 
-    def _visits_and_starts(
-        self, codes: np.ndarray, lengths: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        return sampling.visits_and_starts(codes, lengths, self.shift, len(self.mdp.states))
+    def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        return sampling.first_states(codes, lengths, self.shift, len(self.mdp.states))
 
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""

@@ -92,7 +92,8 @@ def evaluate(
     """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V."""
     choice("method", method, METHODS)
     if method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO):
-        v = dense.evaluate(mdp.rows, mdp.rewards, mdp.discount, probs)
+        writable = np.array(probs)  # as in policy iteration: one type, one compilation
+        v = dense.evaluate(mdp.rows, mdp.rewards, mdp.discount, writable)
         return Solution(probs, _q(mdp, v), v, 1, True, 0.0)
     wanted, parallel = _scaled(tolerance, mdp), len(probs) >= PARALLEL_FROM
     v, error, sweeps = sparse.evaluate(

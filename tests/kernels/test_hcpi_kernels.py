@@ -95,11 +95,8 @@ def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator)
         q, v = np.zeros_like(q), np.zeros_like(v)
     whole = estimator == "is"
     policies = trained, baseline, sampler.policy.probs
-    fading = 1.0 if whole else DISCOUNT
-    steps, possible = hcpi.step_tables(sampler.outcomes[0], policies, fading, q, v, ALPHAS)
-    if whole:
-        steps[:, :11] = 0
-    found = hcpi.moments((codes, lengths), (steps, possible), sampler.reward, DISCOUNT, whole)
+    tables = hcpi.step_tables(sampler.outcomes[0], policies, DISCOUNT, q, v, ALPHAS, whole)
+    found = hcpi.moments((codes, lengths), tables, sampler.reward, DISCOUNT, whole)
     for k, pi in enumerate(mixtures(trained, baseline)):
         contributions, weights = [], []
         for episode in np.split(codes, np.cumsum(lengths)[:-1]):

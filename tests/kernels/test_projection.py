@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import algorithm_1, algorithm_2, best_vertex
 
-from spibb.kernels.projection import SORT_FROM, project
+from spibb.kernels.projection import SORT_FROM, project, rank
 
 Q = np.array([1.0, 2.0, 3.0, 4.0])
 BASELINE = np.array([0.1, 0.4, 0.3, 0.2])
@@ -83,3 +83,11 @@ def test_equal_values_keep_the_baseline_to_the_bit(row):
     q, baseline, bootstrapped = row
     for out in (pi_b(0 * q, *row[1:]), pi_leq_b(0 * q, *row[1:])):
         np.testing.assert_array_equal(out, baseline)
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(0, 400), st.integers(0, 3))
+def test_ranks_are_those_of_a_stable_sort(seed, n, digits):
+    values = np.round(np.random.default_rng(seed).normal(size=n), digits)
+    order = np.empty(n, dtype=np.int64)
+    rank(values, order)
+    np.testing.assert_array_equal(order, np.argsort(-values, kind="stable"))

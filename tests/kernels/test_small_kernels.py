@@ -92,7 +92,7 @@ def test_performances_of_equal_neighbours_are_equal(problem):
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 33, 64])
+@pytest.mark.parametrize("n", [1, 2, 7, 33, 64, 257])
 def test_elimination_solves_m_matrices(n):
     rng = np.random.default_rng(n)
     rows = rng.dirichlet(np.full(n, 0.2), size=n) * (rng.random((n, n)) < 0.5)

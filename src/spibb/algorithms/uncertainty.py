@@ -21,8 +21,6 @@ from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import DENSE_UP_TO, MAX_SWEEPS, METHODS, TOLERANCE, Box, Solution
 
-MAX_EVALUATIONS = 10_000
-
 
 @dataclass(frozen=True, eq=False)
 class UncertaintySet:
@@ -200,7 +198,7 @@ def _kernel(
     arrays = ambiguous, box.arrays, probs, q, kept, moved
     error = 0.0
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
-        v, worst, iterations, converged = robust.policy_iteration(*arrays, MAX_EVALUATIONS)
+        v, worst, iterations, converged = robust.policy_iteration(*arrays)
     else:
         wanted = tolerance * max(1.0, float(np.abs(rewards).max()) / (1 - mdp.discount))
         v, worst, error, iterations = robust.sweep(*arrays, wanted, MAX_SWEEPS)

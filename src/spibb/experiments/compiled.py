@@ -1,8 +1,9 @@
 """The columns of the paper's grids on one data set, in one compiled call.
 
-A study trains a thousand million policies. Here a data set never becomes a log: episodes stay codes
-of outcomes, and no Python runs between one algorithm and the next. What a column means is defined
-by the classes in `spibb.algorithms`; this module must give the same policies, and tests compare.
+The three main studies train 200 million policies. Here a data set never becomes a log: episodes
+stay codes of outcomes, and no Python runs between one algorithm and the next. What a column means
+is defined by the classes in `spibb.algorithms`; this module must give the same policies, and tests
+compare.
 """
 
 from __future__ import annotations

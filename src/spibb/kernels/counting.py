@@ -57,7 +57,9 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
     codes are sorted by pair. Also returns the smallest and the largest reward that occurs.
     """
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
-    size = np.count_nonzero(visits)
+    size = 0
+    for count in visits:
+        size += count > 0
     successors, n = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
     reward_sum, reward_sq = np.empty(size), np.empty(size)
     low, high = np.inf, -np.inf

@@ -89,8 +89,6 @@ def evaluate(rows, rewards, discount: float, pi: np.ndarray) -> np.ndarray:
     matrix = np.empty((n_states, n_states))
     v = np.empty(n_states)
     build_system(rows, rewards, discount, pi, matrix, v)
-    if n_states > 64:  # measured: LAPACK's blocking wins from here on
-        return np.linalg.solve(matrix, v)
     solve_m_matrix(matrix, v)
     return v
 
@@ -120,7 +118,11 @@ def q_values(rows, rewards, discount: float, v: np.ndarray) -> np.ndarray:
 @njit(cache=True)
 def rounding(rewards: np.ndarray, discount: float) -> float:
     """Gains below this are rounding, not improvement: values are at most max|R| / (1 − γ)."""
-    return 1e-14 * np.abs(rewards).max() / (1.0 - discount) ** 2
+    largest = 0.0
+    for s in range(len(rewards)):
+        for a in range(rewards.shape[1]):
+            largest = max(largest, abs(rewards[s, a]))
+    return 1e-14 * largest / (1.0 - discount) ** 2
 
 
 @njit(cache=True)
@@ -146,14 +148,20 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
     evaluations, and whether the last improvement step found nothing more to gain.
     """
     tie = rounding(rewards, discount)
-    v = evaluate(rows, rewards, discount, pi)
-    gain = improve(rows, rewards, discount, box, v, tie, pi, q)
-    iterations = 1
+    v, gain, iterations = np.empty(0), np.inf, 0
     while gain > tie and iterations < MAX_ITERATIONS:
         v = evaluate(rows, rewards, discount, pi)
         gain = improve(rows, rewards, discount, box, v, tie, pi, q)
         iterations += 1
     return v, iterations, gain <= tie
+
+
+@njit(cache=True)
+def copy(a: np.ndarray, out: np.ndarray):
+    """out = a for two tables [S, A]; Numba takes seconds to compile the assignment of slices."""
+    for s in range(len(a)):
+        for k in range(a.shape[1]):
+            out[s, k] = a[s, k]
 
 
 @njit(cache=True, inline="always")
@@ -164,7 +172,7 @@ def optimise_each(rows, rewards, discount: float, box, pis: np.ndarray):
     """
     q = np.empty(pis.shape[1:])
     for m in range(len(pis)):
-        pis[m] = pis[m - 1] if m > 0 else box[2]
+        copy(pis[m - 1] if m > 0 else box[2], pis[m])
         policy_iteration(rows, rewards[m], discount, box, pis[m], q)
 
 
@@ -209,16 +217,16 @@ def spibb_sweep(rows, rewards, discount: float, baseline, counts, n_wedges, shar
     are its values already, and nothing is left to improve.
     """
     lower, upper = np.empty(baseline.shape), np.empty(baseline.shape)
-    box = (lower, upper, baseline.copy())
+    start = baseline.copy()
     q = np.empty(baseline.shape)
     tie = rounding(rewards, discount)
     for m in range(len(n_wedges)):
         threshold_box(counts, n_wedges[m], baseline, share, lower, upper)
         if m == 0:
-            pis[m] = baseline
+            copy(start, pis[m])
         else:
             for s in range(len(baseline)):
-                project(q[s], lower[s], upper[s], baseline[s], tie, pis[m, s])
+                project(q[s], lower[s], upper[s], start[s], tie, pis[m, s])
             if equal(pis[m], pis[m - 1]):
                 continue
-        policy_iteration(rows, rewards, discount, box, pis[m], q)
+        policy_iteration(rows, rewards, discount, (lower, upper, start), pis[m], q)

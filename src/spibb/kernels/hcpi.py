@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import dense
+from spibb.kernels.projection import playable
 
 N_LANES = 11
 IS, PDIS, DR = range(3)
@@ -31,7 +32,11 @@ def q_learning(transitions, rows, available, discount: float, step_size: float, 
     state, action, reward, successor = transitions
     n_actions = np.uint64(q.shape[1])
     flat = q.ravel()
-    handicap = np.where(available, 0.0, -np.inf).ravel()
+    handicap = np.zeros(len(flat))
+    for s in range(len(q)):
+        for a in range(q.shape[1]):
+            if not available[s, a]:
+                handicap[s * q.shape[1] + a] = -np.inf
     for j in rows:
         following = successor[j]
         first = np.uint64(max(following, 0)) * n_actions
@@ -56,7 +61,7 @@ def replayed(codes: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
 @njit(cache=True)
 def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.ndarray:
     """The best available action of every state; the baseline's row where all are equal [S, A]."""
-    probs = np.zeros(q.shape)
+    probs = np.empty(q.shape)
     for s in range(len(q)):
         best, equal = -1, True
         for a in range(q.shape[1]):
@@ -64,14 +69,22 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
                 equal = equal and (best < 0 or q[s, a] == q[s, best])
                 if best < 0 or q[s, a] > q[s, best]:
                     best = a
-        if equal:
-            probs[s] = baseline[s]
-        else:
+        for a in range(q.shape[1]):
+            probs[s, a] = baseline[s, a] if equal else 0.0
+        if not equal:
             probs[s, best] = 1.0
     return probs
 
 
 # ---- testing -----------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def mix(trained: np.ndarray, baseline: np.ndarray, alpha: float, out: np.ndarray):
+    """out = (1 − α)π_t + απ_b [S, A]."""
+    for s in range(len(out)):
+        for a in range(out.shape[1]):
+            out[s, a] = (1.0 - alpha) * trained[s, a] + alpha * baseline[s, a]
 
 
 @njit(cache=True, inline="always")
@@ -80,23 +93,28 @@ def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
     n_states, n_actions = rewards.shape
     q = np.empty((n_states, n_actions, len(alphas)))
     v = np.zeros((n_states + 1, len(alphas)))
+    pi = np.empty(rewards.shape)
     for k in range(len(alphas)):
-        pi = (1.0 - alphas[k]) * trained + alphas[k] * baseline
+        mix(trained, baseline, alphas[k], pi)
         values = dense.evaluate(rows, rewards, discount, pi)
-        v[:n_states, k] = values
-        q[:, :, k] = dense.q_values(rows, rewards, discount, values)
+        of_pi = dense.q_values(rows, rewards, discount, values)
+        for s in range(n_states):
+            v[s, k] = values[s]
+            for a in range(n_actions):
+                q[s, a, k] = of_pi[s, a]
     return q, v
 
 
 @njit(cache=True)
-def step_tables(outcomes, policies, discount: float, q, v, alphas):
+def step_tables(outcomes, policies, discount: float, q, v, alphas, whole: bool):
     """What a step does per outcome code and mixture: gains and ratios [C, 22], possible [C].
 
     x ← gain + ratio · x with ratio = γw and gain = V(x) + w(r − Q(x, a)), where w = π(a|x)/μ(a|x):
     the doubly robust estimator, from the end of an episode to its start. It is the per-decision one
-    where `q` and `v` are 0. Bit k of `possible` says whether mixture k plays the action. `outcomes`
-    are the (state, action, successor, reward) of each code, `policies` the trained one, the
-    baseline and the behaviour [S, A]. Unused codes have action −1 and no row.
+    where `q` and `v` are 0. Whole importance sampling has neither gains nor a discount. Bit k of
+    `possible` says whether mixture k plays the action. `outcomes` are the (state, action,
+    successor, reward) of each code, `policies` the trained one, the baseline and the behaviour
+    [S, A]. Unused codes have action −1 and no row.
     """
     state, action, _, reward = outcomes
     trained, baseline, behaviour = policies
@@ -109,8 +127,8 @@ def step_tables(outcomes, policies, discount: float, q, v, alphas):
         for k in range(N_LANES):
             mixed = (1.0 - alphas[k]) * trained[s, a] + alphas[k] * baseline[s, a]
             weight = mixed / behaviour[s, a]
-            steps[c, k] = v[s, k] + weight * (reward[c] - q[s, a, k])
-            steps[c, N_LANES + k] = discount * weight
+            steps[c, k] = 0.0 if whole else v[s, k] + weight * (reward[c] - q[s, a, k])
+            steps[c, N_LANES + k] = weight if whole else discount * weight
             possible[c] |= np.int64(mixed > 0.0) << k
     return steps, possible
 
@@ -183,7 +201,7 @@ def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: 
     `model` is (N, R̂, P̂, γ) of the same codes.
     """
     state, action, successor, reward = transitions
-    available = (baseline > 0.0) | (model[0] > 0)
+    available = playable(baseline, model[0])
     q = np.zeros(baseline.shape)
     rows = replayed(codes, uniforms)
     q_learning((state, action, reward, successor), rows, available, model[3], step_size, q)
@@ -204,9 +222,7 @@ def test(episodes, transitions, policies, model, alphas, estimator: int) -> np.n
     if estimator == DR:
         q, v = mixture_values(rows, rewards, discount, trained, baseline, alphas)
     whole = estimator == IS
-    tables = step_tables(transitions, policies, 1.0 if whole else discount, q, v, alphas)
-    if whole:
-        tables[0][:, :N_LANES] = 0.0
+    tables = step_tables(transitions, policies, discount, q, v, alphas, whole)
     return moments(episodes, tables, transitions[3], discount, whole)
 
 

@@ -10,12 +10,24 @@ SORT_FROM = 16
 
 
 @njit(cache=True)
+def playable(baseline: np.ndarray, counts: np.ndarray) -> np.ndarray:
+    """Which actions the baseline plays or the log has seen [S, A]."""
+    out = np.empty(baseline.shape, dtype=np.bool_)
+    for s in range(len(baseline)):
+        for a in range(baseline.shape[1]):
+            out[s, a] = baseline[s, a] > 0.0 or counts[s, a] > 0
+    return out
+
+
+@njit(cache=True)
 def free_rows(available: np.ndarray):
     """The bounds of any policy over the available actions [S, A], and the uniform one over them."""
     lower, upper = np.zeros(available.shape), np.zeros(available.shape)
     start = np.zeros(available.shape)
     for s in range(len(available)):
-        size = np.count_nonzero(available[s])
+        size = 0
+        for a in range(available.shape[1]):
+            size += available[s, a]
         for a in range(available.shape[1]):
             if available[s, a]:
                 upper[s, a] = 1.0
@@ -26,20 +38,50 @@ def free_rows(available: np.ndarray):
 @njit(cache=True)
 def seen_or_available(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
     """Which actions were seen, per state; where none was, which are available [S, A]."""
-    out = available.copy()
+    out = np.empty(available.shape, dtype=np.bool_)
     for s in range(len(counts)):
-        if counts[s].max() > 0:
-            for a in range(counts.shape[1]):
-                out[s, a] = counts[s, a] > 0
+        seen = 0
+        for a in range(counts.shape[1]):
+            seen += counts[s, a]
+        for a in range(counts.shape[1]):
+            out[s, a] = counts[s, a] > 0 if seen > 0 else available[s, a]
     return out
 
 
 @njit(cache=True)
-def next_best(q: np.ndarray, last: int) -> int:
+def rank(values: np.ndarray, order: np.ndarray):
+    """Fill `order` with the indices of `values`, largest value first, ties by index.
+
+    Shell's sort, which is plain insertion below 18 values. NumPy's would take seconds to compile.
+    """
+    n = len(values)
+    for i in range(n):
+        order[i] = i
+    gap = 1
+    while gap < n // 9:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            moving, j = order[i], i
+            while j >= gap and comes_before(values, moving, order[j - gap]):
+                order[j] = order[j - gap]
+                j -= gap
+            order[j] = moving
+        gap //= 3
+
+
+@njit(cache=True)
+def comes_before(values: np.ndarray, i: int, k: int) -> bool:
+    """Whether i precedes k in decreasing order of value, ties by index."""
+    return values[i] > values[k] or (values[i] == values[k] and i < k)
+
+
+@njit(cache=True)
+def next_best(q: np.ndarray, last) -> int:
     """The action that follows `last` in decreasing order of q, ties by index; −1 after the end."""
     best = -1
     for a in range(len(q)):
-        after = last < 0 or q[a] < q[last] or (q[a] == q[last] and a > last)
+        after = last < 0 or comes_before(q, last, a)
         if after and (best < 0 or q[a] > q[best]):
             best = a
     return best
@@ -50,20 +92,22 @@ def fill_ranked(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, rest: float
     """Add the mass `rest` to `out` [A], which holds `lower`, best q first, each up to `upper`.
 
     Algorithm 2 of the paper when lower = 0. Few actions are ranked one after the other until the
-    mass is spent, many are sorted first, so that the cost is O(A log A). Returns Σ_a out·q.
+    mass is spent, many are sorted first. Returns Σ_a out·q.
     """
     if len(q) > SORT_FROM:
-        for a in np.argsort(-q, kind="mergesort"):
+        order = np.empty(len(q), dtype=np.int64)
+        rank(q, order)
+        for k in order:
+            take = min(rest, upper[k] - lower[k])
+            out[k] = lower[k] + take
+            rest -= take
+    else:
+        a = next_best(q, np.int64(-1))
+        while a >= 0 and rest > 0.0:
             take = min(rest, upper[a] - lower[a])
             out[a] = lower[a] + take
             rest -= take
-        return (out * q).sum()
-    a = next_best(q, -1)
-    while a >= 0 and rest > 0.0:
-        take = min(rest, upper[a] - lower[a])
-        out[a] = lower[a] + take
-        rest -= take
-        a = next_best(q, a)
+            a = next_best(q, a)
     value = 0.0
     for a in range(len(q)):
         value += out[a] * q[a]
@@ -85,16 +129,14 @@ def project(
     difference changes nothing. Most often the single best action takes all mass that may move.
     """
     rest = value = value_start = 0.0
-    best, highest = -1, -np.inf
+    best = -1
     for a in range(len(q)):
         rest += start[a] - lower[a]
         value_start += start[a] * q[a]
         value += lower[a] * q[a]
         out[a] = lower[a]
-        worth = q[a] if upper[a] > lower[a] else -np.inf
-        better = worth > highest  # no branch: it would be mispredicted
-        best = a if better else best
-        highest = worth if better else highest
+        if upper[a] > lower[a] and (best < 0 or q[a] > q[best]):
+            best = a
     if best >= 0 and upper[best] - lower[best] >= rest:
         out[best] += rest
         value += rest * q[best]

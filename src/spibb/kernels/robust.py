@@ -12,12 +12,12 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import dense
-from spibb.kernels.projection import project
+from spibb.kernels.projection import project, rank
 
-NOWHERE = -1
-"""The code of the end of the process as worst outcome."""
-SORT_FROM = 16
-"""Number of outcomes from which NumPy's sort beats insertion."""
+NOWHERE: int = np.int64(-1)  # type: ignore[assignment]
+"""The end of the process as worst outcome; to Numba, a plain -1 would be a type of its own."""
+MAX_EVALUATIONS = 10_000
+"""Evaluations after which robust policy iteration gives up."""
 MAX_INNER = 30
 """Sweeps of one policy between two greedy sweeps."""
 
@@ -48,29 +48,17 @@ def reward_interval(rewards: np.ndarray, radius: np.ndarray, r_max: float):
 @njit(cache=True)
 def worst_outcome(v: np.ndarray) -> int:
     """The state of the smallest value, or the end, worth 0, where no value is below 0."""
-    worst = int(np.argmin(v))
-    return worst if v[worst] < 0.0 else NOWHERE
+    worst, lowest = NOWHERE, 0.0
+    for s in range(len(v)):
+        if v[s] < lowest:
+            worst, lowest = s, v[s]
+    return worst
 
 
 @njit(cache=True)
 def worth(v: np.ndarray, outcome: int) -> float:
     """The value of an outcome: v, or 0 at the end."""
     return v[outcome] if outcome >= 0 else 0.0
-
-
-@njit(cache=True)
-def rank(values: np.ndarray, order: np.ndarray):
-    """Fill `order` with the outcomes in decreasing order of value."""
-    n = len(values)
-    if n > SORT_FROM:
-        order[:] = np.argsort(-values, kind="mergesort")
-        return
-    for i in range(n):
-        j = i
-        while j > 0 and values[order[j - 1]] < values[i]:
-            order[j] = order[j - 1]
-            j -= 1
-        order[j] = i
 
 
 @njit(cache=True)
@@ -108,7 +96,8 @@ def reply(rows, v: np.ndarray, p: int, budget: float, floor: float, work):
         masses[n] -= probs[first + k]
     masses[n] = max(masses[n], 0.0)
     if budget >= 1.0:
-        masses[:] = 0.0
+        for k in range(n + 1):
+            masses[k] = 0.0
         return floor, 1.0
     moved = 0.0
     if budget > 0.0:
@@ -123,7 +112,9 @@ def reply(rows, v: np.ndarray, p: int, budget: float, floor: float, work):
 @njit(cache=True)
 def workspace(rows):
     """Room for the values, masses and order of the outcomes of the longest row, and of the end."""
-    longest = np.diff(rows[0]).max() + 1
+    longest = 1
+    for p in range(len(rows[0]) - 1):
+        longest = max(longest, rows[0][p + 1] - rows[0][p] + 1)
     return np.empty(longest), np.empty(longest), np.empty(longest, np.int64)
 
 
@@ -161,8 +152,6 @@ def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray
         for s in range(n_states):
             for a in range(n_actions):
                 matrix[s, worst] -= discount * pi[s, a] * moved[s * n_actions + a]
-    if n_states > 64:
-        return np.linalg.solve(matrix, v)
     dense.solve_m_matrix(matrix, v)
     return v
 
@@ -190,7 +179,7 @@ def improve(q: np.ndarray, box, v: np.ndarray, tie: float, pi: np.ndarray) -> fl
 
 
 @njit(cache=True)
-def policy_iteration(xi, box, pi, q, kept, moved, max_iterations: int):
+def policy_iteration(xi, box, pi, q, kept, moved):
     """Robust policy iteration: fills `pi`, `q` [S, A], `kept` [K] and `moved` [P].
 
     Two nested policy iterations: while the adversary can still lower the value of the current
@@ -199,16 +188,17 @@ def policy_iteration(xi, box, pi, q, kept, moved, max_iterations: int):
     evaluations, and whether neither side has anything to gain.
     """
     tie = dense.rounding(xi[1], xi[3])
-    v = dense.evaluate(xi[0], xi[1], xi[3], pi)
-    iterations = 1
+    worst, iterations = NOWHERE, 0
+    for k in range(len(kept)):
+        kept[k] = xi[0][2][k]
     while True:
+        v = evaluate(xi, kept, moved, worst, pi)
+        iterations += 1
         worst = backup(xi, v, q, kept, moved)
         if largest_fall(v, pi, q) <= tie and improve(q, box, v, tie, pi) <= tie:
             return v, worst, iterations, True
-        if iterations >= max_iterations:
+        if iterations >= MAX_EVALUATIONS:
             return v, worst, iterations, False
-        v = evaluate(xi, kept, moved, worst, pi)
-        iterations += 1
 
 
 @njit(cache=True)

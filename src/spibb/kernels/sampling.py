@@ -63,7 +63,10 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scaled = np.empty(width)
     full = 2.0**53
     for s in range(n_states):
-        total = weight[s].sum()
+        total, heaviest = 0.0, 0
+        for j in range(width):
+            total += weight[s, j]
+            heaviest = j if weight[s, j] > weight[s, heaviest] else heaviest
         n_small = 0
         n_large = 0
         for j in range(width):
@@ -90,22 +93,15 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         for k in range(n_small):  # left over by rounding: as full as makes no difference
             j = small[k]
             threshold[s, j] = np.uint64(full) if scaled[j] > 0.5 else np.uint64(0)
-            alias[s, j] = s * width + np.argmax(weight[s])
+            alias[s, j] = s * width + heaviest
     return threshold, alias
 
 
 @njit(cache=True)
 def first_state(cumulative: np.ndarray, seeds: np.ndarray, lane: int) -> int:
     """Draw an initial state from cumulative probabilities [S]."""
-    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53 * cumulative[-1]
-    low, high = 0, len(cumulative) - 1
-    while low < high:  # by hand: NumPy's search costs as much as ten steps of a walk
-        middle = (low + high) // 2
-        if cumulative[middle] > u:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53
+    return min(np.searchsorted(cumulative, u * cumulative[-1], side="right"), len(cumulative) - 1)
 
 
 @njit(cache=True)
@@ -127,7 +123,7 @@ def walk(tables, cumulative: np.ndarray, seeds: np.ndarray, n_episodes: int, max
     at = (base[:lanes] * max_steps).astype(np.uint64)
     stop = at + cap
     state = np.empty(lanes, dtype=np.uint64)
-    for lane in range(lanes):
+    for lane in range(np.uint64(lanes)):
         state[lane] = first_state(cumulative, seeds, lane)
     codes = np.empty(n_episodes * max_steps, dtype=np.int32)
     lengths = np.empty(n_episodes, dtype=np.int64)
@@ -162,12 +158,15 @@ def walk(tables, cumulative: np.ndarray, seeds: np.ndarray, n_episodes: int, max
 @njit(cache=True)
 def compact(codes: np.ndarray, begin: np.ndarray, end: np.ndarray) -> np.ndarray:
     """Join the parts begin[i] … end[i] of an array."""
-    sizes = np.array([np.int64(end[i]) - begin[i] for i in range(len(end))])
-    out = np.empty(sizes.sum(), dtype=codes.dtype)
-    k = 0
+    size = 0
     for i in range(len(end)):
-        out[k : k + sizes[i]] = codes[begin[i] : begin[i] + sizes[i]]
-        k += sizes[i]
+        size += np.int64(end[i]) - begin[i]
+    out = np.empty(size, dtype=codes.dtype)
+    k = np.uint64(0)
+    for i in range(len(end)):
+        for j in range(np.uint64(begin[i]), end[i]):
+            out[k] = codes[j]
+            k += np.uint64(1)
     return out
 
 
@@ -183,14 +182,9 @@ def histogram(codes: np.ndarray, size: int) -> np.ndarray:
         parts[3, codes[j + 3]] += 1
     for j in range(n, len(codes)):
         parts[0, codes[j]] += 1
-    return parts.sum(axis=0)
-
-
-@njit(cache=True)
-def visits_and_starts(codes: np.ndarray, lengths: np.ndarray, shift: int, n_states: int):
-    """How often each code occurs [S << shift], and how many episodes begin in each state [S]."""
-    visits = histogram(codes, n_states << shift)
-    return visits, first_states(codes, lengths, shift, n_states)
+    for c in range(size):
+        parts[0, c] += parts[1, c] + parts[2, c] + parts[3, c]
+    return parts[0]
 
 
 @njit(cache=True)

@@ -8,10 +8,8 @@ from numba import njit
 from spibb.kernels import dense, hcpi, robust
 from spibb.kernels.counting import estimate
 from spibb.kernels.penalties import adjusted_rewards
-from spibb.kernels.projection import free_rows, seen_or_available
+from spibb.kernels.projection import free_rows, playable, seen_or_available
 from spibb.kernels.sampling import histogram
-
-MAX_ITERATIONS = 10_000
 
 
 @njit(cache=True)
@@ -30,12 +28,15 @@ def performances(episodes, outcomes, policies, truth, v_max: float, columns) -> 
     unseen, kappas, released, radii, tests, pi_b, pi_leq_b = columns
     visits = histogram(codes, len(pair))
     pairs, rewards, rows, r_max = estimate(visits, pair, successor, reward, baseline.shape)
-    available = (baseline > 0.0) | (pairs > 0)
+    available = playable(baseline, pairs)
     seen = free_rows(seen_or_available(pairs, available))
     model = (pairs, rewards, rows, truth[2])
     groups = unseen, kappas, radii, tests[2], pi_b, pi_leq_b
-    end = np.cumsum(np.array([len(group) for group in groups]))
-    pis = np.empty((end[-1], *baseline.shape))
+    end, size = np.empty(len(groups), dtype=np.int64), 0
+    for i, group in enumerate(groups):
+        size += len(group)
+        end[i] = size
+    pis = np.empty((size, *baseline.shape))
     basic_rl(model, free_rows(available), unseen, pis[: end[0]])
     reward_adjusted(model, seen, v_max, kappas, released, pis[end[0] : end[1]])
     robust_mdp(model, seen, r_max, radii, pis[end[1] : end[2]])
@@ -51,7 +52,9 @@ def basic_rl(model, box, unseen: np.ndarray, pis: np.ndarray):
     pairs, mean, rows, discount = model
     rewards = np.empty(pis.shape)
     for m in range(len(pis)):
-        rewards[m] = np.where(pairs > 0, mean, unseen[m])
+        for s in range(len(mean)):
+            for a in range(mean.shape[1]):
+                rewards[m, s, a] = mean[s, a] if pairs[s, a] > 0 else unseen[m]
     dense.optimise_each(rows, rewards, discount, box, pis)
 
 
@@ -72,9 +75,9 @@ def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
     for m in range(len(pis)):
         radius = robust.radii(pairs, radii[m])
         low, _ = robust.reward_interval(mean, radius, r_max)
-        pis[m] = pis[m - 1] if m > 0 else box[2]
+        dense.copy(pis[m - 1] if m > 0 else box[2], pis[m])
         xi = (rows, low, radius, discount)
-        robust.policy_iteration(xi, box, pis[m], q, kept, moved, MAX_ITERATIONS)
+        robust.policy_iteration(xi, box, pis[m], q, kept, moved)
 
 
 @njit(cache=True, inline="always")
@@ -90,7 +93,9 @@ def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarr
     codes, lengths = episodes
     transitions, pair = outcomes
     baseline, behaviour = policies
-    split = lengths[:n_train].sum()
+    split = 0
+    for length in lengths[:n_train]:
+        split += length
     visits = histogram(codes[:split], len(pair))
     pairs, rewards, rows, _ = estimate(visits, pair, transitions[2], transitions[3], baseline.shape)
     model = (pairs, rewards, rows, discount)
@@ -104,4 +109,4 @@ def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarr
         for m in range(len(pis)):
             if estimators[m] == estimator:
                 lane = hcpi.choose(sums, len(tested[1]), quantiles[m], rival)
-                pis[m] = (1.0 - alphas[lane]) * trained + alphas[lane] * baseline
+                hcpi.mix(trained, baseline, alphas[lane], pis[m])
