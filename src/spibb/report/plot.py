@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Experiment
@@ -35,7 +35,7 @@ def empty_figure(width: float, height: float) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
@@ -47,20 +47,19 @@ def set_title(figure: Figure, title: str) -> None:
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write PNG and SVG, each whole; the same drawing gives the same bytes."""
-    import matplotlib as mpl
+    """Write PNG and SVG, each whole; the same drawing gives the same bytes.
 
-    paths = []
-    for kind in ("png", "svg"):
-        path = stem.with_name(f"{stem.name}.{kind}")
-        metadata = {"Date": None} if kind == "svg" else {"Software": None}
-        with mpl.rc_context({"svg.hashsalt": stem.name}):
-            write_whole(
-                path,
-                lambda name, kind=kind, metadata=metadata: figure.savefig(  # type: ignore[misc]
-                    name, format=kind, dpi=DPI, metadata=metadata
-                ),
-            )
-        figure.set_layout_engine("none")  # the first drawing has placed everything
-        paths.append(path)
-    return paths
+    The canvases write by themselves: `Figure.savefig` would draw everything twice.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    canvas: Any = FigureCanvasAgg(figure)
+    write_whole(png, lambda name: canvas.print_png(name, metadata={"Software": None}))
+    figure.set_layout_engine("none")  # the first drawing has placed everything
+    vectors: Any = FigureCanvasSVG(figure)
+    with mpl.rc_context({"svg.hashsalt": stem.name}):
+        write_whole(svg, lambda name: vectors.print_svg(name, metadata={"Date": None}))
+    return [png, svg]
