@@ -91,7 +91,7 @@ class Sampler:
         return self._counts(visits, self._starts(codes, lengths))
 
     def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        return sampling.first_states(codes, lengths, self.shift, len(self.mdp.states))
+        return sampling.first_states(codes, lengths, self.state, len(self.mdp.states))
 
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""

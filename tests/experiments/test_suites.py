@@ -10,12 +10,15 @@ import pytest
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.ramdp import RaMDP
+from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.suites import Contest, default_experiment, repeat, worlds
+from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
@@ -24,6 +27,7 @@ COLUMNS = tuple(
     for key in (
         "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true", "robust-mdp:delta=0.1",
         "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
+        "robust-mdp:delta=0.5,safety_test=true", "ramdp:kappa=0.003,safety_test=true",
         "model-free:n_wedge=5", "arbrm",
     )
 )  # fmt: skip
@@ -114,19 +118,39 @@ def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, 
 
 
 def test_the_columns_of_both_grids_take_the_compiled_call():
-    """All but those that test their safety, of which the search has two."""
     (world,) = worlds(experiment(), np.random.default_rng(0))
-    for grid, n_others in (("main", 0), ("search", 2)):
+    for grid in ("main", "search"):
         algorithms = [column.make() for column in default_experiment("gridworld", grid).columns]
-        contest = Contest(algorithms, world, 50)
-        assert sum(len(places) for places, _ in contest.others) == n_others
+        assert Contest(algorithms, world, 50).others == []
+
+
+@pytest.mark.parametrize("size", [20, 5000])
+def test_safety_tests_on_codes_accept_what_they_accept_on_the_log(size):
+    """Two actions that end the process: few episodes are rejected, many are accepted."""
+    two = np.array([0, 1])
+    mdp = MDP.from_outcomes(
+        0 * two, two, np.ones(2), 0 * two, two.astype(float), two >= 0,
+        initial=np.ones(1), n_actions=2, discount=0.5,
+    )  # fmt: skip
+    baseline = Policy.uniform(mdp.states, mdp.actions)
+    sampler = Sampler(mdp, baseline)
+    codes, lengths = sampler.draw(size, rng=np.random.default_rng(0))
+    log = sampler.to_log(codes, lengths)
+    problem = Problem.from_log(log, baseline, discount=0.5, v_max=1.0)
+    group = [RobustMDP(safety_test=True), RaMDP(safety_test=True), RaMDP(), RobustMDP()]
+    assert all(compiled.supports(algorithm) for algorithm in group)
+    found = compiled.Plan(group, sampler, baseline, 1.0).performances(codes, lengths)
+    slow = [exact_value(mdp, algorithm.improve(problem).policy) for algorithm in group]
+    wanted = [0.5, 0.5, 1, 1] if size < 100 else [1, 1, 1, 1]
+    np.testing.assert_allclose(found, wanted, atol=1e-12)
+    np.testing.assert_allclose(slow, wanted, atol=1e-12)
 
 
 @pytest.mark.parametrize(
     "key",
     [
         "hcpi:estimator=wis,delta=0.5", "hcpi:bound=bca,delta=0.5", "hcpi:delta=0.5,seed=1",
-        "robust-mdp:known_rewards=true", "robust-mdp:safety_test=true", "ramdp:safety_test=true",
+        "robust-mdp:known_rewards=true", "robust-mdp:r_max=2", "ramdp:safety_test=true,r_max=2",
         "pi-b:n_wedge=0", "pi-b:n_wedge=auto", "pi-leq-b:unseen=pessimistic",
         "basic-rl:method=sweeps", "auto",
     ],

@@ -40,11 +40,11 @@ def supports(algorithm: Algorithm) -> bool:
 
 
 def _plain(algorithm: Any) -> bool:
-    return algorithm.method == "auto" and not getattr(algorithm, "safety_test", False)
+    return bool(algorithm.method == "auto" and getattr(algorithm, "r_max", None) is None)
 
 
 def _plain_robust(algorithm: RobustMDP) -> bool:
-    return _plain(algorithm) and not algorithm.known_rewards and algorithm.r_max is None
+    return _plain(algorithm) and not algorithm.known_rewards
 
 
 def _plain_spibb(algorithm: ThresholdSpibb) -> bool:
@@ -124,19 +124,22 @@ class Plan:
         return np.array([value(a) for a in chosen if type(a) is kind], dtype=np.float64)
 
     @cached_property
-    def _fixed(self) -> tuple[np.ndarray, ...]:
+    def _fixed(self) -> tuple[Any, ...]:
         """The hyper-parameters that are the same for data sets of all sizes."""
         mdp, v_max = self.sampler.mdp, self.v_max
 
-        def radius(algorithm: RobustMDP) -> float:
+        def radius(algorithm: RobustMDP | RaMDP) -> float:
             setting = bounds.Setting(*mdp.shape, mdp.discount, v_max, algorithm.delta)
             return bounds.error_radius(1, setting)
 
         return (
             self._of(BasicRL, lambda a: unseen_value(a.unseen, v_max)),
-            self._of(RaMDP, lambda a: a.kappa),
-            self._of(RaMDP, lambda a: a.released),
-            self._of(RobustMDP, radius),
+            (
+                self._of(RaMDP, lambda a: a.kappa),
+                self._of(RaMDP, lambda a: a.released),
+                self._of(RaMDP, lambda a: radius(a) if a.safety_test else 0.0),
+            ),
+            (self._of(RobustMDP, radius), self._of(RobustMDP, lambda a: a.safety_test)),
             self._of(PiBSpibb, lambda a: a.n_wedge),
             self._of(PiLeqBSpibb, lambda a: a.n_wedge),
             self._of(HCPI, lambda a: ESTIMATORS.index(a.estimator)),

@@ -187,6 +187,29 @@ def equal(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 @njit(cache=True)
+def combine(x: float, a: np.ndarray, y: float, b: np.ndarray, out: np.ndarray):
+    """out = x·a + y·b, three tables [S, A]."""
+    for s in range(len(a)):
+        for k in range(a.shape[1]):
+            out[s, k] = x * a[s, k] + y * b[s, k]
+
+
+@njit(cache=True)
+def expectation(weights: np.ndarray, v: np.ndarray) -> float:
+    """Σ_s weights · v."""
+    total = 0.0
+    for s in range(len(v)):
+        total += weights[s] * v[s]
+    return total
+
+
+@njit(cache=True)
+def performance(rows, rewards, discount: float, initial, pi) -> float:
+    """ρ(π, M) from weights of the initial states [S]."""
+    return expectation(initial, evaluate(rows, rewards, discount, pi))
+
+
+@njit(cache=True)
 def performances(rows, rewards, discount: float, initial, policies) -> np.ndarray:
     """ρ(π, M) of each policy [M, S, A]: [M]. Neighbours are often equal, and evaluated once."""
     rho = np.empty(len(policies))
@@ -194,7 +217,7 @@ def performances(rows, rewards, discount: float, initial, policies) -> np.ndarra
         if m > 0 and equal(policies[m], policies[m - 1]):
             rho[m] = rho[m - 1]
         else:
-            rho[m] = initial @ evaluate(rows, rewards, discount, policies[m])
+            rho[m] = performance(rows, rewards, discount, initial, policies[m])
     return rho
 
 

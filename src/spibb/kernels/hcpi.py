@@ -79,14 +79,6 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
 # ---- testing -----------------------------------------------------------------------------------
 
 
-@njit(cache=True)
-def mix(trained: np.ndarray, baseline: np.ndarray, alpha: float, out: np.ndarray):
-    """out = (1 − α)π_t + απ_b [S, A]."""
-    for s in range(len(out)):
-        for a in range(out.shape[1]):
-            out[s, a] = (1.0 - alpha) * trained[s, a] + alpha * baseline[s, a]
-
-
 @njit(cache=True, inline="always")
 def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
     """Q [S, A, K] and V [S + 1, K] of the mixtures (1 − α)π_t + απ_b; the last row of V is 0."""
@@ -95,7 +87,7 @@ def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
     v = np.zeros((n_states + 1, len(alphas)))
     pi = np.empty(rewards.shape)
     for k in range(len(alphas)):
-        mix(trained, baseline, alphas[k], pi)
+        dense.combine(1.0 - alphas[k], trained, alphas[k], baseline, pi)
         values = dense.evaluate(rows, rewards, discount, pi)
         of_pi = dense.q_values(rows, rewards, discount, values)
         for s in range(n_states):

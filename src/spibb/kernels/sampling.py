@@ -188,11 +188,11 @@ def histogram(codes: np.ndarray, size: int) -> np.ndarray:
 
 
 @njit(cache=True)
-def first_states(codes: np.ndarray, lengths: np.ndarray, shift: int, n_states: int) -> np.ndarray:
-    """How many episodes begin in each state [S]; a code's state is code >> shift."""
+def first_states(codes: np.ndarray, lengths: np.ndarray, state, n_states: int) -> np.ndarray:
+    """How many episodes begin in each state [S]; `state` is that of each code."""
     starts = np.zeros(n_states, dtype=np.int64)
     j = 0
     for length in lengths:
-        starts[codes[j] >> shift] += 1
+        starts[state[codes[j]]] += 1
         j += length
     return starts

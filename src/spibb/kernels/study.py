@@ -9,7 +9,7 @@ from spibb.kernels import dense, hcpi, robust
 from spibb.kernels.counting import estimate
 from spibb.kernels.penalties import adjusted_rewards
 from spibb.kernels.projection import free_rows, playable, seen_or_available
-from spibb.kernels.sampling import histogram
+from spibb.kernels.sampling import first_states, histogram
 
 
 @njit(cache=True)
@@ -19,27 +19,30 @@ def performances(episodes, outcomes, policies, truth, v_max: float, columns) -> 
     `episodes` are outcome codes and lengths; `outcomes` the (state, action, successor, reward) and
     the pair of each code; `policies` the baseline and the behaviour [S, A]; `truth` is (rows,
     rewards, discount, initial) of M. `columns` holds the hyper-parameters, in this order: Basic RL:
-    values of unseen pairs; RaMDP: κ, and whether as released; Robust MDP: e(1); HCPI: see
-    `mixtures`; Π_b and Π_≤b: increasing N∧ > 0. Any of them may be empty.
+    values of unseen pairs; RaMDP: κ, whether as released, and e(1) of its safety test, 0 without
+    one; Robust MDP: e(1), and whether it is tested; HCPI: see `mixtures`; Π_b and Π_≤b: increasing
+    N∧ > 0. Any of them may be empty.
     """
-    codes, _ = episodes
-    (_, _, successor, reward), pair = outcomes
-    baseline = policies[0]
-    unseen, kappas, released, radii, tests, pi_b, pi_leq_b = columns
+    codes, lengths = episodes
+    (state, _, successor, reward), pair = outcomes
+    baseline = policies[0].copy()
+    unseen, ramdp, robust_sets, tests, pi_b, pi_leq_b = columns
     visits = histogram(codes, len(pair))
     pairs, rewards, rows, r_max = estimate(visits, pair, successor, reward, baseline.shape)
     available = playable(baseline, pairs)
     seen = free_rows(seen_or_available(pairs, available))
     model = (pairs, rewards, rows, truth[2])
-    groups = unseen, kappas, radii, tests[2], pi_b, pi_leq_b
+    starts = first_states(codes, lengths, state, len(baseline))
+    groups = unseen, ramdp[0], robust_sets[0], tests[2], pi_b, pi_leq_b
     end, size = np.empty(len(groups), dtype=np.int64), 0
     for i, group in enumerate(groups):
         size += len(group)
         end[i] = size
     pis = np.empty((size, *baseline.shape))
     basic_rl(model, free_rows(available), unseen, pis[: end[0]])
-    reward_adjusted(model, seen, v_max, kappas, released, pis[end[0] : end[1]])
-    robust_mdp(model, seen, r_max, radii, pis[end[1] : end[2]])
+    rival = (baseline, starts, r_max)
+    reward_adjusted(model, seen, v_max, rival, ramdp, pis[end[0] : end[1]])
+    robust_mdp(model, seen, rival, robust_sets, pis[end[1] : end[2]])
     mixtures(episodes, outcomes, policies, model[3], tests, pis[end[2] : end[3]])
     dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_b, 1.0, pis[end[3] : end[4]])
     dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_leq_b, 0.0, pis[end[4] :])
@@ -59,25 +62,49 @@ def basic_rl(model, box, unseen: np.ndarray, pis: np.ndarray):
 
 
 @njit(cache=True, inline="always")
-def reward_adjusted(model, box, v_max: float, kappas, released, pis: np.ndarray):
-    """RaMDP for each κ, correct or as released: fills `pis` [M, S, A]."""
+def reward_adjusted(model, box, v_max: float, rival, settings, pis: np.ndarray):
+    """RaMDP for each κ, correct or as released, tested or not: fills `pis` [M, S, A].
+
+    The test compares with the `rival` (baseline, first states, max |r|).
+    """
     pairs, mean, rows, discount = model
+    baseline, starts, r_max = rival
+    kappas, released, test_radii = settings
     exits = dense.left_out(rows[0], rows[2]).reshape(mean.shape)
     rewards = adjusted_rewards(mean, pairs, exits, (v_max, discount), kappas, released)
     dense.optimise_each(rows, rewards, discount, box, pis)
+    for m in range(len(pis)):
+        if test_radii[m] > 0.0:
+            cost, radius = r_max / (1.0 - discount), robust.radii(pairs, test_radii[m])
+            dense.combine(1.0, mean, -cost, radius, rewards[m])
+            worst = dense.performance(rows, rewards[m], discount, starts, pis[m])
+            dense.combine(1.0, mean, cost, radius, rewards[m])
+            if worst < dense.performance(rows, rewards[m], discount, starts, baseline):
+                dense.copy(baseline, pis[m])
 
 
 @njit(cache=True, inline="always")
-def robust_mdp(model, box, r_max: float, radii: np.ndarray, pis: np.ndarray):
-    """Robust MDP for each radius e(1) of a pair seen once: fills `pis` [M, S, A]."""
+def robust_mdp(model, box, rival, sets, pis: np.ndarray):
+    """Robust MDP for each radius e(1) of a pair seen once, tested or not: fills `pis` [M, S, A].
+
+    The test compares with the best case of the `rival` (baseline, first states, max |r|).
+    """
     pairs, mean, rows, discount = model
+    baseline, starts, r_max = rival
+    radii, tested = sets
+    only = (baseline, baseline, baseline)
     q, kept, moved = np.empty(mean.shape), np.empty(len(rows[2])), np.empty(mean.size)
     for m in range(len(pis)):
         radius = robust.radii(pairs, radii[m])
-        low, _ = robust.reward_interval(mean, radius, r_max)
+        low, high = robust.reward_interval(mean, radius, r_max)
         dense.copy(pis[m - 1] if m > 0 else box[2], pis[m])
         xi = (rows, low, radius, discount)
-        robust.policy_iteration(xi, box, pis[m], q, kept, moved)
+        worst = robust.policy_iteration(xi, box, pis[m], q, kept, moved)[0]
+        if tested[m] > 0.0:
+            dense.combine(-1.0, high, 0.0, high, low)
+            best = robust.policy_iteration(xi, only, baseline, q, kept, moved)[0]
+            if dense.expectation(starts, worst) < -dense.expectation(starts, best):
+                dense.copy(baseline, pis[m])
 
 
 @njit(cache=True, inline="always")
@@ -109,4 +136,5 @@ def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarr
         for m in range(len(pis)):
             if estimators[m] == estimator:
                 lane = hcpi.choose(sums, len(tested[1]), quantiles[m], rival)
-                hcpi.mix(trained, baseline, alphas[lane], pis[m])
+                alpha = alphas[lane]
+                dense.combine(1.0 - alpha, trained, alpha, baseline, pis[m])
