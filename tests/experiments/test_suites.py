@@ -25,9 +25,9 @@ from spibb.simulate import Sampler
 COLUMNS = tuple(
     Column.parse(key)
     for key in (
+        "robust-mdp:delta=0.5,safety_test=true", "ramdp:kappa=0.003,safety_test=true",
         "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true", "robust-mdp:delta=0.1",
         "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
-        "robust-mdp:delta=0.5,safety_test=true", "ramdp:kappa=0.003,safety_test=true",
         "model-free:n_wedge=5", "arbrm",
     )
 )  # fmt: skip

@@ -203,7 +203,7 @@ def expectation(weights: np.ndarray, v: np.ndarray) -> float:
     return total
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def performance(rows, rewards, discount: float, initial, pi) -> float:
     """ρ(π, M) from weights of the initial states [S]."""
     return expectation(initial, evaluate(rows, rewards, discount, pi))

@@ -57,7 +57,7 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     n_states, width = weight.shape
     threshold = np.zeros((n_states, width), dtype=np.uint64)
-    alias = np.arange(n_states * width, dtype=np.int32).reshape(n_states, width)
+    alias = np.empty((n_states, width), dtype=np.int32)
     small = np.empty(width, dtype=np.int32)
     large = np.empty(width, dtype=np.int32)
     scaled = np.empty(width)
@@ -90,6 +90,7 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 n_small += 1
         for k in range(n_large):
             threshold[s, large[k]] = np.uint64(full)
+            alias[s, large[k]] = s * width + large[k]
         for k in range(n_small):  # left over by rounding: as full as makes no difference
             j = small[k]
             threshold[s, j] = np.uint64(full) if scaled[j] > 0.5 else np.uint64(0)
@@ -100,8 +101,15 @@ def alias_tables(weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 @njit(cache=True)
 def first_state(cumulative: np.ndarray, seeds: np.ndarray, lane: int) -> int:
     """Draw an initial state from cumulative probabilities [S]."""
-    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53
-    return min(np.searchsorted(cumulative, u * cumulative[-1], side="right"), len(cumulative) - 1)
+    u = (next_random(seeds, lane) >> np.uint64(11)) * 2.0**-53 * cumulative[-1]
+    low, high = 0, len(cumulative) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > u:
+            high = middle
+        else:
+            low = middle + 1
+    return low
 
 
 @njit(cache=True)

@@ -94,12 +94,13 @@ def robust_mdp(model, box, rival, sets, pis: np.ndarray):
     radii, tested = sets
     only = (baseline, baseline, baseline)
     q, kept, moved = np.empty(mean.shape), np.empty(len(rows[2])), np.empty(mean.size)
+    pi = box[2].copy()  # each search starts from the policy found before
     for m in range(len(pis)):
         radius = robust.radii(pairs, radii[m])
         low, high = robust.reward_interval(mean, radius, r_max)
-        dense.copy(pis[m - 1] if m > 0 else box[2], pis[m])
         xi = (rows, low, radius, discount)
-        worst = robust.policy_iteration(xi, box, pis[m], q, kept, moved)[0]
+        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
+        dense.copy(pi, pis[m])
         if tested[m] > 0.0:
             dense.combine(-1.0, high, 0.0, high, low)
             best = robust.policy_iteration(xi, only, baseline, q, kept, moved)[0]
@@ -130,7 +131,10 @@ def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarr
     tested = (codes[split:], lengths[n_train:])
     three = (trained, baseline, behaviour)
     for estimator in range(3):
-        if not (estimators == estimator).any():
+        n_wanted = 0
+        for other in estimators:
+            n_wanted += other == estimator
+        if n_wanted == 0:
             continue
         sums = hcpi.test(tested, transitions, three, model, alphas, estimator)
         for m in range(len(pis)):
