@@ -337,9 +337,10 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     )  # fmt: skip
     workers = jobs or os.cpu_count() or 1
     with console.status("looking at the folder and timing one run (the first time compiles)"):
-        todo = plan(spec, out, runs, workers)
+        todo = plan(spec, out, runs, workers, dry=dry_run)
     for broken in todo.set_aside:
-        terminal.say_path(console, f"Set aside, cannot be read, done again: {broken}")
+        fate = "will be set aside" if dry_run else "set aside"
+        terminal.say_path(console, f"Cannot be read, {fate} and done again: {broken}")
     terminal.say_path(console, terminal.cost(todo, workers, dask))
     if dry_run or not todo.chunks:
         return

@@ -143,6 +143,18 @@ def test_a_truncated_part_is_set_aside_and_done_again(tmp_path, reference):
     assert table(tmp_path / "rows") == reference
 
 
+def test_a_dry_plan_leaves_the_disk_as_it_is(tmp_path):
+    assert plan(SPEC, tmp_path / "rows", 12, dry=True).missing == 12
+    assert not (tmp_path / "rows").exists()
+    run_all(tmp_path / "rows", 12)
+    part = sorted((tmp_path / "rows").glob("part-*"))[0]
+    part.write_bytes(part.read_bytes()[:100])
+    todo = plan(SPEC, tmp_path / "rows", 12, dry=True)
+    assert todo.set_aside == (part,)
+    assert part.is_file()
+    assert load_results(tmp_path / "rows").runs == todo.done == 12 - todo.missing
+
+
 def test_no_space_left_is_said_and_loses_nothing(tmp_path, monkeypatch):
     run_all(tmp_path / "rows", 4)
 

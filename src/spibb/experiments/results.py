@@ -96,19 +96,18 @@ def load_results(folder: Path) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["parts"] == done:
             return _from_json(experiment, stored)
-    results = aggregate(folder, experiment)
+    results = aggregate([str(folder / name) for name in done], experiment)
     text = json.dumps({"parts": done} | _to_json(results))
     write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
     return results
 
 
-def aggregate(folder: Path, experiment: Experiment) -> Results:
-    """Statistics of every column at every setting, from the stored rows."""
+def aggregate(parts: list[str], experiment: Experiment) -> Results:
+    """Statistics of every column at every setting, from the rows of Parquet files."""
     import duckdb
 
     study = study_of(experiment)
     rng = np.random.default_rng(experiment.seed)
-    parts = str(folder / "part-*.parquet")
     optimal = "avg(optimal)" if study.normalised else "'nan'::DOUBLE"
     columns = study.measures(experiment) + [column.key for column in experiment.columns]
     with duckdb.connect() as connection:
@@ -141,7 +140,7 @@ def results_table(results: Results) -> pa.Table:
     return pa.table(dict(zip(names, (list(column) for column in zip(*rows)))))
 
 
-def _read(connection: Any, parts: str, study: Study, column: str) -> dict[str, np.ndarray]:
+def _read(connection: Any, parts: list[str], study: Study, column: str) -> dict[str, np.ndarray]:
     """Runs, settings and values of one column, in an order that the parts do not change."""
     quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
     value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted

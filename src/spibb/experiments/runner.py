@@ -65,16 +65,23 @@ class Plan:
         return sum(len(chunk) for chunk in self.chunks)
 
 
-def plan(experiment: Experiment, folder: Path, runs: int, jobs: int = 1) -> Plan:
+def plan(
+    experiment: Experiment, folder: Path, runs: int, jobs: int = 1, *, dry: bool = False
+) -> Plan:
     """Open or create a results folder, look at what it holds, and time one run.
 
-    A folder of another experiment is refused; a part that cannot be read is set aside.
+    A folder of another experiment is refused; a part that cannot be read is set aside. `dry` only
+    looks, and leaves the disk as it is.
     """
     positive("runs", runs)
     positive("jobs", jobs)
     study_of(experiment).prepare(experiment)
-    _open_folder(experiment, folder)
+    _check_folder(experiment, folder)
+    if not dry:
+        _make_folder(experiment, folder)
     done, broken = stored_chunks(folder)
+    if not dry:
+        broken = tuple(path.rename(path.with_suffix(".broken")) for path in broken)
     chunks = tuple(_missing(done, runs, _chunk_size(experiment, runs, jobs)))
     seconds = study_of(experiment).seconds(experiment, chunks[0].start) if chunks else 0.0
     finished = sum(min(c.stop, runs) - min(c.start, runs) for c in done)
@@ -101,14 +108,14 @@ def run_chunk(experiment: Experiment, chunk: Chunk) -> tuple[Chunk, dict[str, np
 
 
 def stored_chunks(folder: Path) -> tuple[list[Chunk], tuple[Path, ...]]:
-    """The chunks that a folder holds, and the unreadable parts that were set aside."""
+    """The chunks that a folder holds, and its unreadable parts."""
     done, broken = [], []
     for path in sorted(folder.glob("part-*.parquet")):
         match = PART.fullmatch(path.name)
         if match and _readable(path):
             done.append(Chunk(int(match[1]), int(match[2])))
         else:
-            broken.append(path.rename(path.with_suffix(".broken")))
+            broken.append(path)
     return done, tuple(broken)
 
 
@@ -130,23 +137,26 @@ def _column(name: str, values: list[Any]) -> np.ndarray:
     return np.array(values, dtype=kinds.get(name, np.float32))
 
 
-def _open_folder(experiment: Experiment, folder: Path) -> None:
-    path = folder / SPEC
-    if path.is_file():
+def _check_folder(experiment: Experiment, folder: Path) -> None:
+    """Refuse a folder that holds something else."""
+    if (folder / SPEC).is_file():
         stored = read_spec(folder)
         if stored != experiment:
             raise InputError(
                 f"{str(folder)!r} holds another experiment ({_difference(stored, experiment)}): "
                 "name another folder, or repeat the options of the first run"
             )
-        return
-    if folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and any(folder.iterdir()):
         raise InputError(f"output folder {str(folder)!r} is not empty: name another")
+
+
+def _make_folder(experiment: Experiment, folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make {str(folder)!r}: {error.strerror}") from None
-    experiment.write(path)
+    if not (folder / SPEC).is_file():
+        experiment.write(folder / SPEC)
 
 
 def _difference(stored: Experiment, wanted: Experiment) -> str:
