@@ -70,13 +70,13 @@ def rank(values: np.ndarray, order: np.ndarray):
         gap //= 3
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def comes_before(values: np.ndarray, i: int, k: int) -> bool:
     """Whether i precedes k in decreasing order of value, ties by index."""
     return values[i] > values[k] or (values[i] == values[k] and i < k)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def next_best(q: np.ndarray, last) -> int:
     """The action that follows `last` in decreasing order of q, ties by index; −1 after the end."""
     best = -1
@@ -87,7 +87,7 @@ def next_best(q: np.ndarray, last) -> int:
     return best
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def fill_ranked(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, rest: float, out: np.ndarray):
     """Add the mass `rest` to `out` [A], which holds `lower`, best q first, each up to `upper`.
 

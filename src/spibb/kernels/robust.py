@@ -45,7 +45,7 @@ def reward_interval(rewards: np.ndarray, radius: np.ndarray, r_max: float):
     return low, high
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def worst_outcome(v: np.ndarray) -> int:
     """The state of the smallest value, or the end, worth 0, where no value is below 0."""
     worst, lowest = NOWHERE, 0.0
@@ -55,13 +55,13 @@ def worst_outcome(v: np.ndarray) -> int:
     return worst
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def worth(v: np.ndarray, outcome: int) -> float:
     """The value of an outcome: v, or 0 at the end."""
     return v[outcome] if outcome >= 0 else 0.0
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def shrink(values: np.ndarray, masses: np.ndarray, order: np.ndarray, budget: float, floor: float):
     """Take up to `budget` off `masses`, best value first, and return what was taken.
 
@@ -156,7 +156,7 @@ def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray
     return v
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def largest_fall(v: np.ndarray, pi: np.ndarray, q: np.ndarray) -> float:
     """How much the adversary's best reply takes from the value of `pi` in some state."""
     fall = 0.0
