@@ -41,9 +41,10 @@ def empty_figure(width: float, height: float) -> Figure:
 
 
 def set_title(figure: Figure, title: str) -> None:
-    """A title in as many lines as the figure's width asks for."""
+    """A title in as many lines as the figure's width asks for, none of which breaks an equation."""
     wide = int(figure.get_figwidth() * 12)
-    figure.suptitle(typeset("\n".join(textwrap.wrap(title, wide))), fontsize=10.5)
+    whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    figure.suptitle(typeset("\n".join(textwrap.wrap(whole, wide))), fontsize=10.5)
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
