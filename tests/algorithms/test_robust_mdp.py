@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from strategies import problems
 
 from spibb import bounds
+from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
@@ -245,9 +247,20 @@ def test_safety_test_passes_with_enough_data():
     problem = scaled(random_problem(2), 10**8)
     result = RobustMDP(safety_test=True).improve(problem)
     assert result.accepted
-    assert "at least" in result.reason
-    assert result.worst_case_value >= result.baseline_best_case_value
+    assert "is above" in result.reason
+    assert result.worst_case_value > result.baseline_best_case_value
     assert not result.bootstrapped.any()
+
+
+@pytest.mark.parametrize("algorithm", [RobustMDP, RaMDP, ARBRM])
+def test_nothing_passes_the_safety_test_on_a_log_without_reward(algorithm):
+    """All values are 0 then, the worst and the best: that is no evidence for a change."""
+    log = Log.from_arrays(["x", "x", "x"], ["a", "a", "b"], [0, 0, 0], terminated=[True] * 3)
+    baseline = Policy.uniform(log.states, log.actions)
+    problem = Problem.from_log(log, baseline, discount=0.9, v_max=1.0)
+    result = algorithm(safety_test=True).improve(problem)
+    assert not result.accepted
+    np.testing.assert_array_equal(result.policy.probs, baseline.probs)
 
 
 def test_range_of_the_problem_holds_the_truth():

@@ -146,6 +146,17 @@ def test_safety_tests_on_codes_accept_what_they_accept_on_the_log(size):
     np.testing.assert_allclose(slow, wanted, atol=1e-12)
 
 
+def test_no_safety_test_on_codes_accepts_a_log_without_reward():
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    sampler = Sampler(mdp, baseline, 5)  # the goal is eight steps away
+    codes, lengths = sampler.draw(10, rng=np.random.default_rng(0))
+    group = [RobustMDP(safety_test=True), RaMDP(safety_test=True), RobustMDP()]
+    found = compiled.Plan(group, sampler, baseline, 1.0).performances(codes, lengths)
+    truth = exact_value(mdp, baseline)
+    np.testing.assert_allclose(found[:2], truth, atol=1e-12)
+    assert found[2] != pytest.approx(truth)
+
+
 @pytest.mark.parametrize(
     "key",
     [

@@ -30,7 +30,7 @@ class RaMDP(Algorithm):
 
     The theory's penalty is R_max/(1−γ)·e(x, a), of the order of 100/√N; κ is a hyper-parameter in
     its place, so that ρ(π, M̃) bounds nothing. The safety test goes back to the theory: the policy
-    is returned only if its value in R̂ − R_max/(1−γ)·e is at least the baseline's in
+    is returned only if its value in R̂ − R_max/(1−γ)·e is above the baseline's in
     R̂ + R_max/(1−γ)·e; with probability 1 − δ the first is below its true value and the second
     above the baseline's (simulation lemma: an error e on P and e·R_max on R costs at most
     e·R_max + γ e·R_max/(1−γ) per step). Else the baseline is returned. It nearly always fails.

@@ -28,7 +28,7 @@ class RobustMDP(Algorithm):
 
     Q(x, a) = R̂ − e R_max + γ min_{‖P − P̂‖₁ ≤ e} P·V, V(x) = max_a Q(x, a). `q` and `v` are these
     worst-case values, and `model` is the MDP of Ξ where they are attained: `value` is the
-    worst-case ρ(π, M). With `safety_test`, the policy is returned only if that value is at least
+    worst-case ρ(π, M). With `safety_test`, the policy is returned only if that value is above
     the best case max_Ξ ρ(π_b, M) of the baseline, and the baseline is returned otherwise.
 
     1. The paper's figures leave the test out, because it always fails there.

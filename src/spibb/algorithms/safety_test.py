@@ -32,14 +32,16 @@ class Verdict:
 
     @classmethod
     def compare(cls, worst: float, baseline_best: float) -> Verdict:
-        """Accept a policy whose worst case is at least the baseline's best case.
+        """Accept a policy whose worst case is above the baseline's best case.
 
         min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
         probability 1 − δ, but much that is safe does not pass, the baseline itself included.
+        Petrik et al. accept equality too; a log without any reward, where all values are 0, would
+        then let every policy pass.
         """
-        accepted = worst >= baseline_best
+        accepted = worst > baseline_best
         fate = "accepted" if accepted else "rejected, the baseline is returned"
-        sign = "at least" if accepted else "below"
+        sign = "above" if accepted else "not above"
         reason = (
             f"{fate}: the policy's worst-case value {worst:.4g} is {sign} "
             f"the baseline's best-case value {baseline_best:.4g}"

@@ -79,7 +79,7 @@ def reward_adjusted(model, box, v_max: float, rival, settings, pis: np.ndarray):
             dense.combine(1.0, mean, -cost, radius, rewards[m])
             worst = dense.performance(rows, rewards[m], discount, starts, pis[m])
             dense.combine(1.0, mean, cost, radius, rewards[m])
-            if worst < dense.performance(rows, rewards[m], discount, starts, baseline):
+            if worst <= dense.performance(rows, rewards[m], discount, starts, baseline):
                 dense.copy(baseline, pis[m])
 
 
@@ -104,7 +104,7 @@ def robust_mdp(model, box, rival, sets, pis: np.ndarray):
         if tested[m] > 0.0:
             dense.combine(-1.0, high, 0.0, high, low)
             best = robust.policy_iteration(xi, only, baseline, q, kept, moved)[0]
-            if dense.expectation(starts, worst) < -dense.expectation(starts, best):
+            if dense.expectation(starts, worst) <= -dense.expectation(starts, best):
                 dense.copy(baseline, pis[m])
 
 
