@@ -50,7 +50,7 @@ def test_the_long_table_has_a_row_per_cell_and_statistic(tmp_path):
     assert table[0]["value"] == first.statistics["mean"].value
 
 
-def test_the_aggregate_is_kept_until_rows_are_added(tmp_path):
+def test_the_aggregate_is_kept_until_rows_are_added_or_written_anew(tmp_path):
     folder = tmp_path / "rows"
     list(execute(plan(SPECS["gridworld"], folder, 6)))
     first = load_results(folder)
@@ -58,7 +58,13 @@ def test_the_aggregate_is_kept_until_rows_are_added(tmp_path):
     assert load_results(folder).cells == first.cells
     assert (folder / "summary.json").stat().st_mtime_ns == stamp
     list(execute(plan(SPECS["gridworld"], folder, 9)))
-    assert load_results(folder).runs == 9
+    second = load_results(folder)
+    assert second.runs == 9
+    part = sorted(folder.glob("part-*"))[0]
+    rows = pq.read_table(part)
+    where = rows.column_names.index("basic-rl")
+    pq.write_table(rows.set_column(where, "basic-rl", rows["baseline"].cast("float32")), part)
+    assert load_results(folder).cells != second.cells
 
 
 def test_raw_intervals_are_in_units_of_performance(tmp_path):

@@ -90,14 +90,15 @@ def load_results(folder: Path) -> Results:
     chunks, _ = stored_chunks(folder)
     if not chunks:
         raise InputError(f"{str(folder)!r} holds no finished part yet: run the experiment first")
-    done = sorted(chunk.file for chunk in chunks)
+    files = sorted(folder / chunk.file for chunk in chunks)
+    parts = {file.name: file.stat().st_mtime_ns for file in files}
     path = folder / SUMMARY
     if path.is_file():
         stored = json.loads(path.read_text(encoding="utf-8"))
-        if stored["parts"] == done:
+        if stored["parts"] == parts:
             return _from_json(experiment, stored)
-    results = aggregate([str(folder / name) for name in done], experiment)
-    text = json.dumps({"parts": done} | _to_json(results))
+    results = aggregate([str(file) for file in files], experiment)
+    text = json.dumps({"parts": parts} | _to_json(results))
     write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
     return results
 
