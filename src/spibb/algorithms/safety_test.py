@@ -36,8 +36,8 @@ class Verdict:
 
         min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
         probability 1 − δ, but much that is safe does not pass, the baseline itself included.
-        Petrik et al. accept equality too; a log without any reward, where all values are 0, would
-        then let every policy pass.
+        Equality is not enough: all values of a log without any reward are 0, and every policy would
+        pass.
         """
         accepted = worst > baseline_best
         fate = "accepted" if accepted else "rejected, the baseline is returned"
