@@ -102,7 +102,7 @@ def robust_mdp(model, box, rival, sets, pis: np.ndarray):
         worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
         dense.copy(pi, pis[m])
         if tested[m] > 0.0:
-            dense.combine(-1.0, high, 0.0, high, low)
+            dense.combine(-1.0, high, 0.0, high, low)  # the best case is the worst of −R, negated
             best = robust.policy_iteration(xi, only, baseline, q, kept, moved)[0]
             if dense.expectation(starts, worst) <= -dense.expectation(starts, best):
                 dense.copy(baseline, pis[m])
