@@ -290,7 +290,10 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     ],
     runs: Annotated[int, typer.Option(help="Repetitions; more can be added later.")],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
-    jobs: Annotated[int, typer.Option(help="Processes on this machine.")] = 0,
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Processes on this machine; else one per core, or one for short work."),
+    ] = None,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.")] = None,
     grid: Annotated[
         str,
@@ -335,9 +338,10 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         suite, grid, column or [], _numbers(sizes), _numbers(etas), seed,
         noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
     )  # fmt: skip
-    workers = jobs or os.cpu_count() or 1
+    cores = os.cpu_count() or 1
     with console.status("looking at the folder and timing one run (the first time compiles)"):
-        todo = plan(spec, out, runs, workers, dry=dry_run)
+        todo = plan(spec, out, runs, cores if jobs is None else jobs, dry=dry_run)
+    workers = todo.processes(cores) if jobs is None else jobs
     for broken in todo.set_aside:
         fate = "will be set aside" if dry_run else "set aside"
         terminal.say_path(console, f"Cannot be read, {fate} and done again: {broken}")

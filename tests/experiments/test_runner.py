@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
@@ -18,6 +19,7 @@ from spibb.experiments import runner
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import Chunk, execute, plan, run_chunk, stored_chunks
 from spibb.experiments.spec import Column, Experiment
+from spibb.report.terminal import cost
 
 SPEC = Experiment("gridworld", (10, 20), (Column.parse("basic-rl"), Column.parse("pi-b:n_wedge=5")))
 
@@ -47,6 +49,14 @@ def test_rows_do_not_depend_on_the_number_of_workers(tmp_path, reference):
     run_all(tmp_path / "two", 12, jobs=2)
     assert table(tmp_path / "two") == reference
     assert len(reference) == 24
+
+
+def test_short_work_stays_in_one_process(tmp_path):
+    short = replace(plan(SPEC, tmp_path / "rows", 12), seconds_per_run=0.01)
+    long = replace(short, seconds_per_run=1.0)
+    assert (short.processes(cores=8), long.processes(cores=8)) == (1, 8)
+    assert "on one process" in cost(short, 1, None)
+    assert "on 8 processes" in cost(short, 8, None)
 
 
 def test_more_runs_can_be_added_later_and_only_the_difference_runs(tmp_path, reference):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SPEC = "experiment.toml"
+WORTH_PROCESSES = 10.0  # seconds of work
 PART = re.compile(r"part-(\d{9})-(\d{9})\.parquet")
 
 
@@ -63,6 +64,10 @@ class Plan:
     def missing(self) -> int:
         """Runs still to do."""
         return sum(len(chunk) for chunk in self.chunks)
+
+    def processes(self, cores: int) -> int:
+        """How many processes are worth starting: each imports and loads kernels for seconds."""
+        return cores if self.missing * self.seconds_per_run > WORTH_PROCESSES else 1
 
 
 def plan(

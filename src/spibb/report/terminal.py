@@ -197,8 +197,8 @@ def claims_table(verdicts: list[Verdict]) -> Table:
 def cost(todo: Plan, workers: int, dask: str | None) -> str:
     """What is stored, what is left, and how long it may take."""
     seconds = todo.missing * todo.seconds_per_run / workers
-    where = f"on the Dask cluster at {dask}" if dask else f"on {workers} processes"
-    took = "" if dask else f", about {_duration(seconds)} {where}"
+    where = "one process" if workers == 1 else f"{workers} processes"
+    took = "" if dask else f", about {_duration(seconds)} on {where}"
     return (
         f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored; "
         f"{todo.missing:,} to do, {_duration(todo.seconds_per_run)} each on one core{took}"
