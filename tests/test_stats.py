@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spibb import stats
-from spibb.stats import cvar, tail_intervals, tail_size
+from spibb.stats import Interval, cvar, ordered_tail_intervals, tail_intervals, tail_size
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,33 @@ def test_bootstrap_and_normal_intervals_agree_on_many_runs(monkeypatch):
     monkeypatch.setattr(stats, "BOOTSTRAP_UP_TO", 10)
     normal = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(1))
     for one, other in zip(resampled, normal):
-        assert one.value == other.value
+        assert one.value == pytest.approx(other.value, rel=1e-12)
         assert one.low == pytest.approx(other.low, abs=0.01)
         assert one.high == pytest.approx(other.high, abs=0.01)
+
+
+def delta_method(values: np.ndarray, share: float) -> Interval:
+    """The definition: spread of t − (t − X)⁺ n/k over the runs, at the k-th value t."""
+    n, k = len(values), tail_size(len(values), share)
+    t = np.sort(values)[k - 1]
+    contributions = t - np.maximum(t - values, 0) * n / k
+    half = 1.959963984540054 * contributions.std(ddof=1) / np.sqrt(n)
+    return Interval(cvar(values, share), cvar(values, share) - half, cvar(values, share) + half)
+
+
+@given(
+    st.lists(st.floats(-5, 5), min_size=2, max_size=200),
+    st.lists(st.integers(0, 200), max_size=5),
+    st.sampled_from([0.01, 0.1, 0.5, 1]),
+)
+def test_ordered_values_in_any_blocks_give_the_delta_methods_interval(values, cuts, share):
+    ordered = np.sort(values)
+    [whole] = ordered_tail_intervals([ordered], len(values), [share])
+    blocks = np.split(ordered, sorted(cut for cut in cuts if cut < len(values)))
+    assert ordered_tail_intervals(blocks, len(values), [share]) == [whole]
+    wanted = delta_method(ordered, share)
+    assert whole.value == pytest.approx(wanted.value, abs=1e-9)
+    assert (whole.low, whole.high) == pytest.approx((wanted.low, wanted.high), abs=1e-6)
 
 
 @pytest.mark.parametrize("limit", [5000, 10])

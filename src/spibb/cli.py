@@ -370,14 +370,17 @@ def figures(
     folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
 ) -> None:
     """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    from spibb.cli_tables import progress
     from spibb.experiments.results import load_results, results_table
     from spibb.report import terminal
     from spibb.report.figures import write_figures
     from spibb.tables import write_table
 
     console = _console()
-    with console.status("aggregating the rows and drawing"):
-        write_table(results_table(load_results(folder)), folder / "table.csv")
+    with progress(console, "aggregating the rows", "of the columns") as tell:
+        results = load_results(folder, tell)
+    with console.status("drawing"):
+        write_table(results_table(results), folder / "table.csv")
         paths = write_figures(folder)
     terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
     terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
@@ -388,11 +391,15 @@ def claims(
     folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it."""
+    from spibb.cli_tables import progress
+    from spibb.experiments.results import load_results
     from spibb.report import terminal
     from spibb.report.claims import MARKDOWN, TABLE, write_claims
 
     console = _console()
-    with console.status("aggregating the rows and deciding"):
+    with progress(console, "aggregating the rows", "of the columns") as tell:
+        load_results(folder, tell)
+    with console.status("deciding"):
         verdicts = write_claims(folder)
     console.print(terminal.claims_table(verdicts))
     terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")

@@ -15,14 +15,14 @@ from spibb.report.words import clipped
 if TYPE_CHECKING:
     from rich.console import Console
 
-Progress = Callable[[float], None]
-
 
 @contextmanager
-def progress(console: Console, text: str) -> Iterator[Progress]:
-    """A line that says what is going on, and how far the query at hand is."""
+def progress(
+    console: Console, text: str, of: str = "of the log scanned"
+) -> Iterator[Callable[[float], None]]:
+    """A line that says what is going on, and how far it is."""
     with console.status(text) as status:
-        yield lambda share: status.update(f"{text} ({share:.0%} of the log scanned)")
+        yield lambda share: status.update(f"{text} ({share:.0%} {of})")
 
 
 def print_inspection(console: Console, inspection: Inspection) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,7 +53,7 @@ def tail_intervals(
     order = np.argsort(values, kind="stable")
     ordered = np.asarray(values, dtype=np.float64)[order]
     if groups is None and len(ordered) > BOOTSTRAP_UP_TO:
-        return [_normal_interval(ordered, share, level) for share in shares]
+        return ordered_tail_intervals([ordered], len(ordered), shares, level=level)
     sizes = np.array([tail_size(len(ordered), share) for share in shares])
     if groups is None:
         means = resampling.tail_means(ordered, sizes, rng, RESAMPLES)
@@ -65,6 +65,27 @@ def tail_intervals(
         Interval(float(ordered[:k].mean()), float(low[t]), float(high[t]))
         for t, k in enumerate(sizes)
     ]
+
+
+def ordered_tail_intervals(
+    blocks: Iterable[np.ndarray], n: int, shares: Sequence[float], *, level: float = 0.95
+) -> list[Interval]:
+    """Tail means ± z standard errors of n values that come in ascending order, block by block.
+
+    Holds one block at a time, and how the values are cut into blocks changes no bit. The mean m of
+    the lowest k is max_t E[t − (t − X)⁺ n/k]; at the maximiser t, the k-th value, the variance of
+    t − (t − X)⁺ n/k over the runs gives the standard error (delta method).
+    """
+    from scipy.special import ndtri
+
+    sizes = np.array([tail_size(n, share) for share in shares])
+    state, found = np.zeros(3), np.zeros((len(sizes), 3))
+    for block in blocks:
+        resampling.head_moments(block, sizes, state, found)
+    mean, squares, last = found.T
+    spread = squares + sizes * (1 - sizes / n) * (last - mean) ** 2
+    half = ndtri((1 + level) / 2) * np.sqrt(spread / (n - 1) / n) * (n / sizes)
+    return [Interval(*map(float, row)) for row in zip(mean, mean - half, mean + half)]
 
 
 def _grouped_tail_means(
@@ -85,19 +106,3 @@ def _grouped_tail_means(
         taken = np.clip(k - (reached - times), 0, times)
         means.append(taken @ ordered / k[:, 0])
     return np.stack(means, axis=1)
-
-
-def _normal_interval(ordered: np.ndarray, share: float, level: float) -> Interval:
-    """The tail mean ± z times its standard error by the delta method.
-
-    The mean of the lowest share is max_t E[t − (t − X)⁺/share]; at the maximiser t, the quantile,
-    the spread of t − (t − X)⁺/share over runs, over √n, is its standard error.
-    """
-    from scipy.special import ndtri
-
-    n, k = len(ordered), tail_size(len(ordered), share)
-    threshold = ordered[k - 1]
-    contributions = threshold - np.maximum(threshold - ordered, 0) * (n / k)
-    half = float(ndtri((1 + level) / 2) * contributions.std(ddof=1) / np.sqrt(n))
-    value = float(ordered[:k].mean())
-    return Interval(value, value - half, value + half)

@@ -6,7 +6,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from spibb.log import Log
+
+MEMORY = "700MB"
+"""What DuckDB may hold before it writes to temporary files."""
+
+
+def open_duckdb() -> Any:
+    """A connection to DuckDB with bounded memory, which knows its progress but does not draw it."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={"memory_limit": MEMORY, "temp_directory": f"{tempfile.gettempdir()}/spibb-duckdb"}
+    )
+    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
+    return connection
 
 
 def long_form(states: Vocabulary, actions: Vocabulary, **columns: np.ndarray) -> pa.Table:

@@ -39,6 +39,24 @@ def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suit
                 assert found.high >= found.value - 1e-12
 
 
+@pytest.mark.parametrize("suite", SPECS)
+def test_columns_that_come_in_blocks_have_the_same_statistics(tmp_path, monkeypatch, suite):
+    """Many runs are never held whole: blocks of 7 rows across the borders of the cells."""
+    list(execute(plan(SPECS[suite], tmp_path / "rows", 30)))
+    shares: list[float] = []
+    whole = load_results(tmp_path / "rows", shares.append)
+    assert shares == [0]  # of one column
+    (tmp_path / "rows" / "summary.json").unlink()
+    monkeypatch.setattr("spibb.experiments.results.BLOCK", 7)
+    assert load_results(tmp_path / "rows").cells == whole.cells
+    (tmp_path / "rows" / "summary.json").unlink()
+    monkeypatch.setattr("spibb.experiments.results.BOOTSTRAP_UP_TO", 10)
+    for cell, other in zip(load_results(tmp_path / "rows").cells, whole.cells, strict=True):
+        assert (cell.column, cell.eta, cell.size) == (other.column, other.eta, other.size)
+        for name, found in cell.statistics.items():
+            assert found.value == pytest.approx(other.statistics[name].value, abs=1e-12)
+
+
 def test_the_long_table_has_a_row_per_cell_and_statistic(tmp_path):
     folder = tmp_path / "rows"
     list(execute(plan(SPECS["random-mdps"], folder, 4)))

@@ -1,14 +1,14 @@
 """The stored rows of an experiment, aggregated: means and tail means per column and setting.
 
-Rows are read one column at a time by DuckDB, so that memory does not grow with the number of
-columns, and for one column holds a few numbers per run.
+DuckDB sorts one column at a time, on disk if it must, and hands it over in blocks: memory grows
+neither with the number of columns nor with the number of runs.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +20,8 @@ from spibb.errors import InputError
 from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import Study, study_of
-from spibb.stats import Interval, tail_intervals
-from spibb.tables import write_whole
+from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
+from spibb.tables import open_duckdb, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 """Names of the statistics, and the share of the worst runs that each averages."""
 SUMMARY = "summary.json"
+BLOCK = 100_000
+"""Rows of a column that are held at a time."""
+
+Progress = Callable[[float], None]
+"""Told now and then which share of the columns is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +89,7 @@ class Results:
         return Interval(*values)
 
 
-def load_results(folder: Path) -> Results:
+def load_results(folder: Path, progress: Progress | None = None) -> Results:
     """Aggregate the rows of a folder, or read the aggregate if it is up to date."""
     experiment = read_spec(folder)
     chunks, _ = stored_chunks(folder)
@@ -97,30 +102,36 @@ def load_results(folder: Path) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["parts"] == parts:
             return _from_json(experiment, stored)
-    results = aggregate([str(file) for file in files], experiment)
+    results = aggregate([str(file) for file in files], experiment, progress)
     text = json.dumps({"parts": parts} | _to_json(results))
     write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
     return results
 
 
-def aggregate(parts: list[str], experiment: Experiment) -> Results:
+def aggregate(
+    parts: list[str], experiment: Experiment, progress: Progress | None = None
+) -> Results:
     """Statistics of every column at every setting, from the rows of Parquet files."""
-    import duckdb
-
     study = study_of(experiment)
     rng = np.random.default_rng(experiment.seed)
     optimal = "avg(optimal)" if study.normalised else "'nan'::DOUBLE"
+    names = ", ".join(study.settings)
     columns = study.measures(experiment) + [column.key for column in experiment.columns]
-    with duckdb.connect() as connection:
+    with open_duckdb() as connection:
         known = connection.sql(
             f"SELECT avg(baseline), {optimal}, count(DISTINCT run) FROM read_parquet($parts)",
             params={"parts": parts},
         ).fetchall()[0]
-        cells = [
-            cell
-            for column in columns
-            for cell in _cells(_read(connection, parts, study, column), experiment, column, rng)
-        ]
+        settings = connection.sql(
+            f"SELECT {names}, count(*) FROM read_parquet($parts) GROUP BY {names} ORDER BY {names}",
+            params={"parts": parts},
+        ).fetchall()
+        cells: list[Cell] = []
+        for done, column in enumerate(columns):
+            if progress:
+                progress(done / len(columns))
+            rows = _sorted(connection, parts, study, column)
+            cells += _cells(rows, settings, experiment, column, rng)
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
 
 
@@ -141,42 +152,62 @@ def results_table(results: Results) -> pa.Table:
     return pa.table(dict(zip(names, (list(column) for column in zip(*rows)))))
 
 
-def _read(connection: Any, parts: list[str], study: Study, column: str) -> dict[str, np.ndarray]:
-    """Runs, settings and values of one column, in an order that the parts do not change."""
-    quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
-    value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
-    names = ", ".join(study.settings)
-    rows = connection.sql(
-        f"SELECT run, {names}, {value} AS value FROM read_parquet($parts) "
-        f"ORDER BY {names}, value, run",
-        params={"parts": parts},
-    ).fetchnumpy()
-    return {name: np.ma.getdata(found) for name, found in rows.items()}
+class Sorted:
+    """Values of a column with their runs, read in blocks from a stream."""
+
+    def __init__(self, stream: Iterable[pa.RecordBatch]) -> None:
+        self._stream = iter(stream)
+        self._values, self._runs = np.empty(0), np.empty(0, dtype=np.int32)
+
+    def take(self, n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The next n values, in blocks."""
+        while n > 0:
+            if len(self._values) == 0:
+                self._values, self._runs = (c.to_numpy() for c in next(self._stream).columns)
+            values, runs = self._values[:n], self._runs[:n]
+            self._values, self._runs = self._values[n:], self._runs[n:]
+            n -= len(values)
+            yield values, runs
 
 
 def _cells(
-    rows: dict[str, np.ndarray], experiment: Experiment, column: str, rng: np.random.Generator
+    rows: Sorted,
+    settings: list[tuple[Any, ...]],
+    experiment: Experiment,
+    column: str,
+    rng: np.random.Generator,
 ) -> Iterator[Cell]:
-    """The cells of one column.
+    """The cells of one column, whose `settings` come with their numbers of rows.
 
     Networks that were trained on one data set are no independent evidence: intervals then come from
     drawing whole data sets anew.
     """
-    names = study_of(experiment).settings
-    settings = np.nan_to_num(np.stack([rows[name] for name in names]).astype(float), nan=-1.0)
-    borders = np.flatnonzero((np.diff(settings) != 0).any(axis=0)) + 1
     together = experiment.training is not None and not experiment.training.one_log
-    for block in np.split(np.arange(settings.shape[1]), borders):
-        groups = rows["run"][block] if together else None
-        found = tail_intervals(
-            rows["value"][block], list(STATISTICS.values()), rng=rng, groups=groups
-        )
-        here = {name: rows[name][block[0]].item() for name in names}
+    shares = list(STATISTICS.values())
+    for *setting, n in settings:
+        if n > BOOTSTRAP_UP_TO and not together:
+            found = ordered_tail_intervals((values for values, _ in rows.take(n)), n, shares)
+        else:
+            values, runs = map(np.concatenate, zip(*rows.take(n)))
+            found = tail_intervals(values, shares, rng=rng, groups=runs if together else None)
+        here = dict(zip(study_of(experiment).settings, setting))
         eta = here.pop("eta", math.nan)
         yield Cell(
-            column, None if math.isnan(eta) else eta, runs=len(block),
+            column, None if math.isnan(eta) else eta, runs=n,
             statistics=dict(zip(STATISTICS, found)), **here,
         )  # fmt: skip
+
+
+def _sorted(connection: Any, parts: list[str], study: Study, column: str) -> Sorted:
+    """The values of one column, in an order that the parts do not change."""
+    quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
+    value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+    rows = connection.sql(
+        f"SELECT {value} AS value, run FROM read_parquet($parts) "
+        f"ORDER BY {', '.join(study.settings)}, value, run",
+        params={"parts": parts},
+    )
+    return Sorted(rows.to_arrow_reader(BLOCK))
 
 
 def _to_json(results: Results) -> dict[str, Any]:

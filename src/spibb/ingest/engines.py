@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spibb.checks import InputError, some
 from spibb.columns import to_arrow_table
 from spibb.ingest.sources import Files
+from spibb.tables import open_duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,9 +26,6 @@ REMEDIES = {
     ".parquet": "check that it is a Parquet file, and whole",
     ".jsonl": "check that it is whole, text in UTF-8, with one JSON object per line",
 }
-MEMORY = "700MB"
-"""What DuckDB may hold before it writes to temporary files."""
-
 INTEGER, NUMBER, FLAG, TEXT, TIME, OTHER = "integer", "number", "flag", "text", "time", "other"
 
 Progress = Callable[[float], None]
@@ -122,7 +119,7 @@ class DuckRelation:
 
 def open_files(files: Files, progress: Progress | None = None) -> DuckFiles:
     """Look at the files' columns; they must agree."""
-    connection = _connect()
+    connection = open_duckdb()
     hive = f", {HIVE}" if files.hive else ""
     source = {
         ".csv": f"read_csv($files, {CSV}{hive})",
@@ -152,7 +149,7 @@ def _as_written(kind: str) -> str:
 
 def open_arrow(table: pa.Table) -> DuckFrame:
     """Query an Arrow table."""
-    connection = _connect()
+    connection = open_duckdb()
     connection.register("log", table)
     rows = connection.execute("DESCRIBE SELECT * FROM log").fetchall()
     return DuckFrame(connection, {name: kind_of(kind) for name, kind, *_ in rows})
@@ -191,16 +188,6 @@ def kind_of(duckdb_type: str) -> str:
     if name in ("VARCHAR", '"NULL"') or name.startswith("ENUM"):
         return TEXT
     return TIME if name.startswith(("DATE", "TIME")) else OTHER
-
-
-def _connect() -> Any:
-    import duckdb
-
-    connection = duckdb.connect(
-        config={"memory_limit": MEMORY, "temp_directory": f"{tempfile.gettempdir()}/spibb-duckdb"}
-    )
-    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    return connection
 
 
 def _run(connection: Any, source: str, sql: str, files: Files) -> pa.Table:

@@ -1,4 +1,4 @@
-"""Bootstrap of tail means."""
+"""Tail means: their bootstrap, and their moments in one pass."""
 
 from __future__ import annotations
 
@@ -29,3 +29,22 @@ def tail_means(ordered: np.ndarray, sizes: np.ndarray, rng, n_resamples: int) ->
                 i += 1
             out[b, t] = total / sizes[t]
     return out
+
+
+@njit(cache=True)
+def head_moments(ordered: np.ndarray, sizes: np.ndarray, state: np.ndarray, found: np.ndarray):
+    """Mean, Σ(x − mean)² and last value of the lowest `sizes` [T] values, into `found` [T, 3].
+
+    Called with one block [n] after another of values in ascending order; `state` holds how many
+    values came before, and their mean and sum of squares (Welford's recurrence).
+    """
+    count, mean, squares = state
+    for value in ordered:
+        count += 1.0
+        off = value - mean
+        mean += off / count
+        squares += off * (value - mean)
+        for t in range(len(sizes)):
+            if sizes[t] == count:
+                found[t, 0], found[t, 1], found[t, 2] = mean, squares, value
+    state[0], state[1], state[2] = count, mean, squares
