@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from spibb.errors import InputError
 from spibb.experiments.results import STATISTICS, load_results, results_table
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
@@ -83,6 +84,27 @@ def test_the_aggregate_is_kept_until_rows_are_added_or_written_anew(tmp_path):
     where = rows.column_names.index("basic-rl")
     pq.write_table(rows.set_column(where, "basic-rl", rows["baseline"].cast("float32")), part)
     assert load_results(folder).cells != second.cells
+
+
+@pytest.mark.parametrize("column", ["baseline", "basic-rl"])
+def test_a_part_with_damaged_pages_is_named(tmp_path, column):
+    """Its footer is whole, so that the damage shows while a column is read."""
+    folder = tmp_path / "rows"
+    list(execute(plan(SPECS["gridworld"], folder, 6)))
+    part = sorted(folder.glob("part-*"))[1]
+    group = pq.read_metadata(part).row_group(0)
+    pages = next(
+        group.column(i)
+        for i in range(group.num_columns)
+        if group.column(i).path_in_schema == column
+    )
+    start = pages.dictionary_page_offset or pages.data_page_offset
+    data = bytearray(part.read_bytes())
+    data[start : start + pages.total_compressed_size] = b"\x55" * pages.total_compressed_size
+    part.write_bytes(data)
+    with pytest.raises(InputError, match=f"{part.name}' is damaged: remove it"):
+        load_results(folder)
+    assert not (folder / "summary.json").exists()
 
 
 def test_raw_intervals_are_in_units_of_performance(tmp_path):

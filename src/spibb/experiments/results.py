@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -102,7 +104,8 @@ def load_results(folder: Path, progress: Progress | None = None) -> Results:
         stored = json.loads(path.read_text(encoding="utf-8"))
         if stored["parts"] == parts:
             return _from_json(experiment, stored)
-    results = aggregate([str(file) for file in files], experiment, progress)
+    with _readable(files):
+        results = aggregate([str(file) for file in files], experiment, progress)
     text = json.dumps({"parts": parts} | _to_json(results))
     write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
     return results
@@ -150,6 +153,31 @@ def results_table(results: Results) -> pa.Table:
     ]  # fmt: skip
     names = ("column", *settings, "runs", "statistic", "value", "low", "high")
     return pa.table(dict(zip(names, (list(column) for column in zip(*rows)))))
+
+
+@contextmanager
+def _readable(files: list[Path]) -> Iterator[None]:
+    """Name the part that DuckDB could not read, or say what else it lacked."""
+    import duckdb
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException) as error:
+        for file in files:
+            try:
+                pq.read_table(file)
+            except (pa.ArrowException, OSError):
+                raise InputError(
+                    f"{str(file)!r} is damaged: remove it, and give the command of the experiment "
+                    "again, which computes it anew"
+                ) from None
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"cannot sort the rows of {str(files[0].parent)!r} ({reason}): is there space in "
+            f"{tempfile.gettempdir()!r}?"
+        ) from None
 
 
 class Sorted:
