@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from spibb.mapping import ColumnMap
 
-ALGORITHMS = "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free."
+ALGORITHMS = (
+    "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free, or your own class "
+    "as module.Class."
+)
 
 app = typer.Typer(
     help="Improve a decision policy from its own log, without making it worse.",
@@ -306,6 +309,12 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         list[str] | None,
         typer.Option(help="Only this algorithm, as name:option=value,…; repeatable."),
     ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="This algorithm beside the others; your own class as module.Class:option=value,…"
+        ),
+    ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
     noises: Annotated[
@@ -335,7 +344,7 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 
     console = _console()
     spec = select_experiment(
-        suite, grid, column or [], _numbers(sizes), _numbers(etas), seed,
+        suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
         noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
     )  # fmt: skip
     cores = os.cpu_count() or 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -12,9 +14,10 @@ from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
 from spibb.stats import cvar
 
+COLUMNS = (Column.parse("basic-rl"), Column.parse("pi-b:n_wedge=5"))
 SPECS = {
-    "gridworld": Experiment("gridworld", (10, 20), (Column.parse("basic-rl"),)),
-    "random-mdps": Experiment("random-mdps", (10,), (Column.parse("basic-rl"),), (0.2, 0.8)),
+    "gridworld": Experiment("gridworld", (10, 20), COLUMNS),
+    "random-mdps": Experiment("random-mdps", (10,), COLUMNS, (0.2, 0.8)),
 }
 
 
@@ -25,19 +28,18 @@ def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suit
     results = load_results(tmp_path / "rows")
     rows = pq.read_table(sorted((tmp_path / "rows").glob("part-*"))).to_pandas()
     assert results.runs == 30
-    for size in spec.sizes:
-        for eta in spec.etas or (None,):
-            some = rows[(rows["size"] == size) & (True if eta is None else rows["eta"] == eta)]
-            value = (some["basic-rl"].astype(float) - some["baseline"]) / (
-                some["optimal"] - some["baseline"]
-            )
-            cell = results.cell("basic-rl", size, eta)
-            assert cell.runs == 30
-            for name, share in STATISTICS.items():
-                found = cell.statistics[name]
-                assert found.value == pytest.approx(cvar(value.to_numpy(), share), abs=1e-9)
-                assert found.low <= found.value + 1e-12
-                assert found.high >= found.value - 1e-12
+    for column, size, eta in product(COLUMNS, spec.sizes, spec.etas or (None,)):
+        some = rows[(rows["size"] == size) & (True if eta is None else rows["eta"] == eta)]
+        value = (some[column.key].astype(float) - some["baseline"]) / (
+            some["optimal"] - some["baseline"]
+        )
+        cell = results.cell(column.key, size, eta)
+        assert cell.runs == 30
+        for name, share in STATISTICS.items():
+            found = cell.statistics[name]
+            assert found.value == pytest.approx(cvar(value.to_numpy(), share), abs=1e-9)
+            assert found.low <= found.value + 1e-12
+            assert found.high >= found.value - 1e-12
 
 
 @pytest.mark.parametrize("suite", SPECS)
@@ -46,7 +48,7 @@ def test_columns_that_come_in_blocks_have_the_same_statistics(tmp_path, monkeypa
     list(execute(plan(SPECS[suite], tmp_path / "rows", 30)))
     shares: list[float] = []
     whole = load_results(tmp_path / "rows", shares.append)
-    assert shares == [0]  # of one column
+    assert shares == [0, 0.5]  # of two columns
     (tmp_path / "rows" / "summary.json").unlink()
     monkeypatch.setattr("spibb.experiments.results.BLOCK", 7)
     assert load_results(tmp_path / "rows").cells == whole.cells

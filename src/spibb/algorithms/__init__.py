@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import os
+import sys
 from typing import Any
 
 from spibb.algorithms.arbrm import ARBRM
@@ -36,8 +39,8 @@ __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "improve", "make"]
 
 
 def make(name: str, **options: Any) -> Algorithm:
-    """The algorithm of a registry name, with its hyper-parameters."""
-    kind = REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
+    """The algorithm of a registry name, or of a class of yours: module.Class."""
+    kind = _imported(name) if "." in name else REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
@@ -46,6 +49,23 @@ def make(name: str, **options: Any) -> Algorithm:
                 f"{name} has no option {option!r}{hint}: its options are {', '.join(known)}"
             )
     return kind(**options)
+
+
+def _imported(name: str) -> type[Algorithm]:
+    """The class of an import path; modules of the current folder are found too."""
+    module, _, attribute = name.rpartition(".")
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    try:
+        kind = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InputError(
+            f"algorithm {name!r} cannot be imported ({error}): write module.Class, of a module "
+            "that is installed or lies in the current folder"
+        ) from None
+    if not (isinstance(kind, type) and issubclass(kind, Algorithm)):
+        raise InputError(f"{name!r} is no algorithm: derive it from spibb.algorithms.Algorithm")
+    return kind
 
 
 def improve(

@@ -133,8 +133,8 @@ def aggregate(
         for done, column in enumerate(columns):
             if progress:
                 progress(done / len(columns))
-            rows = _sorted(connection, parts, study, column)
-            cells += _cells(rows, settings, experiment, column, rng)
+            with _sorted(connection, parts, study, column) as stream:
+                cells += _cells(Sorted(stream), settings, experiment, column, rng)
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
 
 
@@ -226,16 +226,15 @@ def _cells(
         )  # fmt: skip
 
 
-def _sorted(connection: Any, parts: list[str], study: Study, column: str) -> Sorted:
-    """The values of one column, in an order that the parts do not change."""
+def _sorted(connection: Any, parts: list[str], study: Study, column: str) -> pa.RecordBatchReader:
+    """Values and runs of one column, in an order that the parts do not change."""
     quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
     value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
-    rows = connection.sql(
+    return connection.sql(
         f"SELECT {value} AS value, run FROM read_parquet($parts) "
         f"ORDER BY {', '.join(study.settings)}, value, run",
         params={"parts": parts},
-    )
-    return Sorted(rows.to_arrow_reader(BLOCK))
+    ).to_arrow_reader(BLOCK)
 
 
 def _to_json(results: Results) -> dict[str, Any]:

@@ -45,7 +45,8 @@ class Dqn:
 class Column:
     """One algorithm with its hyper-parameters: a column of the results.
 
-    Written ``name`` or ``name:option=value,option=value``, for example ``pi-b:n_wedge=5``.
+    Written ``name`` or ``name:option=value,option=value``, for example ``pi-b:n_wedge=5``. The name
+    is one of the registry, or the import path of a class: ``module.Class``.
     """
 
     algorithm: str
@@ -87,8 +88,14 @@ class Column:
         return Dqn(**dict(self.options))  # type: ignore[arg-type]
 
     def check(self) -> None:
-        """Refuse what no algorithm accepts."""
-        self.dqn() if self.algorithm == DQN else self.make()
+        """Refuse what no algorithm accepts.
+
+        A class from elsewhere is imported where it runs only: its results can be read without it.
+        """
+        if self.algorithm == DQN:
+            self.dqn()
+        elif "." not in self.algorithm:
+            self.make()
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,11 @@ def _seconds_of_second_run(experiment: Experiment, run: int) -> float:
     return time.perf_counter() - begin
 
 
+def _make_all(experiment: Experiment) -> None:
+    for column in experiment.columns:
+        column.make()
+
+
 FINITE_STUDY = Study(
     grids=tuple(suites.GRIDS),
     default=suites.default_experiment,
@@ -52,6 +57,7 @@ FINITE_STUDY = Study(
     largest_chunk=200,
     settings=("eta", "size"),
     normalised=True,
+    prepare=_make_all,
 )
 HELICOPTER = Study(
     grids=tuple(helicopter.GRIDS),
@@ -79,15 +85,18 @@ def select_experiment(
     sizes: Sequence[float] = (),
     etas: Sequence[float] = (),
     seed: int = 0,
+    also: Sequence[str] = (),
     **training: Any,
 ) -> Experiment:
     """The paper's grid of a suite, cut down to what is named; nothing named keeps all.
 
-    `training` are entries of `Training`; None and () keep the grid's.
+    `also` are columns beside those. `training` are entries of `Training`; None and () keep those
+    of the grid.
     """
     study = STUDIES[checks.choice("suite", suite, SUITES)]
     checks.choice("grid", grid, study.grids)
     whole = study.default(suite, grid)
+    chosen = tuple(Column.parse(key) for key in columns) or whole.columns
     named = {name: value for name, value in training.items() if value not in (None, ())}
     if etas and not whole.etas:
         raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
@@ -95,7 +104,7 @@ def select_experiment(
         raise InputError(f"{suite} trains no networks: leave --{next(iter(named))} out")
     return replace(
         whole,
-        columns=tuple(Column.parse(key) for key in columns) or whole.columns,
+        columns=chosen + tuple(Column.parse(key) for key in also),
         sizes=tuple(int(size) for size in sizes) or whole.sizes,
         etas=tuple(etas) or whole.etas,
         seed=seed,

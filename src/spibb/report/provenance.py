@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from spibb.experiments.results import Results
-from spibb.experiments.spec import Experiment, Training
+from spibb.experiments.spec import Column, Experiment, Training
 from spibb.experiments.studies import study_of
 
 
@@ -23,17 +23,23 @@ def _selection(experiment: Experiment) -> list[str]:
     study = study_of(experiment)
     grids = {name: study.default(experiment.suite, name) for name in study.grids}
     kind = [name for name, grid in grids.items() if _one_log(grid) == _one_log(experiment)]
-    same = [name for name in kind if grids[name].columns == experiment.columns]
-    name = (same or kind)[0]
+    whole = [name for name in kind if _begins(experiment.columns, grids[name].columns)]
+    name = max(whole or kind[:1], key=lambda name: len(grids[name].columns))
     words, grid = [] if name == "main" else ["--grid", name], grids[name]
-    if not same:
-        words += [word for column in experiment.columns for word in ("--column", column.key)]
+    option, columns = "--column", experiment.columns
+    if whole:
+        option, columns = "--also", columns[len(grid.columns) :]
+    words += [word for column in columns for word in (option, column.key)]
     if experiment.sizes != grid.sizes:
         words += ["--sizes", _listed(experiment.sizes)]
     if experiment.etas != grid.etas:
         words += ["--etas", _listed(experiment.etas)]
     words += _training(experiment.training, grid.training)
     return words + (["--seed", str(experiment.seed)] if experiment.seed else [])
+
+
+def _begins(columns: tuple[Column, ...], start: tuple[Column, ...]) -> bool:
+    return columns[: len(start)] == start
 
 
 def _one_log(experiment: Experiment) -> bool:

@@ -69,7 +69,7 @@ def label(column: Column) -> str:
     options = dict(column.options)
     released = options.pop("released", False)
     estimator = options.pop("estimator", None)
-    parts = [NAMES.get(column.algorithm, column.algorithm)]
+    parts = [NAMES.get(column.algorithm, column.algorithm.rpartition(".")[2])]
     if estimator is not None:
         parts.append(ESTIMATORS.get(str(estimator), str(estimator)))
     parts += [f"{OPTIONS.get(name, name)} = {value}" for name, value in options.items()]

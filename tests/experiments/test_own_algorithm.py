@@ -1,0 +1,99 @@
+"""A researcher's algorithm from a file of the current folder, as docs/adding.md shows it."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spibb.algorithms import make
+from spibb.errors import InputError
+from spibb.experiments.results import load_results
+from spibb.experiments.runner import plan, read_spec
+from spibb.experiments.spec import Column, Experiment
+from spibb.experiments.studies import select_experiment
+from spibb.report import style
+from spibb.report.provenance import experiment_command
+
+OWN = "cautious.Cautious:epsilon=0.1"
+PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A folder with the class of the documentation in cautious.py."""
+    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    (tmp_path / "cautious.py").write_text(example.split("\nlog = ")[0], encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.delitem(sys.modules, "cautious", raising=False)
+    return tmp_path
+
+
+def spibb(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", "from spibb.cli import main; main()", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
+    done = spibb(
+        "experiment", "gridworld", "--runs", "4", "--out", "rows", "--sizes", "10", "--jobs", "2",
+        "--column", "basic-rl", "--also", OWN,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (folder / "cautious.py").unlink()
+    results = load_results(folder / "rows")  # needs no class
+    mine, reckless = (results.cell(key, 10).statistics["mean"] for key in (OWN, "basic-rl"))
+    assert mine.value > reckless.value
+    assert style.label(Column.parse(OWN)) == "Cautious, epsilon = 0.1"
+
+
+def test_it_improves_a_log(folder):
+    assert spibb("demo", "--episodes", "20").returncode == 0
+    done = spibb(
+        "improve", "spibb-demo/log.csv", "--baseline", "spibb-demo/baseline.csv", "--out", "better",
+        "--algorithm", "cautious.Cautious", "--option", "epsilon=0.3",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "nothing is proven about it" in done.stdout
+
+
+def test_the_command_of_a_study_with_more_columns_adds_them(tmp_path):
+    for grid in ("main", "search"):
+        spec = select_experiment("gridworld", grid, also=["pi-b:n_wedge=3", OWN])
+        assert spec == Experiment.from_toml(spec.to_toml())
+        results = type("Some", (), {"experiment": spec, "runs": 7})
+        words = experiment_command(results, Path("rows")).split()
+        chosen = [word for word in words if word.startswith("--")]
+        assert chosen == ["--runs", "--out", *["--grid"] * (grid == "search"), "--also", "--also"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("nowhere.Cautious", "No module named 'nowhere'"),
+        ("cautious.Reckless", "no attribute 'Reckless'"),
+        (".Cautious", "cannot be imported"),
+        ("cautious.Box", "is no algorithm: derive it"),
+    ],
+)
+def test_what_cannot_be_used_is_refused_before_anything_is_written(folder, name, reason):
+    with pytest.raises(InputError, match=reason):
+        make(name)
+    with pytest.raises(InputError, match=reason):
+        plan(select_experiment("gridworld", "main", [name]), folder / "rows", 3)
+    assert not (folder / "rows").exists()
+
+
+def test_its_options_are_checked(folder):
+    with pytest.raises(InputError, match=r"no option 'epsilo' \(did you mean 'epsilon'"):
+        make("cautious.Cautious", epsilo=1)
+
+
+def test_a_stored_spec_is_read_without_the_class(tmp_path):
+    spec = select_experiment("gridworld", "main", ["nowhere.Absent:x=1"])
+    spec.write(tmp_path / "experiment.toml")
+    assert read_spec(tmp_path) == spec
