@@ -57,6 +57,7 @@ def test_short_work_stays_in_one_process(tmp_path):
     assert (short.processes(cores=8), long.processes(cores=8)) == (1, 8)
     assert "on one process" in cost(short, 1, None)
     assert "on 8 processes" in cost(short, 8, None)
+    assert cost(replace(short, chunks=()), 1, None).endswith("nothing to do")
 
 
 def test_more_runs_can_be_added_later_and_only_the_difference_runs(tmp_path, reference):

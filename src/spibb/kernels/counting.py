@@ -69,7 +69,7 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
             indptr[pair[c] + 1] += 1
             successors[k], n[k] = successor[c], visits[c]
             reward_sum[k] = visits[c] * reward[c]
-            reward_sq[k] = visits[c] * reward[c] ** 2
+            reward_sq[k] = visits[c] * (reward[c] * reward[c])
             low, high = min(low, reward[c]), max(high, reward[c])
             k += 1
     for p in range(n_pairs):

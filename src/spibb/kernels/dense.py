@@ -29,7 +29,8 @@ def build_system(rows, rewards, discount: float, pi: np.ndarray, matrix, v):
     indptr, successors, probs = rows
     n_states, n_actions = rewards.shape
     flat = matrix.ravel()
-    flat[:] = 0.0
+    for k in range(len(flat)):
+        flat[k] = 0.0
     for s in range(n_states):
         row = np.uint64(s * n_states)
         flat[row + np.uint64(s)] = 1.0
@@ -122,7 +123,8 @@ def rounding(rewards: np.ndarray, discount: float) -> float:
     for s in range(len(rewards)):
         for a in range(rewards.shape[1]):
             largest = max(largest, abs(rewards[s, a]))
-    return 1e-14 * largest / (1.0 - discount) ** 2
+    gap = 1.0 - discount
+    return 1e-14 * largest / (gap * gap)
 
 
 @njit(cache=True)

@@ -174,7 +174,9 @@ def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) 
     seen, j = np.int64(0), 0
     for length in lengths:
         episode = codes[j : j + length]
-        x[:] = discounted(episode, reward, discount) if whole else 0.0
+        beyond = discounted(episode, reward, discount) if whole else 0.0
+        for k in range(N_LANES):
+            x[k] = beyond
         seen |= fold(episode, steps, possible, x)
         for k in range(N_LANES):
             sums[0, k] += x[k]
@@ -235,7 +237,7 @@ def choose(sums: np.ndarray, n: int, quantile: float, rival: float) -> int:
     for k in range(last, -1, -1):
         if sums[2, k] > 0.0:
             mean = sums[0, k] / n
-            spread = np.sqrt(max(sums[1, k] - n * mean**2, 0.0) / (n - 1))
+            spread = np.sqrt(max(sums[1, k] - n * (mean * mean), 0.0) / (n - 1))
             bound = mean - spread / np.sqrt(n) * quantile
             if bound > highest:
                 best, highest = k, bound

@@ -25,11 +25,11 @@ MAX_INNER = 30
 @njit(cache=True)
 def radii(counts: np.ndarray, radius_of_one: float) -> np.ndarray:
     """e = min(2, e(1)/√N) of every pair, 2 where it was never seen [S, A]."""
-    out = np.full(counts.shape, 2.0)
+    out = np.empty(counts.shape)
     for s in range(len(counts)):
         for a in range(counts.shape[1]):
-            if counts[s, a] > 0:
-                out[s, a] = min(2.0, radius_of_one / np.sqrt(counts[s, a]))
+            seen = counts[s, a] > 0
+            out[s, a] = min(2.0, radius_of_one / np.sqrt(counts[s, a])) if seen else 2.0
     return out
 
 

@@ -29,9 +29,11 @@ def list_outcomes(rows, exits: np.ndarray, pi: np.ndarray, width: int):
     indptr, successors, probs = rows
     n_states, n_actions = pi.shape
     weight = np.zeros((n_states, width))
-    action = np.full((n_states, width), -1, dtype=np.int32)
-    successor = np.full((n_states, width), -1, dtype=np.int32)
+    action = np.empty((n_states, width), dtype=np.int32)
+    successor = np.empty((n_states, width), dtype=np.int32)
     for s in range(n_states):
+        for j in range(width):
+            action[s, j] = successor[s, j] = -1
         j = 0
         for a in range(n_actions):
             if pi[s, a] == 0.0:
@@ -126,16 +128,19 @@ def walk(tables, cumulative: np.ndarray, seeds: np.ndarray, n_episodes: int, max
     threshold, alias, successor = tables[0].ravel(), tables[1].ravel(), tables[2].ravel()
     one, cap = np.uint64(1), np.uint64(max_steps)
     lanes = min(len(seeds), n_episodes)
-    base = np.array([(n_episodes * lane) // lanes for lane in range(lanes + 1)])
+    base = np.empty(lanes + 1, dtype=np.int64)
+    for lane in range(lanes + 1):
+        base[lane] = n_episodes * lane // lanes
     episode = base[:lanes].copy()
-    at = (base[:lanes] * max_steps).astype(np.uint64)
-    stop = at + cap
-    state = np.empty(lanes, dtype=np.uint64)
+    at, stop = np.empty(lanes, dtype=np.uint64), np.empty(lanes, dtype=np.uint64)
+    state, active = np.empty(lanes, dtype=np.uint64), np.empty(lanes, dtype=np.uint64)
     for lane in range(np.uint64(lanes)):
+        at[lane] = base[lane] * max_steps
+        stop[lane] = at[lane] + cap
         state[lane] = first_state(cumulative, seeds, lane)
+        active[lane] = lane
     codes = np.empty(n_episodes * max_steps, dtype=np.int32)
     lengths = np.empty(n_episodes, dtype=np.int64)
-    active = np.arange(lanes).astype(np.uint64)
     n_active = np.uint64(lanes)
     while n_active > 0:
         i = np.uint64(0)

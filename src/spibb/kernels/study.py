@@ -43,7 +43,7 @@ def performances(episodes, outcomes, policies, truth, v_max: float, columns) -> 
     rival = (baseline, starts, r_max)
     reward_adjusted(model, seen, v_max, rival, ramdp, pis[end[0] : end[1]])
     robust_mdp(model, seen, rival, robust_sets, pis[end[1] : end[2]])
-    mixtures(episodes, outcomes, policies, model[3], tests, pis[end[2] : end[3]])
+    mixtures(episodes, outcomes, (baseline, policies[1]), model[3], tests, pis[end[2] : end[3]])
     dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_b, 1.0, pis[end[3] : end[4]])
     dense.spibb_sweep(rows, rewards, model[3], baseline, pairs, pi_leq_b, 0.0, pis[end[4] :])
     return dense.performances(truth[0], truth[1], truth[2], truth[3], pis)

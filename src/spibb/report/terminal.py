@@ -196,13 +196,14 @@ def claims_table(verdicts: list[Verdict]) -> Table:
 
 def cost(todo: Plan, workers: int, dask: str | None) -> str:
     """What is stored, what is left, and how long it may take."""
+    stored = f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored"
+    if not todo.missing:
+        return f"{stored}; nothing to do"
     seconds = todo.missing * todo.seconds_per_run / workers
     where = "one process" if workers == 1 else f"{workers} processes"
     took = "" if dask else f", about {_duration(seconds)} on {where}"
-    return (
-        f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored; "
-        f"{todo.missing:,} to do, {_duration(todo.seconds_per_run)} each on one core{took}"
-    )
+    each = _duration(todo.seconds_per_run)
+    return f"{stored}; {todo.missing:,} to do, {each} each on one core{took}"
 
 
 def _duration(seconds: float) -> str:
