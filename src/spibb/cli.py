@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 
     from spibb.mapping import ColumnMap
 
-ALGORITHMS = (
-    "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free, or your own class "
-    "as module.Class."
-)
+ALGORITHMS = "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
 
 app = typer.Typer(
     help="Improve a decision policy from its own log, without making it worse.",
@@ -102,7 +99,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             "estimate:SMOOTHING, it is read off the log."
         ),
     ] = None,
-    algorithm: Annotated[str, typer.Option(help=ALGORITHMS)] = "pi-b",
+    algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
     n_wedge: Annotated[
         str | None,
         typer.Option(help="Trust a pair seen at least this often (default 10), or auto."),
