@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,12 +24,15 @@ MEMORY = "700MB"
 
 
 def open_duckdb() -> Any:
-    """A connection to DuckDB with bounded memory, which knows its progress but does not draw it."""
+    """A connection to DuckDB with bounded memory, which knows its progress but does not draw it.
+
+    Each has a temporary folder of its own, which it removes: one that all share would belong to the
+    user who came first.
+    """
     import duckdb
 
-    connection = duckdb.connect(
-        config={"memory_limit": MEMORY, "temp_directory": f"{tempfile.gettempdir()}/spibb-duckdb"}
-    )
+    spill = Path(tempfile.gettempdir()) / f"spibb-{uuid.uuid4().hex}"
+    connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
     connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
     return connection
 

@@ -164,7 +164,7 @@ def _readable(files: list[Path]) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, pa.ArrowException) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         for file in files:
             try:
                 pq.read_table(file)
