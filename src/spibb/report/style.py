@@ -36,8 +36,11 @@ STYLES = {
     "hcpi is": Style("#E69F00", "^", (0, (3, 1, 1, 1))),
     "hcpi pdis": Style("#009E73", "v", (0, (3, 1, 1, 1))),
 }
-OTHER_STYLES = tuple(Style("0.45", marker, (0, (1, 1))) for marker in "*hp<>8")
-"""Styles of algorithms that the paper does not have."""
+OTHER_STYLES = tuple(
+    Style(colour, marker, (0, (1, 1)))
+    for colour, marker in zip(("0.45", "#882255", "#999933", "#332288", "#44AA99"), "*h<p>")
+)
+"""Styles of algorithms that the paper does not have, in colours of Tol's muted palette."""
 
 NAMES = {
     "pi-b": r"$\Pi_b$-SPIBB",
