@@ -18,7 +18,7 @@ from spibb.experiments.runner import SPEC, Chunk
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.suites import GRIDWORLD_SIZES as SIZES
 
-RUNS = 100_000, 1_000_000
+RUNS = 100_000, 1_000_000, 3_000_000
 PER_PART = 20_000
 
 MEASURE = """

@@ -387,7 +387,7 @@ def figures(
         results = load_results(folder, tell)
     with console.status("drawing"):
         write_table(results_table(results), folder / "table.csv")
-        paths = write_figures(folder)
+        paths = write_figures(results, folder)
     terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
     terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
 
@@ -404,9 +404,8 @@ def claims(
 
     console = _console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
-        load_results(folder, tell)
-    with console.status("deciding"):
-        verdicts = write_claims(folder)
+        results = load_results(folder, tell)
+    verdicts = write_claims(results, folder)
     console.print(terminal.claims_table(verdicts))
     terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
 

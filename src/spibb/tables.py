@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
     from spibb.log import Log
 
+Progress = Callable[[float], None]
+"""Told now and then which share of the work is done, from 0 to 1."""
+
 MEMORY = "700MB"
 """What DuckDB may hold before it writes to temporary files."""
 

@@ -141,10 +141,9 @@ def test_statistics_state_their_limit(suite):
         assert "; holds if " in verdict.statistic
 
 
-def test_files_are_written_whole(tmp_path, monkeypatch):
+def test_files_are_written_whole(tmp_path):
     results = make_results(everything("gridworld"), as_the_paper_says("gridworld"))
-    monkeypatch.setattr(module, "load_results", lambda folder: results)
-    verdicts = write_claims(tmp_path)
+    verdicts = write_claims(results, tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["claims.csv", "claims.md"]
     with (tmp_path / "claims.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))

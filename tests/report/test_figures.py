@@ -13,6 +13,7 @@ import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
 from spibb.errors import InputError
+from spibb.experiments.results import load_results
 from spibb.experiments.spec import FINITE, Column
 from spibb.experiments.suites import N_WEDGES, default_experiment
 from spibb.report import figures as module
@@ -66,10 +67,9 @@ def written_folder(tmp_path_factory, gridworld):
     """A folder with some figures, and the paths that were returned."""
     folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "load_results", lambda _: gridworld)
         some = [f for f in paper_figures("gridworld") if f.number in KEPT]
         patch.setattr(module, "paper_figures", lambda suite: some)
-        return folder, write_figures(folder)
+        return folder, write_figures(gridworld, folder)
 
 
 def by_number(suite, number):
@@ -149,12 +149,11 @@ def test_the_gallery_refers_to_nothing_outside(written_folder):
     assert "spibb experiment gridworld --runs 100000" in text
 
 
-def test_absent_columns_are_listed_in_the_gallery(tmp_path, monkeypatch, gridworld):
+def test_absent_columns_are_listed_in_the_gallery(tmp_path):
     columns = (Column.parse("pi-b:n_wedge=5"), Column.parse("pi-leq-b:n_wedge=5"))
     experiment = replace(everything("gridworld"), columns=columns, sizes=(10, 100))
     results = make_results(experiment, as_the_paper_says("gridworld"))
-    monkeypatch.setattr(module, "load_results", lambda _: results)
-    paths = write_figures(tmp_path)
+    paths = write_figures(results, tmp_path)
     drawn = {path.name.split("_")[0] for path in paths if path.suffix == ".png"}
     assert drawn == {"fig1a", "fig1d", "fig1e", "fig8a", "fig8b", "fig8c"}
     text = paths[-1].read_text(encoding="utf-8")
@@ -165,7 +164,7 @@ def test_absent_columns_are_listed_in_the_gallery(tmp_path, monkeypatch, gridwor
 
 def test_a_folder_without_experiment_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no experiment"):
-        write_figures(tmp_path)
+        load_results(tmp_path)
 
 
 def test_the_same_results_give_the_same_files(tmp_path, gridworld):

@@ -12,7 +12,6 @@ from spibb.experiments.helicopter import GRIDS, mass_column, measures
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.experiments.spec import Column, Dqn
 from spibb.experiments.studies import STUDIES, select_experiment
-from spibb.report import claims as claims_module
 from spibb.report import figures as figures_module
 from spibb.report.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY
 from spibb.report.claims import claims, write_claims
@@ -145,9 +144,8 @@ def test_each_grid_gives_its_figures(grid):
 @pytest.mark.parametrize("grid", ["main", "noise", "single", "passes"])
 def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
     results = made_up(grid, as_the_paper_says, half=0.05)
-    monkeypatch.setattr(figures_module, "load_results", lambda _: results)
     monkeypatch.setattr(figures_module, "save", lambda drawing, stem: [stem])
-    page = write_figures(tmp_path)[-1].read_text(encoding="utf-8")
+    page = write_figures(results, tmp_path)[-1].read_text(encoding="utf-8")
     assert "mean undiscounted return" in page
     assert ("each on a data set of its own" in page) == (grid != "single")
     assert "Normalised" not in page and "nan" not in page
@@ -171,10 +169,9 @@ def test_the_mass_is_drawn_per_threshold():
     assert results.cell(mass_column(5), 10_000, noise=1.0, passes=2000) is not None
 
 
-def test_claims_are_written_with_their_units(tmp_path, monkeypatch):
+def test_claims_are_written_with_their_units(tmp_path):
     results = made_up("main", as_the_paper_says, passes=(200,))
-    monkeypatch.setattr(claims_module, "load_results", lambda _: results)
-    write_claims(tmp_path)
+    write_claims(results, tmp_path)
     text = (tmp_path / "claims.md").read_text(encoding="utf-8")
     assert "mean undiscounted returns of 300 networks, 15 on each of 20 data sets" in text
     assert "after 200 passes" in text and "normalised" not in text

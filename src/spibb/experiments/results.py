@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,7 +23,7 @@ from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import Study, study_of
 from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
-from spibb.tables import open_duckdb, write_whole
+from spibb.tables import Progress, open_duckdb, write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -33,9 +33,6 @@ STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 SUMMARY = "summary.json"
 BLOCK = 100_000
 """Rows of a column that are held at a time."""
-
-Progress = Callable[[float], None]
-"""Told now and then which share of the columns is done, from 0 to 1."""
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from spibb.checks import InputError, some
 from spibb.columns import to_arrow_table
 from spibb.ingest.sources import Files
-from spibb.tables import open_duckdb
+from spibb.tables import Progress, open_duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +27,6 @@ REMEDIES = {
     ".jsonl": "check that it is whole, text in UTF-8, with one JSON object per line",
 }
 INTEGER, NUMBER, FLAG, TEXT, TIME, OTHER = "integer", "number", "flag", "text", "time", "other"
-
-Progress = Callable[[float], None]
-"""Told now and then which share of a query is done, from 0 to 1."""
 
 
 class Engine(Protocol):

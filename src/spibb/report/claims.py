@@ -11,7 +11,7 @@ from collections import Counter
 from pathlib import Path
 
 from spibb import __version__
-from spibb.experiments.results import Results, load_results
+from spibb.experiments.results import Results
 from spibb.report import (  # noqa: F401 (each module registers its claims)
     claims_gridworld,
     claims_helicopter,
@@ -34,9 +34,8 @@ def claims(results: Results) -> list[Verdict]:
     return [claim.decide(results) for claim in REGISTRY if claim.suite == suite]
 
 
-def write_claims(folder: Path) -> list[Verdict]:
-    """Decide all claims from a folder's rows, and write claims.md and claims.csv there."""
-    results = load_results(folder)
+def write_claims(results: Results, folder: Path) -> list[Verdict]:
+    """Decide all claims from the results of a folder, and write claims.md and claims.csv there."""
     verdicts = claims(results)
     text = markdown(results, verdicts, folder)
     write_whole(folder / MARKDOWN, lambda name: Path(name).write_text(text, encoding="utf-8"))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.errors import InputError
-from spibb.experiments.results import Results, load_results
+from spibb.experiments.results import Results
 from spibb.report.gallery import Absent, Picture, write_gallery
 from spibb.report.paper_figures import PaperFigure, paper_figures
 from spibb.report.plot import save
@@ -18,13 +18,12 @@ WIDE = 9.0
 """Inches from which a figure takes two places of the gallery."""
 
 
-def write_figures(folder: Path) -> list[Path]:
-    """Write every figure of the paper that the folder's columns can give, and a gallery page.
+def write_figures(results: Results, folder: Path) -> list[Path]:
+    """Write every figure of the paper that the results can give, and a gallery page.
 
     PNG and SVG go to figures/ by the paper's figure number and label, with figures/index.html
     last in the list. Figures whose columns are absent are listed there.
     """
-    results = load_results(folder)
     _make(folder / "figures")
     paths, pictures, absent = [], [], []
     for figure in paper_figures(results.experiment.suite):
