@@ -61,10 +61,8 @@ def tail_intervals(
         means = _grouped_tail_means(ordered, np.asarray(groups)[order], shares, rng)
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    return [
-        Interval(float(ordered[:k].mean()), float(low[t]), float(high[t]))
-        for t, k in enumerate(sizes)
-    ]
+    mean, _, _ = _head_moments([ordered], sizes)
+    return [Interval(*map(float, row)) for row in zip(mean, low, high)]
 
 
 def ordered_tail_intervals(
@@ -79,13 +77,18 @@ def ordered_tail_intervals(
     from scipy.special import ndtri
 
     sizes = np.array([tail_size(n, share) for share in shares])
-    state, found = np.zeros(3), np.zeros((len(sizes), 3))
-    for block in blocks:
-        resampling.head_moments(block, sizes, state, found)
-    mean, squares, last = found.T
+    mean, squares, last = _head_moments(blocks, sizes)
     spread = squares + sizes * (1 - sizes / n) * (last - mean) ** 2
     half = ndtri((1 + level) / 2) * np.sqrt(spread / (n - 1) / n) * (n / sizes)
     return [Interval(*map(float, row)) for row in zip(mean, mean - half, mean + half)]
+
+
+def _head_moments(blocks: Iterable[np.ndarray], sizes: np.ndarray) -> np.ndarray:
+    """Mean, Σ(x − mean)² and last of the lowest `sizes` [T] values, in ascending blocks: [3, T]."""
+    state, found = np.zeros(3), np.zeros((len(sizes), 3))
+    for block in blocks:
+        resampling.head_moments(block, sizes, state, found)
+    return found.T
 
 
 def _grouped_tail_means(
