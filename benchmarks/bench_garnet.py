@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 
 from spibb.envs.garnet import draw_garnet
+from spibb.envs.softening import softened_baseline, softened_baselines
 from spibb.kernels import garnet
-from spibb.softening import softened_baseline, softened_baselines
 
 N_MDPS = 50
 ROUNDS = 15

@@ -13,12 +13,12 @@ import numpy as np
 from spibb import ope
 from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi import ALPHAS, HCPI
-from spibb.baselines import gridworld_baseline
 from spibb.counts import Counts
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.estimate import estimate_mdp
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.model import estimate_mdp
 from spibb.simulate import simulate
 
 WANTED = 10e6

@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 from quantecon.markov import DiscreteDP
 
-from spibb.kernels import sparse
-from spibb.kernels.sparse_bounds import Box, Rows
+from spibb.kernels.sparse import solve as sparse
+from spibb.kernels.sparse.bounds import Box, Rows
 
 TOL = 1e-6
 AGREE = 2e-6

@@ -18,8 +18,8 @@ import numpy as np
 
 import spibb
 from spibb.algorithms import make
-from spibb.baselines import optimal_q
-from spibb.cli import app
+from spibb.cli.app import app
+from spibb.envs.baselines import optimal_q
 from spibb.tables import log_table, write_table
 
 DISCOUNT = 0.99

@@ -16,8 +16,8 @@ def drop_stale_kernels() -> None:
     Numba checks the file of a kernel only, not the files of the kernels that it calls.
     """
     folder = Path(__file__).parent.parent / "src" / "spibb" / "kernels"
-    newest = max(source.stat().st_mtime for source in folder.glob("*.py"))
-    for index in (folder / "__pycache__").glob("*.nbi"):
+    newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
+    for index in folder.rglob("*.nbi"):
         if index.stat().st_mtime < newest:
             index.unlink()
 

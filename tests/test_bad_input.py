@@ -11,7 +11,7 @@ import pytest
 
 import spibb
 from spibb.checks import number, positive
-from spibb.cli import main
+from spibb.cli.app import main
 from spibb.errors import InputError
 from spibb.report.folder import check_writable
 from spibb.tables import write_table

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spibb.bounds import RADII, Setting, error_radius, n_wedge_for, zeta
+from spibb.certificate import RADII, Setting, error_radius, n_wedge_for, zeta
 from spibb.errors import InputError
 
 CHECK = Setting(n_states=25, n_actions=4, discount=0.95, v_max=1, delta=0.1)

@@ -9,7 +9,7 @@ from strategies import random_problem
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
-from spibb.bounds import Setting, zeta
+from spibb.certificate import Setting, zeta
 from spibb.log import Log
 from spibb.policy import Policy
 

@@ -9,7 +9,7 @@ import pytest
 
 import spibb
 from spibb.algorithms import REGISTRY, Problem, make
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.labels import Vocabulary
 from spibb.log import Log

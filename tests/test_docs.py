@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from spibb.cli import app
+from spibb.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,7 +59,7 @@ SMALLER = {
     "spibb experiment random-mdps": "--runs 1 --sizes 10 --etas 0.5 --column basic-rl --jobs 1",
     "spibb figures": "",
     "spibb claims": "",
-    "python -m spibb.calibration": "--runs 2",
+    "python -m spibb.paper.calibration": "--runs 2",
 }
 """What makes a command of hours one of seconds; of an option given twice, the last counts."""
 ELSEWHERE = ("pip install", "python examples/", "dask scheduler", "dask worker")

@@ -12,7 +12,7 @@ from strategies import n_wedges, problems, random_problem
 from spibb import solve
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import (
     exact_value,

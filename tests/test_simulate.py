@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from oracles import dense_p
 
-from spibb.baselines import gridworld_baseline
 from spibb.counts import Counts
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import GOAL, gridworld_mdp
 from spibb.kernels import sampling
 from spibb.mdp import MDP

@@ -27,15 +27,15 @@ _HOME = {
     "load_policy": "spibb.ingest.policy_files",
     "Bins": "spibb.binning",
     "open_log": "spibb.ingest",
-    "inspect_log": "spibb.inspection",
+    "inspect_log": "spibb.ingest.inspection",
     "from_minari": "spibb.ingest.converters",
     "from_d3rlpy": "spibb.ingest.converters",
     "from_bandit": "spibb.ingest.converters",
     "collect": "spibb.ingest.converters",
     "MDP": "spibb.mdp",
-    "estimate_mdp": "spibb.model",
+    "estimate_mdp": "spibb.estimate",
     "Sampler": "spibb.simulate",
-    "estimate_baseline": "spibb.baselines",
+    "estimate_baseline": "spibb.estimate",
     "exact_value": "spibb.evaluate",
     "posterior_improvement": "spibb.evaluate",
     "Problem": "spibb.algorithms.base",
@@ -83,10 +83,11 @@ if TYPE_CHECKING:
     from spibb.algorithms.spibb import ModelFreeSpibb as ModelFreeSpibb
     from spibb.algorithms.spibb import PiBSpibb as PiBSpibb
     from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
-    from spibb.baselines import estimate_baseline as estimate_baseline
     from spibb.binning import Bins as Bins
     from spibb.checks import InputError as InputError
     from spibb.counts import Counts as Counts
+    from spibb.estimate import estimate_baseline as estimate_baseline
+    from spibb.estimate import estimate_mdp as estimate_mdp
     from spibb.evaluate import exact_value as exact_value
     from spibb.evaluate import posterior_improvement as posterior_improvement
     from spibb.ingest import count_log as count_log
@@ -96,13 +97,12 @@ if TYPE_CHECKING:
     from spibb.ingest.converters import from_bandit as from_bandit
     from spibb.ingest.converters import from_d3rlpy as from_d3rlpy
     from spibb.ingest.converters import from_minari as from_minari
+    from spibb.ingest.inspection import inspect_log as inspect_log
     from spibb.ingest.policy_files import load_policy as load_policy
     from spibb.ingest.policy_files import read_policy as read_policy
-    from spibb.inspection import inspect_log as inspect_log
     from spibb.labels import Vocabulary as Vocabulary
     from spibb.log import Log as Log
     from spibb.mdp import MDP as MDP
-    from spibb.model import estimate_mdp as estimate_mdp
     from spibb.ope import off_policy_estimates as off_policy_estimates
     from spibb.policy import Policy as Policy
     from spibb.simulate import Sampler as Sampler

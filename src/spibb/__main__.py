@@ -1,6 +1,6 @@
 """`python -m spibb` is `spibb`."""
 
-from spibb.cli import main
+from spibb.cli.app import main
 
 if __name__ == "__main__":
     main()

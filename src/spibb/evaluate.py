@@ -9,10 +9,10 @@ import numpy as np
 
 from spibb import checks, solve
 from spibb.counts import Counts
+from spibb.estimate import estimate_mdp
 from spibb.kernels import posterior
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.model import estimate_mdp
 from spibb.policy import Policy
 
 BATCH_NUMBERS = 1 << 22

@@ -42,13 +42,13 @@ import numpy as np
 from spibb import checks
 from spibb.counts import Counts
 from spibb.errors import InputError
+from spibb.estimate import estimate_mdp
 from spibb.evaluate import returns
 from spibb.kernels import ope as kernels
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
-from spibb.model import estimate_mdp
 from spibb.policy import Policy
 from spibb.solve import evaluate
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spibb.checks import choice
-from spibb.kernels import dense, projection, sparse
+from spibb.kernels import dense, projection
+from spibb.kernels.sparse import solve as sparse
 from spibb.mdp import MDP
 
 METHODS = ("auto", "policy-iteration", "sweeps")

@@ -9,7 +9,7 @@ from strategies import random_problem
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.errors import InputError
 from spibb.evaluate import exact_value, posterior_improvement

@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from oracles import dense_p, policy_values
 
 import spibb.envs
-from spibb.baselines import gridworld_baseline, optimal_q
+from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.gridworld import GOAL, START, Gridworld, gridworld_mdp, step_to
 from spibb.evaluate import exact_value
 from spibb.policy import Policy

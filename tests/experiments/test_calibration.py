@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
-from spibb import calibration as command
 from spibb.experiments import calibration
 from spibb.experiments.calibration import Setting, choices, reliability, simulate_setting, wilson
+from spibb.paper import calibration as command
 
 
 def table(**columns):
@@ -81,7 +81,7 @@ def test_the_command_writes_tables_and_figure_and_continues(tmp_path, monkeypatc
 
     small = (Setting("gridworld", 10), Setting("random-mdps", 10, 0.9))
     monkeypatch.setattr(command, "SETTINGS", small)
-    monkeypatch.setattr("spibb.report.reliability.FEWEST", 1)
+    monkeypatch.setattr("spibb.paper.reliability.FEWEST", 1)
     app = typer.Typer()
     app.command()(command.calibrate)
     words = ["--runs", "3", "--out", str(tmp_path)]

@@ -63,7 +63,7 @@ def test_bad_specs_are_named(make, message):
 
 
 def test_without_the_extra_the_command_says_what_to_install(tmp_path):
-    code = "import sys; sys.modules['jax'] = None; from spibb.cli import main; main()"
+    code = "import sys; sys.modules['jax'] = None; from spibb.cli.app import main; main()"
     command = ["experiment", "helicopter", "--runs", "1", "--out", str(tmp_path / "rows")]
     done = subprocess.run(
         [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False

@@ -15,8 +15,8 @@ from spibb.experiments.results import load_results
 from spibb.experiments.runner import plan, read_spec
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment
-from spibb.report import style
-from spibb.report.provenance import experiment_command
+from spibb.paper import style
+from spibb.paper.provenance import experiment_command
 
 OWN = "cautious.Cautious:epsilon=0.1"
 PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
@@ -34,7 +34,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def spibb(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from spibb.cli import main; main()", *arguments]
+    command = [sys.executable, "-c", "from spibb.cli.app import main; main()", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

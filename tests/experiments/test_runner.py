@@ -14,12 +14,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from spibb.cli.studies import cost
 from spibb.errors import InputError
 from spibb.experiments import runner
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import Chunk, execute, plan, run_chunk, stored_chunks
 from spibb.experiments.spec import Column, Experiment
-from spibb.report.terminal import cost
 
 SPEC = Experiment("gridworld", (10, 20), (Column.parse("basic-rl"), Column.parse("pi-b:n_wedge=5")))
 
@@ -85,7 +85,7 @@ def test_a_run_killed_with_sigkill_and_started_again_gives_the_same_table(tmp_pa
     (tmp_path / "rows").mkdir()
     SPEC.write(tmp_path / "rows" / "experiment.toml")
     command = [
-        sys.executable, "-c", "from spibb.cli import main; main()", "experiment", "gridworld",
+        sys.executable, "-c", "from spibb.cli.app import main; main()", "experiment", "gridworld",
         "--runs", "12", "--out", str(tmp_path / "rows"), "--jobs", "1", "--sizes", "10,20",
         "--column", "basic-rl", "--column", "pi-b:n_wedge=5",
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled

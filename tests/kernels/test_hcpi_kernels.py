@@ -8,7 +8,7 @@ from scipy.special import stdtrit
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi import ALPHAS
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.kernels import hcpi
 from spibb.policy import Policy

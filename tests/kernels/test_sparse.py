@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb.kernels import dense, sparse, sparse_bounds, sparse_sweeps, sparse_task
+from spibb.kernels import dense
+from spibb.kernels.sparse import bounds, sweeps, task
+from spibb.kernels.sparse import solve as sparse
 
 KINDS = ("plain", "pi-b", "pi-leq-b", "general")
 
@@ -194,7 +196,7 @@ def test_unattainable_tolerance_stops_at_the_limit_of_rounding():
 def test_threads_do_not_change_the_result(kind):
     """More states than two chunks, so that both threads have work."""
     rng = np.random.default_rng(9)
-    S, A, N = 2 * sparse_task.CHUNK + 77, 3, 4
+    S, A, N = 2 * task.CHUNK + 77, 3, 4
     rows = (
         N * np.arange(S * A + 1),
         rng.integers(0, S, S * A * N).astype(np.int32),
@@ -256,13 +258,13 @@ def test_spread_bounds_how_differently_two_actions_change(seed, least, most):
     least, most = sorted((least, most))
     rows = rng.dirichlet(np.ones(6), 2) * rng.uniform(least, most, (2, 1))
     change = rng.normal(rng.normal(), rng.random(), 6)
-    apart = sparse_bounds.spread(change.min(), change.max(), (least, most))
+    apart = bounds.spread(change.min(), change.max(), (least, most))
     assert abs(rows[0] @ change - rows[1] @ change) <= apart + 1e-12
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_policies_in_single_precision(kind, monkeypatch):
-    monkeypatch.setattr(sparse_sweeps, "COARSE_FROM", 1)
+    monkeypatch.setattr(sweeps, "COARSE_FROM", 1)
     rng = np.random.default_rng(13)
     rows, P = make_rows(rng, 300, 4, kept=0.9)
     r, box = rng.normal(size=(300, 4)), make_box(rng, kind, 300, 4)

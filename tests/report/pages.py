@@ -6,9 +6,10 @@ import numpy as np
 
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.baselines import estimate_baseline, gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.inspection import Finding
+from spibb.estimate import estimate_baseline
+from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.report.assessment import Assessment, assess
 from spibb.report.origin import Origin

@@ -7,7 +7,7 @@ import pytest
 from pages import gridworld_assessment
 from typer.testing import CliRunner
 
-from spibb.cli import app
+from spibb.cli.app import app
 from spibb.errors import InputError
 from spibb.evaluate import exact_value, posterior_improvement
 from spibb.policy import Policy

@@ -13,7 +13,7 @@ from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
-from spibb.inspection import Finding
+from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.ope import off_policy_estimates
 from spibb.policy import Policy

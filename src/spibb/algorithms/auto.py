@@ -12,11 +12,11 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
+from spibb.estimate import UNSEEN
 from spibb.evaluate import exact_value, posterior_values
 from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.mean_bounds import student_t_bound
-from spibb.model import UNSEEN
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
 from spibb.solve import DENSE_UP_TO, METHODS

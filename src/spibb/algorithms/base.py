@@ -11,15 +11,15 @@ from typing import ClassVar, Self, TypeVar
 
 import numpy as np
 
-from spibb import bounds, checks
-from spibb.baselines import Baseline, as_policy
+from spibb import checks
+from spibb.certificate import Certificate, Setting, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.estimate import Baseline, as_policy, default_v_max, estimate_mdp
 from spibb.kernels import projection
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.model import default_v_max, estimate_mdp
 from spibb.policy import Policy
 from spibb.solve import Box, Solution, evaluate
 
@@ -241,17 +241,17 @@ class Improvement:
         """ρ(π_b, M̂)."""
         return float(self.model.initial @ evaluate(self.model, self.problem.baseline.probs).v)
 
-    def certificate(self, delta: float = 0.05) -> bounds.Certificate:
+    def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none."""
         problem = self.problem
         n_wedge = getattr(self.algorithm, "n_wedge", math.nan)
         checks.delta(delta)
         refusal = self.algorithm.no_certificate or _refusal(problem, n_wedge)
         if refusal is not None:
-            return bounds.refuse(n_wedge, delta, refusal)
+            return refuse(n_wedge, delta, refusal)
         n_states, n_actions = problem.baseline.probs.shape
-        setting = bounds.Setting(n_states, n_actions, problem.discount, problem.v_max, delta)
-        return bounds.certify(
+        setting = Setting(n_states, n_actions, problem.discount, problem.v_max, delta)
+        return certify(
             n_wedge,
             setting,
             gain=self.value - self.baseline_value,

@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.model import UNSEEN, expected_rewards
+from spibb.estimate import UNSEEN, expected_rewards
 from spibb.solve import METHODS, Box, optimise, optimise_each
 
 

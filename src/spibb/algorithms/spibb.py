@@ -12,8 +12,8 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.checks import InputError
+from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import dense, fitted
-from spibb.model import UNSEEN, unseen_value
 from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise
 
 

@@ -13,8 +13,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb import bounds, checks
+from spibb import checks
 from spibb.algorithms.base import Problem
+from spibb.certificate import Setting, error_radius
 from spibb.checks import InputError
 from spibb.kernels import robust
 from spibb.mdp import MDP
@@ -103,8 +104,8 @@ class ValueRange:
 
 def error_radii(problem: Problem, delta: float) -> np.ndarray:
     """e(x, a) [S, A] of Proposition 1, at most 2: no two distributions are farther apart."""
-    setting = bounds.Setting(*problem.counts.shape, problem.discount, problem.v_max, delta)
-    return robust.radii(problem.counts.pairs, bounds.error_radius(1, setting))
+    setting = Setting(*problem.counts.shape, problem.discount, problem.v_max, delta)
+    return robust.radii(problem.counts.pairs, error_radius(1, setting))
 
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:

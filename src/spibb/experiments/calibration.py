@@ -15,15 +15,15 @@ import numpy as np
 
 from spibb.algorithms.auto import Auto, Candidate
 from spibb.algorithms.base import Problem
-from spibb.baselines import gridworld_baseline
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.envs.softening import softened_baseline
 from spibb.evaluate import exact_value
 from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
-from spibb.softening import softened_baseline
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from spibb import bounds
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import ALPHAS, HCPI, replay_uniforms
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
+from spibb.certificate import Setting, error_radius
+from spibb.estimate import unseen_value
 from spibb.kernels import study
 from spibb.mdp import MDP
-from spibb.model import unseen_value
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
@@ -129,8 +129,8 @@ class Plan:
         mdp, v_max = self.sampler.mdp, self.v_max
 
         def radius(algorithm: RobustMDP | RaMDP) -> float:
-            setting = bounds.Setting(*mdp.shape, mdp.discount, v_max, algorithm.delta)
-            return bounds.error_radius(1, setting)
+            setting = Setting(*mdp.shape, mdp.discount, v_max, algorithm.delta)
+            return error_radius(1, setting)
 
         return (
             self._of(BasicRL, lambda a: unseen_value(a.unseen, v_max)),

@@ -11,9 +11,10 @@ import numpy as np
 
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.hcpi import HCPI
-from spibb.baselines import gridworld_baseline, optimal_q
+from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.envs.softening import softened_baselines
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
@@ -21,7 +22,6 @@ from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
-from spibb.softening import softened_baselines
 
 N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
 ETAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)

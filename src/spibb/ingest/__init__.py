@@ -13,12 +13,12 @@ from spibb.counts import Counts
 from spibb.ingest import engines, queries
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.engines import Engine
+from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.policy_files import read_policy as read_policy
 from spibb.ingest.reading import read_table as read_table
 from spibb.ingest.sources import find_files
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
-from spibb.mapping import ColumnNames
 from spibb.tables import Progress
 
 

@@ -15,11 +15,11 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.checks import InputError, did_you_mean, number, some
 from spibb.counts import Counts
+from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.reading import read_table
 from spibb.ingest.sources import check_readable
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.log import Log
-from spibb.mapping import ColumnMap
 from spibb.policy import Policy
 from spibb.tables import write_whole
 

@@ -1,1 +1,1 @@
-"""Figures and tables of results; reads results only."""
+"""The report of one improvement."""

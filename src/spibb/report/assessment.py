@@ -11,10 +11,10 @@ import numpy as np
 
 from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement, Problem
-from spibb.bounds import Certificate
+from spibb.certificate import Certificate
 from spibb.errors import InputError
 from spibb.evaluate import Posterior, exact_value, posterior_improvement
-from spibb.inspection import Finding
+from spibb.ingest.inspection import Finding
 from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates
 from spibb.report.origin import Origin
 from spibb.solve import DENSE_UP_TO

@@ -8,10 +8,10 @@ import numpy as np
 
 from spibb.counts import Counts
 from spibb.errors import InputError
+from spibb.estimate import estimate_mdp
 from spibb.evaluate import exact_value, posterior_improvement
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
-from spibb.model import estimate_mdp
 from spibb.policy import Policy
 from spibb.solve import DENSE_UP_TO
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 import spibb
-from spibb.bounds import Certificate
+from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.ope import OffPolicyReport
 from spibb.report.assessment import Assessment

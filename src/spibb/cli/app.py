@@ -1,0 +1,429 @@
+"""The command line: parse, call, print."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spibb import __version__
+from spibb.cli.options import LogArgument, with_columns
+from spibb.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spibb.ingest.mapping import ColumnMap
+
+ALGORITHMS = "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
+
+app = typer.Typer(
+    help="Improve a decision policy from its own log, without making it worse.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help starts twice as fast
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line; bad input ends in one line and exit code 2, never a traceback."""
+    try:
+        app()
+    except InputError as error:
+        print(f"spibb: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("spibb: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"spibb {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command(short_help="Start here: a made-up log, improved, with the truth beside it.")
+def demo(
+    out: Annotated[Path, typer.Option(help="Folder for report, picture, log and baseline.")] = Path(
+        "spibb-demo"
+    ),
+    episodes: Annotated[int, typer.Option(help="Trajectories in the log.")] = 200,
+    n_wedge: Annotated[float, typer.Option(help="Trust a pair seen at least this often.")] = 10,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
+) -> None:
+    """Make a gridworld log, improve the policy that made it, and show the truth beside it."""
+    console = _console()
+    with console.status("drawing a log and improving its policy (the first run compiles: 30 s)"):
+        from spibb.cli import terminal
+        from spibb.cli.demo import run_demo, write_demo
+        from spibb.report.folder import check_writable
+
+        check_writable(out, force=True)
+        result = run_demo(episodes, n_wedge, seed)
+        paths = write_demo(result, out)
+    title = f"Gridworld, {episodes} trajectories, n_wedge {n_wedge:g}"
+    console.print(terminal.demo_table(result.rows, title))
+    for name, improvement in result.results.items():
+        terminal.say(console, f"{name}: {improvement.certificate()}")
+    picture, log, baseline, report = paths
+    terminal.say_path(console, f"\nPicture of the policies: {picture}")
+    terminal.say_path(console, f"Report of pi-b: {report}")
+    terminal.say_path(console, "The same from files:")
+    command = f"spibb improve {log} --baseline {baseline} --out {out / 'improved'}"
+    terminal.say_path(console, f"  {command}")
+
+
+@app.command(short_help="Improve a policy from its own log.")
+@with_columns
+def improve(  # noqa: PLR0913 (one parameter per option)
+    log: LogArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy that made the log: state, action, probability. Without it, or with "
+            "estimate:SMOOTHING, it is read off the log."
+        ),
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
+    n_wedge: Annotated[
+        str | None,
+        typer.Option(help="Trust a pair seen at least this often (default 10), or auto."),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Another option of the algorithm, as name=value; repeatable."),
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
+    ] = 0.95,
+    delta: Annotated[float, typer.Option(help="Failure probability of the certificate.")] = 0.05,
+    v_max: Annotated[
+        float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+    force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
+    *,
+    chart: ColumnMap,
+) -> None:
+    """Improve a baseline policy from its log, departing from it only where the log has evidence.
+
+    The log has the columns episode_id, step, state, action, reward, terminated, and optionally
+    next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
+    policy.csv, policy.parquet, policy.json, summary.json and report.html.
+    """
+    import dataclasses
+
+    from spibb.algorithms import make
+    from spibb.checks import delta as check_delta
+    from spibb.cli import terminal
+    from spibb.cli.tables import progress
+    from spibb.ingest import open_log
+    from spibb.ingest.inspection import inspect_log
+    from spibb.ingest.policy_files import describe_policy
+    from spibb.pipeline import load_problem
+    from spibb.report.assessment import assess
+    from spibb.report.folder import check_writable, write_folder
+    from spibb.report.origin import Origin
+
+    console = _console()
+    given = [] if n_wedge is None else [f"n_wedge={n_wedge}"]
+    options = _parse_options([*(option or []), *given])
+    chosen = make(algorithm, **options)
+    check_delta(delta)
+    check_writable(out, force)
+    with progress(console, "reading, counting, improving") as tell:
+        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
+        problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)
+        files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
+        origin = Origin.of(sys.argv[1:], seed, files)
+        findings = inspect_log(table, problem.counts).findings
+        assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
+        write_folder(assessment, out)
+        describe_policy(out, table, dataclasses.asdict(origin))
+    terminal.print_improvement(console, assessment)
+    terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
+    terminal.say_path(console, f"Report: {out / 'report.html'}")
+
+
+@app.command(short_help="Estimate what a policy would earn, from a log.")
+@with_columns
+def evaluate(
+    log: LogArgument,
+    policy: Annotated[
+        Path, typer.Option(help="The policy to evaluate: state, action, probability.")
+    ],
+    behaviour: Annotated[
+        Path | None,
+        typer.Option(help="The policy that made the log; the column action_prob if absent."),
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
+    ] = 0.95,
+    delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
+    lowest_return: Annotated[
+        float, typer.Option(help="A number that no return can be below; Bernstein needs it.")
+    ] = 0.0,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    *,
+    chart: ColumnMap,
+) -> None:
+    """Estimate what a policy would earn from a log that another policy made.
+
+    Prints six off-policy estimators with three lower bounds each. A policy that was trained on this
+    very log looks better than it is: keep some episodes apart for this.
+    """
+    import numpy as np
+
+    from spibb.cli import terminal
+    from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
+    from spibb.ope import off_policy_estimates
+
+    console = _console()
+    with console.status("reading and evaluating"):
+        chart = load_policy(policy).complete(chart)
+        records = read_log(log, columns=chart.columns, bins=chart.bins)
+        made = None if behaviour is None else read_policy(behaviour, records)
+        report = off_policy_estimates(
+            records, read_policy(policy, records), made, discount, delta=delta,
+            lowest_return=lowest_return, rng=np.random.default_rng(seed),
+        )  # fmt: skip
+    terminal.print_estimates(console, report)
+
+
+@app.command(short_help="Look at a log: is it good enough?")
+@with_columns
+def inspect(log: LogArgument, *, chart: ColumnMap) -> None:
+    """Look at a log before anything is trained: sizes, coverage, and what is suspicious."""
+    from spibb.cli.tables import print_inspection, progress
+    from spibb.ingest import open_log
+    from spibb.ingest.inspection import inspect_log
+
+    console = _console()
+    with progress(console, "reading and counting") as tell:
+        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
+        inspection = inspect_log(table)
+    print_inspection(console, inspection)
+
+
+@app.command(short_help="What a policy does in a state.")
+def act(
+    policy: Annotated[
+        Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
+    ],
+    state: Annotated[
+        list[str],
+        typer.Option(help="The state's label, or column=value for each column; repeatable."),
+    ],
+) -> None:
+    """Print the distribution over actions for a new case.
+
+    Raw values of columns that were cut into bins are encoded as they were in training.
+    """
+    from spibb.cli.tables import print_actions
+    from spibb.ingest.policy_files import load_policy, parse_case
+
+    loaded = load_policy(policy)
+    label = loaded.encode(parse_case(state, loaded.policy.states.names))
+    print_actions(_console(), label, loaded.row(label))
+
+
+@app.command(short_help="Say where two policies differ, and which is better.")
+@with_columns
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, or the baseline.")],
+    log: Annotated[
+        str | None, typer.Option(help="A log: adds visits, values and which is better.")
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
+    ] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+    *,
+    chart: ColumnMap,
+) -> None:
+    """Say in which states two policies differ and by how much.
+
+    With a log, also what both are worth in its model, and the probability that A is no worse than
+    B given the log.
+    """
+    import numpy as np
+
+    from spibb.cli import terminal
+    from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
+    from spibb.report.comparison import compare as compare_policies
+
+    console = _console()
+    with console.status("reading and comparing"):
+        first, second = load_policy(a), load_policy(b)
+        left, right, records = first.policy, second.policy, None
+        if log is not None:
+            chart = second.complete(first.complete(chart))
+            records = read_log(log, columns=chart.columns, bins=chart.bins)
+            left, right = read_policy(a, records), read_policy(b, records)
+        rng = np.random.default_rng(seed)
+        found = compare_policies(left, right, records, discount=discount, rng=rng)
+    terminal.print_comparison(console, found)
+
+
+@app.command(short_help="Repeat a study of the paper; continues if stopped.")
+def experiment(  # noqa: PLR0913 (one parameter per option)
+    suite: Annotated[
+        str, typer.Argument(help="gridworld, gridworld-random, random-mdps or helicopter.")
+    ],
+    runs: Annotated[int, typer.Option(help="Repetitions; more can be added later.")],
+    out: Annotated[Path, typer.Option(help="Folder for the rows.")],
+    jobs: Annotated[
+        int | None,
+        typer.Option(help="Processes on this machine; else one per core, or one for short work."),
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.")] = None,
+    grid: Annotated[
+        str,
+        typer.Option(
+            help="main: the paper's benchmark; search: its hyper-parameter search; helicopter: "
+            "main, noise, ramdp, single or passes."
+        ),
+    ] = "main",
+    column: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this algorithm, as name:option=value,…; repeatable."),
+    ] = None,
+    also: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="This algorithm beside the others; your own class as module.Class:option=value,…"
+        ),
+    ] = None,
+    sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
+    etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
+    noises: Annotated[
+        str | None, typer.Option(help="Helicopter: these noise factors, as 0.5,1.")
+    ] = None,
+    passes: Annotated[
+        str | None, typer.Option(help="Helicopter: test after these passes, as 200,2000.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Helicopter: networks per column and data set.")
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
+) -> None:
+    """Repeat a study of the paper; the same command continues a run that was stopped.
+
+    Then `spibb figures` and `spibb claims` on the same folder.
+    """
+    import os
+
+    from spibb.cli import studies, terminal
+    from spibb.experiments.runner import execute, plan
+    from spibb.experiments.studies import select_experiment
+
+    console = _console()
+    spec = select_experiment(
+        suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
+        noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
+    )  # fmt: skip
+    cores = os.cpu_count() or 1
+    with console.status("looking at the folder and timing one run (the first time compiles)"):
+        todo = plan(spec, out, runs, cores if jobs is None else jobs, dry=dry_run)
+    workers = todo.processes(cores) if jobs is None else jobs
+    for broken in todo.set_aside:
+        fate = "will be set aside" if dry_run else "set aside"
+        terminal.say_path(console, f"Cannot be read, {fate} and done again: {broken}")
+    terminal.say_path(console, studies.cost(todo, workers, dask))
+    if dry_run or not todo.chunks:
+        return
+    stored = studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
+    if stored < runs:
+        terminal.say_path(
+            console, f"stopped: {stored:,} of {runs:,} runs are stored; the same command continues"
+        )
+        raise typer.Exit(130)
+    terminal.say_path(console, f"Next: spibb figures {out} ; spibb claims {out}")
+
+
+def _numbers(text: str | None) -> tuple[float, ...]:
+    """Read 10,50,200."""
+    try:
+        return tuple(float(part) for part in text.split(",")) if text else ()
+    except ValueError:
+        raise InputError(f"{text!r} is not a list of numbers: write 10,50,200") from None
+
+
+@app.command(short_help="Draw the paper's figures from a study's rows.")
+def figures(
+    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+) -> None:
+    """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    from spibb.cli import terminal
+    from spibb.cli.tables import progress
+    from spibb.experiments.results import load_results, results_table
+    from spibb.paper.figures import write_figures
+    from spibb.tables import write_table
+
+    console = _console()
+    with progress(console, "aggregating the rows", "of the columns") as tell:
+        results = load_results(folder, tell)
+    with console.status("drawing"):
+        write_table(results_table(results), folder / "table.csv")
+        paths = write_figures(results, folder)
+    terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
+    terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
+
+
+@app.command(short_help="Decide the paper's claims from a study's rows.")
+def claims(
+    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+) -> None:
+    """Say, claim by claim, what the paper states and whether the stored rows show it."""
+    from spibb.cli import studies, terminal
+    from spibb.cli.tables import progress
+    from spibb.experiments.results import load_results
+    from spibb.paper.claims import MARKDOWN, TABLE, write_claims
+
+    console = _console()
+    with progress(console, "aggregating the rows", "of the columns") as tell:
+        results = load_results(folder, tell)
+    verdicts = write_claims(results, folder)
+    console.print(studies.claims_table(verdicts))
+    terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    return Console()
+
+
+def _parse_options(pairs: list[str]) -> dict[str, Any]:
+    """Read name=value pairs; values are numbers or booleans where they look like them."""
+    from spibb.checks import parse_value
+
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--option {pair!r} has no '=': write name=value")
+        options[name.replace("-", "_")] = parse_value(text)
+    return options

@@ -1,0 +1,73 @@
+"""Options that several commands share: where the log is, and what its columns mean."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+if TYPE_CHECKING:
+    from spibb.ingest.mapping import ColumnMap
+
+LogArgument = Annotated[
+    str,
+    typer.Argument(help="The log: a .csv, .parquet or .jsonl file, a pattern, or a folder."),
+]
+Text = str | None
+OPTIONS: dict[str, Any] = {
+    "mapping": Annotated[
+        Path | None, typer.Option(help="TOML file with [columns] and [bins]; options win over it.")
+    ],
+    "state": Annotated[Text, typer.Option(help="Column of the state; several as ward,severity.")],
+    "action": Annotated[Text, typer.Option(help="Column of the action; several as drug,dose.")],
+    "reward": Annotated[Text, typer.Option(help="Column of the reward.")],
+    "episode": Annotated[Text, typer.Option(help="Column of the episode.")],
+    "step": Annotated[Text, typer.Option(help="Column that orders an episode: number or time.")],
+    "next_state": Annotated[Text, typer.Option(help="Column of the next state, like the state's.")],
+    "terminated": Annotated[Text, typer.Option(help="Column: the process ended here.")],
+    "truncated": Annotated[Text, typer.Option(help="Column: the record was cut here.")],
+    "action_prob": Annotated[Text, typer.Option(help="Column of the action's probability.")],
+    "bin": Annotated[
+        list[str] | None,
+        typer.Option(help="Cut a number: age:10 at quantiles, age:18,40,65 at edges; repeatable."),
+    ],
+}
+
+
+def with_columns(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options above; it takes them as one parameter, `chart`."""
+    hints = get_type_hints(command, localns={"ColumnMap": object}, include_extras=True)
+    own = [
+        parameter.replace(annotation=hints[name])
+        for name, parameter in inspect.signature(command).parameters.items()
+        if name != "chart"
+    ]
+    more = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        for name, kind in OPTIONS.items()
+    ]
+
+    @functools.wraps(command)
+    def run(**arguments: Any) -> None:
+        given = {name: arguments.pop(name) for name in OPTIONS}
+        given["episode_id"] = given.pop("episode")
+        command(**arguments, chart=column_map(given.pop("mapping"), given.pop("bin"), **given))
+
+    run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
+    del run.__wrapped__  # type: ignore[attr-defined]
+    return run
+
+
+def column_map(mapping: Path | None, bins: list[str] | None, **columns: str | None) -> ColumnMap:
+    """The mapping file with the options put over it."""
+    from spibb.binning import parse_bins
+    from spibb.ingest.mapping import ColumnMap, read_mapping, split_names
+
+    base = ColumnMap() if mapping is None else read_mapping(mapping)
+    given = {name: split_names(text) for name, text in columns.items() if text is not None}
+    return base.updated(given, parse_bins(bins or []))

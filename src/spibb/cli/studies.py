@@ -1,0 +1,83 @@
+"""What `spibb experiment` and `spibb claims` print: cost, progress, verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from spibb.paper.claim import Verdict
+from spibb.paper.claims import HEADERS, table_rows
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from spibb.experiments.runner import Chunk, Plan
+
+
+def claims_table(verdicts: list[Verdict]) -> Table:
+    """Claims of the paper with the statistic that decides each, and the verdict."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(*HEADERS)
+    for row in table_rows(verdicts):
+        table.add_row(*map(escape, row))
+    return table
+
+
+def cost(todo: Plan, workers: int, dask: str | None) -> str:
+    """What is stored, what is left, and how long it may take."""
+    stored = f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored"
+    if not todo.missing:
+        return f"{stored}; nothing to do"
+    seconds = todo.missing * todo.seconds_per_run / workers
+    where = "one process" if workers == 1 else f"{workers} processes"
+    took = "" if dask else f", about {_duration(seconds)} on {where}"
+    each = _duration(todo.seconds_per_run)
+    return f"{stored}; {todo.missing:,} to do, {each} each on one core{took}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 2:
+        return f"{seconds * 1e3:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _rate(speed: float | None) -> str:
+    if not speed:
+        return ""
+    return f"{speed:.1f}/s" if speed >= 0.1 else f"{speed * 3600:.0f}/h"
+
+
+def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
+    """Draw a bar while chunks of runs arrive; returns how many runs are stored.
+
+    Ctrl-C ends it: what arrived is stored, and the count says how far it came.
+    """
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
+    )  # fmt: skip
+    stored = todo.done
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("runs", total=todo.missing, rate="")
+        try:
+            for chunk in chunks:
+                stored += len(chunk)
+                rate = _rate(progress.tasks[0].speed)
+                progress.update(task, advance=len(chunk), rate=rate)
+        except KeyboardInterrupt:
+            pass
+    return stored

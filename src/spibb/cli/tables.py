@@ -1,0 +1,69 @@
+"""What `spibb inspect` and `spibb act` print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.table import Table
+from rich.text import Text
+
+from spibb.ingest.inspection import Inspection
+from spibb.report.words import clipped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+@contextmanager
+def progress(
+    console: Console, text: str, of: str = "of the log scanned"
+) -> Iterator[Callable[[float], None]]:
+    """A line that says what is going on, and how far it is."""
+    with console.status(text) as status:
+        yield lambda share: status.update(f"{text} ({share:.0%} {of})")
+
+
+def print_inspection(console: Console, inspection: Inspection) -> None:
+    """Facts, the coverage histogram, and what is suspicious."""
+    facts = Table("the log", "", show_edge=False)
+    for finding in inspection.facts:
+        facts.add_row(finding.what, finding.value)
+    console.print(facts)
+    console.print()
+    console.print(_coverage_table(inspection))
+    console.print()
+    if not inspection.suspicions:
+        console.print("Nothing suspicious.")
+    for finding in inspection.suspicions:
+        console.print(Text.assemble((f"{finding.what}: ", "bold"), finding.value, ";"))
+        console.print(Text(f"  {finding.remedy}."))
+
+
+def _coverage_table(inspection: Inspection) -> Table:
+    table = Table("a pair of state and action was seen", "pairs", "rows", show_edge=False)
+    brackets = [part.at_least for part in inspection.coverage]
+    most = max(part.pairs for part in inspection.coverage) or 1
+    table.add_column("")
+    for part, following in zip(inspection.coverage, [*brackets[1:], None]):
+        bar = "█" * round(20 * part.pairs / most)
+        table.add_row(_times(part.at_least, following), f"{part.pairs:,}", f"{part.rows:,}", bar)
+    return table
+
+
+def _times(low: int, following: int | None) -> str:
+    if following is None:
+        return f"{low} times or more"
+    if low < 2:
+        return "never" if low == 0 else "once"
+    return f"{low} to {following - 1} times"
+
+
+def print_actions(console: Console, state: Any, row: Mapping[Any, float]) -> None:
+    """A distribution over actions, the most probable first."""
+    console.print(Text(f"In state {clipped(state)}:"), soft_wrap=True)
+    table = Table("action", "probability", show_edge=False)
+    for action, probability in sorted(row.items(), key=lambda item: -item[1]):
+        table.add_row(Text(clipped(action)), f"{probability:.4f}")
+    console.print(table)

@@ -1,0 +1,180 @@
+"""What the command line prints: tables, paths to copy, progress."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from spibb.algorithms.auto import AutoImprovement, Candidate
+from spibb.algorithms.base import Improvement
+from spibb.ope import OffPolicyReport
+from spibb.report.assessment import Assessment
+from spibb.report.changes import changed, changes
+from spibb.report.comparison import Comparison
+from spibb.report.verdict import contradiction
+from spibb.report.words import clipped
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from spibb.cli.demo import DemoRow
+
+
+def say(console: Console, text: str) -> None:
+    """A sentence, wrapped, but never read as markup: it may hold a user's labels."""
+    console.print(text, highlight=False, markup=False)
+
+
+def say_path(console: Console, text: str) -> None:
+    """A line to copy from: neither wrapped nor read as markup."""
+    console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+
+def numbers_table(title: str, *columns: str) -> Table:
+    """A table whose first column is text and the others numbers."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right")
+    return table
+
+
+def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
+    """The policies of the demonstration: the truth beside the estimates."""
+    table = numbers_table(
+        title, "policy", "true value", "value in model", "P(no worse|log)", "pairs copied"
+    )
+    for row in rows:
+        probability = "" if row.probability is None else f"{row.probability:.3f}"
+        copied = "" if row.pairs_copied is None else f"{row.pairs_copied:.0%}"
+        table.add_row(
+            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", probability, copied
+        )
+    return table
+
+
+def print_estimates(console: Console, report: OffPolicyReport) -> None:
+    """All estimators with their bounds, the sample behind them, and why a bound is missing."""
+    cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
+    table = numbers_table(
+        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}",
+        "estimator", "estimate", *(bound.name for bound in report.rows[0].bounds),
+    )  # fmt: skip
+    refusals: dict[str, None] = {}
+    for row in report.rows:
+        cells = ["–" if bound.refusal else f"{bound.value:.4g}" for bound in row.bounds]
+        table.add_row(row.estimate.name, f"{row.estimate.value:.4g}", *cells)
+        refusals |= dict.fromkeys(bound.refusal for bound in row.bounds if bound.refusal)
+    console.print(table)
+    size = report.effective_sample_size
+    say(console, f"Effective sample size {size:.1f} of {report.n_episodes:,} episodes")
+    if report.warning:
+        console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
+    for refusal in refusals:
+        say(console, f"– {refusal}")
+
+
+def print_improvement(console: Console, assessment: Assessment) -> None:
+    """Values, belief, certificate and reason of an improvement, and the first changes."""
+    result, posterior = assessment.result, assessment.posterior
+    problem, n_changed = result.problem, int(changed(result).sum())
+    say(
+        console,
+        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states)} states, "
+        f"{len(problem.actions)} actions; value in the model {result.value:.4g} "
+        f"(baseline {result.baseline_value:.4g})",
+    )
+    say(
+        console,
+        f"Probability, given the log, that the new policy is no worse: "
+        f"{posterior.probability:.3f}; gain {posterior.gain:.4g} "
+        f"[{posterior.interval[0]:.4g}, {posterior.interval[1]:.4g}]",
+    )
+    if doubt := contradiction(assessment):
+        say(console, f"Careful. {doubt}")
+    say(console, str(assessment.certificate))
+    if isinstance(result, AutoImprovement):
+        console.print(sweep_table(result.sweep, result.chosen))
+    if reason := getattr(result, "reason", None):
+        say(console, f"{result.algorithm.name}: {reason}")
+    if n_changed:
+        console.print(_changes_table(result, n_changed))
+    else:
+        say(console, "No state changes: the policy written is the baseline.")
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Where two policies differ, the first ten states, and what the log says of both."""
+    say(
+        console,
+        f"{len(found.differences):,} of {found.common:,} common states differ, "
+        f"{found.greedy_changed:,} in the likeliest action; mean total variation "
+        f"{found.mean_variation:.4g}",
+    )
+    if found.only_a or found.only_b:
+        say(console, f"States of A alone: {found.only_a:,}; of B alone: {found.only_b:,}")
+    if found.differences:
+        console.print(_differences_table(found))
+    if values := found.values:
+        say(
+            console,
+            f"Value in the model: A {values.value_a:.4g}, B {values.value_b:.4g}. Probability, "
+            f"given the log, that A is no worse than B: {values.probability:.3f}; A − B "
+            f"{values.gain:.4g} [{values.interval[0]:.4g}, {values.interval[1]:.4g}]",
+        )
+
+
+def _differences_table(found: Comparison) -> Table:
+    from rich.markup import escape
+
+    with_visits = found.values is not None
+    table = numbers_table(
+        f"The first by total variation{' × visits' if with_visits else ''}:",
+        "state", "total variation", "A's likeliest", "B's likeliest",
+        *(["visits"] if with_visits else []),
+    )  # fmt: skip
+    for row in found.differences[:10]:
+        cells = [escape(clipped(row.state)), f"{row.variation:.3f}", escape(clipped(row.greedy_a)),
+                 escape(clipped(row.greedy_b))]  # fmt: skip
+        table.add_row(*cells, *([f"{row.visits:,}"] if with_visits else []))
+    return table
+
+
+def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
+    """Every candidate of a sweep over N∧; the chosen one is marked."""
+    from rich import box
+
+    table = numbers_table(
+        "Sweep over n_wedge: value in the model, probability of being no worse, posterior gain, "
+        "its 95 % interval, off-policy value (wpdis, same log), states changed",
+        "", "n_wedge", "model", "P", "gain", "95 %", "off-policy", "states",
+    )  # fmt: skip
+    table.box = box.SIMPLE_HEAD
+    table.pad_edge, table.padding = False, (0, 1, 0, 0)
+    for candidate in sweep:
+        mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
+        low, high = candidate.interval
+        table.add_row(
+            f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", f"{candidate.value:.3g}",
+            f"{candidate.probability:.2f}", f"{candidate.gain:.3g}", f"{low:.2g} … {high:.2g}",
+            "–" if off is None else f"{off.value:.3g} ± {off.interval[1] - off.value:.2g}",
+            f"{candidate.states_changed:,}",
+        )  # fmt: skip
+    return table
+
+
+def _changes_table(result: Improvement, n_changed: int) -> Table:
+    from rich.markup import escape
+
+    table = numbers_table(
+        f"{n_changed} of {len(result.v)} states change; the first by visits × gain:",
+        "state", "visits", "mass moved", "more of", "less of", "gain in the model",
+    )  # fmt: skip
+    for change in changes(result, 10):
+        table.add_row(
+            escape(clipped(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
+            escape(clipped(change.more)), escape(clipped(change.less)), f"{change.gain:.4g}",
+        )  # fmt: skip
+    return table

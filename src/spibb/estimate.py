@@ -1,0 +1,103 @@
+"""What a log says: the estimated MDP M̂ and the estimated baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, choice, discount, number, some
+from spibb.counts import Counts
+from spibb.labels import Label, Vocabulary
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.policy import Policy
+
+UNSEEN = ("zero", "pessimistic", "optimistic")
+
+
+def estimate_mdp(
+    counts: Counts, discount: float, *, unseen: str = "zero", v_max: float = 0.0
+) -> MDP:
+    """The maximum-likelihood MDP M̂ = ⟨X, A, R̂, P̂, γ⟩ of the counts.
+
+    P̂ and R̂ are the frequencies and the mean rewards of the log; its episode starts are the
+    initial distribution. `unseen` is the value of pairs that the log never contains: 0 ("zero"),
+    −v_max ("pessimistic") or v_max ("optimistic"). The paper initialises Q with ±V_max for Basic
+    RL and is silent for SPIBB; zero is what its released code does there.
+    """
+    indptr, successors, probs = counts.transitions
+    return MDP(
+        indptr=indptr,
+        successors=successors,
+        probs=probs,
+        rewards=expected_rewards(counts, unseen, v_max),
+        initial=counts.starts / counts.starts.sum(),
+        discount=discount,
+        states=counts.states,
+        actions=counts.actions,
+    )
+
+
+def expected_rewards(counts: Counts, unseen: str, v_max: float) -> np.ndarray:
+    """R̂ [S, A], with the value of `unseen` where the log has nothing."""
+    return np.where(counts.pairs > 0, counts.mean_reward, unseen_value(unseen, v_max))
+
+
+def unseen_value(unseen: str, v_max: float) -> float:
+    """The number behind the name of a treatment of unseen pairs."""
+    choice("unseen", unseen, UNSEEN)
+    return {"zero": 0.0, "pessimistic": -v_max, "optimistic": v_max}[unseen]
+
+
+def default_v_max(counts: Counts, discount_: float) -> float:
+    """A bound on |return| from the rewards seen: their range, with 0, over 1 − γ.
+
+    Zero belongs to the range because nothing is earned after the end.
+    """
+    low, high = counts.reward_range
+    return (max(high, 0.0) - min(low, 0.0)) / (1 - discount(discount_))
+
+
+Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], Any]
+"""A policy; rows in the order of the log's labels; or a function of a state's label."""
+
+
+def as_policy(baseline: Baseline | None, log: Log | Counts, smoothing: float = 0.0) -> Policy:
+    """A baseline in any form as a policy over a log's labels; None is estimated from the log."""
+    if baseline is None:
+        return estimate_baseline(log, smoothing=smoothing)
+    if isinstance(baseline, Policy):
+        return baseline
+    if callable(baseline):
+        rows = [_row(baseline(label), label, log.actions) for label in log.states.labels]
+        return Policy(rows, log.states, log.actions, "baseline")
+    return Policy(baseline, log.states, log.actions, "baseline")
+
+
+def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
+    """A function's answer for a state: a mapping from actions, or numbers in their order."""
+    if not isinstance(given, Mapping):
+        return list(given)
+    unknown = [label for label, p in given.items() if label not in actions.index and p > 0]
+    if unknown:
+        raise InputError(
+            f"baseline plays {some(unknown)} in state {state!r}, which the log never does: give a "
+            "Policy with labels for all actions"
+        )
+    return [given.get(label, 0.0) for label in actions.labels]
+
+
+def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:
+    """π̂_b(a|x) = (N(x, a) + k) / (N(x) + k|A|): the policy that the log shows (Simão et al. 2020).
+
+    `smoothing` k ≥ 0 spreads pseudo-counts over all actions; with 0, an action never taken in a
+    state is unavailable there. States never acted in get a uniform row.
+    """
+    number("smoothing", smoothing, 0, np.inf, "[)")
+    counts = log if isinstance(log, Counts) else Counts.from_log(log)
+    mass = counts.pairs + smoothing
+    total = mass.sum(axis=1, keepdims=True)
+    probs = np.where(total > 0, mass / np.where(total > 0, total, 1), 1 / mass.shape[1])
+    return Policy(probs, counts.states, counts.actions)

@@ -1,0 +1,1 @@
+"""Sweeps over sparse rows, for MDPs too large to eliminate."""

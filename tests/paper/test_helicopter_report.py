@@ -1,0 +1,206 @@
+"""Figures and claims of the helicopter study, from made-up cells; no network is needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from synthetic import around
+
+from spibb.experiments.helicopter import GRIDS, mass_column, measures
+from spibb.experiments.results import STATISTICS, Cell, Results
+from spibb.experiments.spec import Column, Dqn
+from spibb.experiments.studies import STUDIES, select_experiment
+from spibb.paper import figures as figures_module
+from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY
+from spibb.paper.claims import claims, write_claims
+from spibb.paper.figures import write_figures
+from spibb.paper.paper_figures import paper_figures
+from spibb.paper.provenance import experiment_command
+
+CLAIMS = {claim.id for claim in REGISTRY if claim.suite == "helicopter"}
+DECIDED_BY = {
+    "main": {"heli-dqn-mean", "heli-dqn-tail", "heli-spibb-mean", "heli-spibb-tail"},
+    "noise": {name for name in CLAIMS if name.startswith("heli-noise")},
+    "ramdp": {name for name in CLAIMS if name.startswith("heli-ramdp")},
+    "single": {name for name in CLAIMS if name.startswith("heli-single")},
+    "passes": {"heli-converged"},
+}
+DRAWN_BY = {
+    "main": {"4a", "4b", "4s"},
+    "noise": {"4a", "4b", "4c", "4s", "12b"},
+    "ramdp": {"4a", "12b"},
+    "single": {"4a", "4s", "12a"},
+    "passes": {"4a", "4b", "4s", "12s"},
+}
+
+
+def as_the_paper_says(key, size, noise, passes, statistic, one_log):
+    """A made-up world in which every sentence of the paper is true."""
+    tail = statistic != "mean"
+    if key == "entropy":
+        return 1.3
+    if key.startswith("bootstrapped"):
+        return 0.4
+    baseline = 3.0 - 0.8 * noise
+    if key == "baseline":
+        return baseline - 0.1 * tail
+    dqn = Column.parse(key).dqn()
+    if dqn.n_wedge:
+        return baseline + 0.5 + 0.4 * min(noise, 1) - 0.15 * tail * (dqn.n_wedge >= 4)
+    plain = (1.7 if one_log else -0.5) + 5 * dqn.kappa
+    return -1.0 if tail else min(plain, baseline - 1.5)
+
+
+def upside_down(*where):
+    return 1.0 - as_the_paper_says(*where)
+
+
+def drifting(key, size, noise, passes, statistic, one_log):
+    """More passes change everything, seeds do not matter, noise makes it easier, κ = 0 is best."""
+    kappa = Column.parse(key).dqn().kappa if key.startswith("dqn") else 0.0
+    return passes / 1000 + noise * (1 + key.startswith("dqn:")) - kappa
+
+
+def spread(key, size, noise, passes, statistic, one_log):
+    return 5.0 if statistic == "mean" else 0.0
+
+
+def made_up(grid, value_of, half=1e-3, runs=20, **changes) -> Results:
+    experiment = select_experiment("helicopter", grid, **changes)
+    training = experiment.training
+    keys = measures(experiment) + [column.key for column in experiment.columns]
+    cells = tuple(
+        Cell(
+            key, None, size, runs * training.seeds,
+            {
+                name: around(value_of(key, size, noise, passes, name, training.one_log), half)
+                for name in STATISTICS
+            },
+            noise, passes,
+        )
+        for key in keys
+        for noise in training.noises
+        for size in experiment.sizes
+        for passes in training.passes
+    )  # fmt: skip
+    return Results(experiment, runs, 2.2, float("nan"), cells)
+
+
+def verdicts(results):
+    return {verdict.id: verdict for verdict in claims(results)}
+
+
+def test_every_claim_belongs_to_a_grid():
+    assert set().union(*DECIDED_BY.values()) == CLAIMS
+    assert set(DECIDED_BY) == set(GRIDS) == set(STUDIES["helicopter"].grids)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_claims_hold_where_the_paper_is_right(grid):
+    found = verdicts(made_up(grid, as_the_paper_says))
+    assert {name: found[name].verdict for name in DECIDED_BY[grid] if found[name].verdict != HOLDS} == {}  # noqa: E501 # fmt: skip
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_claims_can_fail(grid):
+    failed = {
+        name
+        for world in (upside_down, drifting, spread)
+        for name, verdict in verdicts(made_up(grid, world)).items()
+        if verdict.verdict == FAILS
+    }
+    assert failed >= DECIDED_BY[grid]
+
+
+def test_claims_about_many_data_sets_are_not_decided_on_one():
+    found = verdicts(made_up("single", as_the_paper_says))
+    assert all(found[name].verdict == ABSENT for name in DECIDED_BY["main"])
+
+
+def test_few_data_sets_or_short_tails_decide_nothing():
+    found = verdicts(made_up("main", as_the_paper_says, runs=9))
+    assert all(found[name].verdict == NOT_ENOUGH for name in DECIDED_BY["main"])
+    assert "data sets: 9, at least 10 needed" in found["heli-dqn-mean"].note
+    short = verdicts(made_up("main", as_the_paper_says, seeds=2))
+    assert short["heli-spibb-mean"].verdict == HOLDS
+    assert "runs in the tail: 4" in short["heli-spibb-tail"].note
+
+
+def test_claims_speak_of_the_last_passes():
+    results = made_up("main", drifting, passes=(200, 2000), seeds=2)
+    mean = verdicts(results)["heli-dqn-tail"].interval.value
+    assert mean == pytest.approx(2.0 + 1.0)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+def test_each_grid_gives_its_figures(grid):
+    experiment = select_experiment("helicopter", grid)
+    found = {f.number for f in paper_figures("helicopter") if not f.plot.missing(experiment)}
+    assert found == DRAWN_BY[grid]
+
+
+@pytest.mark.parametrize("grid", ["main", "noise", "single", "passes"])
+def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
+    results = made_up(grid, as_the_paper_says, half=0.05)
+    monkeypatch.setattr(figures_module, "save", lambda drawing, stem: [stem])
+    page = write_figures(results, tmp_path)[-1].read_text(encoding="utf-8")
+    assert "mean undiscounted return" in page
+    assert ("each on a data set of its own" in page) == (grid != "single")
+    assert "Normalised" not in page and "nan" not in page
+
+
+def test_curves_show_the_baseline_with_its_own_error():
+    figure = next(f for f in paper_figures("helicopter") if f.number == "4b")
+    lines = figure.plot.lines(made_up("main", as_the_paper_says))
+    assert [line.legend for line in lines[:3]] == [
+        "baseline: mean", "baseline: 10 %-CVaR", "10k transitions: mean",
+    ]  # fmt: skip
+    assert lines[0].y[0].value - lines[1].y[0].value == pytest.approx(0.1)
+    assert len(lines) == 2 + 2 * 3
+    assert len(lines[2].x) == 7
+
+
+def test_the_mass_is_drawn_per_threshold():
+    results = made_up("main", as_the_paper_says)
+    figure = next(f for f in paper_figures("helicopter") if f.label == "bootstrapped-mass")
+    assert [point.value for point in figure.plot.lines(results)[0].y] == [0.4] * 6
+    assert results.cell(mass_column(5), 10_000, noise=1.0, passes=2000) is not None
+
+
+def test_claims_are_written_with_their_units(tmp_path):
+    results = made_up("main", as_the_paper_says, passes=(200,))
+    write_claims(results, tmp_path)
+    text = (tmp_path / "claims.md").read_text(encoding="utf-8")
+    assert "mean undiscounted returns of 300 networks, 15 on each of 20 data sets" in text
+    assert "after 200 passes" in text and "normalised" not in text
+
+
+def test_the_command_is_written_as_typed():
+    def command(grid, **changes):
+        results = made_up(grid, as_the_paper_says, **changes)
+        return experiment_command(results, Path("rows"))
+
+    start = "spibb experiment helicopter --runs 20 --out rows"
+    assert command("main") == start
+    assert command("noise", seeds=2) == f"{start} --grid noise --seeds 2"
+    assert command("passes", passes=(5, 50)) == f"{start} --grid passes --passes 5,50"
+    assert command("main", sizes=(10_000,), noises=(0.5,)) == (
+        f"{start} --sizes 10000 --noises 0.5"
+    )
+    assert command("single", columns=["dqn"]) == f"{start} --grid single --column dqn"
+
+
+def test_networks_have_names_without_symbols_of_another_kind():
+    from spibb.paper.networks import by_option, name
+
+    assert name(Dqn()) == "DQN"
+    assert name(Dqn(kappa=0.01)) == "RaMDP-DQN, κ = 0.01"
+    assert name(Dqn(n_wedge=5, variant="pi-leq-b")) == "Π_≤b-SPIBB-DQN, N_∧ = 5"
+    experiment = select_experiment("helicopter", "noise")
+    assert by_option(experiment, "n_wedge") == {
+        0.0: "dqn", 5.0: "dqn:n_wedge=5", 10.0: "dqn:n_wedge=10",
+    }  # fmt: skip
+    both = replace(experiment, columns=(Column.parse("dqn:n_wedge=5,kappa=1"),))
+    assert by_option(both, "kappa") == {}
