@@ -107,7 +107,7 @@ def test_an_empty_log_is_refused(refused, file):
 def test_a_reward_that_is_not_finite_is_named_with_its_row(refused, value, shown, file):
     message = refused(log=changed(reward=[0.0, 1.0, value, 0.0]), name=file)
     assert message == (
-        f"reward in row 2 is {shown}, expected a finite number: mend or drop the row (1 such rows)"
+        f"reward in row 2 is {shown}, expected a finite number: fix or drop the row (1 such rows)"
     )
 
 
@@ -176,11 +176,11 @@ def test_states_that_are_fractions_are_refused(refused):
     ("old", "new", "message"),
     [
         ("b,go,0.25", "b,go,-0.25", "row 'b', action 'go': probability is -0.25, expected a number "
-                                    "in [0, 1]: mend that entry"),
+                                    "in [0, 1]: fix that entry"),
         ("b,stay,0.75", "b,stay,1.75", "row 'b', action 'stay': probability is 1.75, expected a "
-                                       "number in [0, 1]: mend that entry"),
+                                       "number in [0, 1]: fix that entry"),
         ("b,stay,0.75", "b,stay,nan", "row 'b', action 'stay': probability is nan, expected a "
-                                      "number in [0, 1]: mend that entry"),
+                                      "number in [0, 1]: fix that entry"),
         ("b,stay,0.75", "b,stay,0.73", "row 'b' sums to 0.98, expected 1: renormalise it or check "
                                        "the file"),
         ("b,stay,0.75", "b,stay,1", "row 'b' sums to 1.25, expected 1: renormalise it or check "
@@ -517,6 +517,11 @@ def test_the_error_is_a_value_error():
         (lambda: positive("runs", 0), "runs is 0, expected a whole number of at least 1"),
         (lambda: positive("runs", 1.5), "runs is 1.5"),
         (lambda: positive("runs", True), "runs is True"),
+        (lambda: positive("runs", None), "runs is None, expected a whole number of at least 1"),
+        (lambda: positive("runs", np.nan), "runs is nan, expected a whole number"),
+        (lambda: positive("runs", np.inf), "runs is inf, expected a whole number"),
+        (lambda: positive("runs", [1]), r"runs is \[1\], expected a whole number"),
+        (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in"),
     ],
 )
 def test_python_gives_the_same_messages(call, message):

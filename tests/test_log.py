@@ -282,7 +282,7 @@ def test_successors_of_another_form_than_the_states_are_refused():
         ({"states": [0]}, r"columns differ in length \(state 1, action 2"),
         ({"rewards": ["x", 1]}, "reward holds something that is not a number"),
         ({"rewards": [[0], [1]]}, r"reward has shape \(2, 1\), expected one number per"),
-        ({"rewards": [0, np.nan]}, "reward in row 1 is nan, expected a finite number: mend or"),
+        ({"rewards": [0, np.nan]}, "reward in row 1 is nan, expected a finite number: fix or"),
         ({"rewards": [-np.inf, 0]}, r"reward in row 0 is -inf, .* \(1 such rows\)"),
         ({"terminated": [0, 2]}, "terminated holds something other than true/false or 0/1"),
         ({"truncated": ["maybe", "no"]}, "truncated holds something other than true/false"),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
+import reprlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -33,24 +35,52 @@ def did_you_mean(value: str, options: Iterable[str]) -> str:
 
 def choice(name: str, value: str, options: Sequence[str]) -> str:
     """Check that a name is one of the options."""
-    if value not in options:
-        hint = did_you_mean(str(value), options)
-        raise InputError(f"{name} is {value!r}{hint}: choose one of {', '.join(options)}")
+    if not isinstance(value, str) or value not in options:
+        hint = did_you_mean(value, options) if isinstance(value, str) else ""
+        raise InputError(f"{name} is {shown(value)}{hint}: choose one of {', '.join(options)}")
     return value
 
 
-def number(name: str, value: float, low: float, high: float, brackets: str = "[]") -> float:
+def number(name: str, value: Any, low: float, high: float, brackets: str = "[]") -> float:
     """Check that a number lies between two limits; `brackets` says which ends are included."""
-    try:
-        x = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {value!r}, expected a number") from None
+    x = as_float(value)
     above = x >= low if brackets[0] == "[" else x > low
     below = x <= high if brackets[1] == "]" else x < high
-    if math.isnan(x) or not (above and below):
+    if not (above and below):  # NaN is neither
         limits = f"{brackets[0]}{low:g}, {high:g}{brackets[1]}"
-        raise InputError(f"{name} is {value!r}, expected a number in {limits}")
+        raise InputError(f"{name} is {shown(value)}, expected a number in {limits}")
     return x
+
+
+def as_float(value: Any) -> float:
+    """A number as a float; NaN for anything that is none: text, None, true, a list."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value[()]
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    try:
+        return float(value) if real else math.nan
+    except OverflowError:  # a whole number beyond the largest float
+        return math.inf if value > 0 else -math.inf
+
+
+def shown(value: Any) -> str:
+    """A value for a message: on one line, and cut where it is long."""
+    text = reprlib.repr(value) if isinstance(value, dict | list | tuple | set) else repr(value)
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
+    """Check the type of an argument; `remedy` says what makes one."""
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = " or ".join(_named(k) for k in kinds)
+        given = _named(type(value)) if value is not None else "None"
+        raise InputError(f"{name} is {given}, expected {wanted}: {remedy}")
+
+
+def _named(kind: type) -> str:
+    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
 
 
 def discount(value: float) -> float:
@@ -75,8 +105,9 @@ def n_wedge(value: float) -> float:
 
 def positive(name: str, value: int) -> int:
     """Check a whole number of at least one."""
-    if isinstance(value, bool | str) or int(value) != value or value < 1:
-        raise InputError(f"{name} is {value!r}, expected a whole number of at least 1")
+    x = as_float(value)
+    if not (1 <= x < math.inf and x.is_integer()):
+        raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 1")
     return int(value)
 
 
@@ -89,7 +120,7 @@ def probability_rows(
         s, a = np.argwhere(bad)[0]
         raise InputError(
             f"{what} row {labels[s]!r}, action {columns[a]!r}: probability is {probs[s, a]:g}, "
-            "expected a number in [0, 1]: mend that entry"
+            "expected a number in [0, 1]: fix that entry"
         )
     sums = probs.sum(axis=1)
     off = np.abs(sums - 1) > ROW_SUM_TOLERANCE
@@ -108,7 +139,7 @@ def finite(values: np.ndarray, what: str) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"{what} in row {row} is {values[row]}, expected a finite number: "
-            f"mend or drop the row ({int(bad.sum())} such rows)"
+            f"fix or drop the row ({int(bad.sum())} such rows)"
         )
 
 

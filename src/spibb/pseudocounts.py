@@ -223,6 +223,6 @@ def _action_codes(actions: np.ndarray, n_actions: int) -> np.ndarray:
         row = int(np.argmax(bad))
         raise InputError(
             f"action in row {row} is {codes[row]}, expected 0 to {n_actions - 1}: "
-            f"mend the code or raise n_actions ({int(bad.sum())} such rows)"
+            f"fix the code or raise n_actions ({int(bad.sum())} such rows)"
         )
     return codes.astype(np.int64)

@@ -53,7 +53,7 @@ def test_a_terminated_row_needs_no_next_state():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (changed("states", 7, np.nan), r"states in row 7, feature 0 is nan.*mend or drop the row"),
+        (changed("states", 7, np.nan), r"states in row 7, feature 0 is nan.*fix or drop the row"),
         (changed("next_states", 0, np.inf), r"next_states in row 0, feature 0 is inf"),
         (changed("rewards", 3, np.nan), r"rewards in row 3 is nan"),
         (changed("actions", 9, 4), r"actions in row 9 is 4, expected a code in 0 … 3"),

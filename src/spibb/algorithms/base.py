@@ -201,7 +201,7 @@ class Improvement:
     """A trained policy and what the estimated model M̂ says about it.
 
     `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
-    baseline was copied for want of evidence. All arrays are read-only.
+    baseline was copied because evidence is too thin. All arrays are read-only.
     """
 
     policy: Policy

@@ -85,6 +85,6 @@ def _counts(values: Any, shape: tuple[int, int], what: str) -> np.ndarray:
         row, column = np.argwhere(bad)[0]
         raise InputError(
             f"{what} in row {row}, column {column} is {rows[row, column]:g}, expected a number "
-            "of at least 0: mend the pseudo-counts"
+            "of at least 0: fix the pseudo-counts"
         )
     return rows

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, number, some
+from spibb.checks import InputError, did_you_mean, number, parse_value, some
 from spibb.counts import Counts
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.reading import read_table
@@ -195,8 +195,10 @@ class LoadedPolicy:
 
     def _part(self, name: str, value: Any, position: int) -> Label:
         if name in self.bins:
-            label = value if value in self.bins[name].labels else None
-            return label or self.bins[name].label(number(name, value, -math.inf, math.inf))
+            if value in self.bins[name].labels:
+                return value
+            raw = parse_value(value) if isinstance(value, str) else value
+            return self.bins[name].label(number(name, raw, -math.inf, math.inf))
         known = self.policy.states[0]
         example = known[position] if isinstance(known, tuple) else known
         return str(value) if isinstance(example, str) else _whole(value)
