@@ -1,14 +1,14 @@
-# make demo | test | check | bench | docs: each makes .venv first, once; later runs start at once.
+# make demo | test | check | bench | docs | dist: each makes .venv first, once; later runs start at once.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench docs clean
+.PHONY: demo test check format bench docs dist clean
 
 demo: .venv/core
 	$(BIN)/spibb demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
@@ -24,6 +24,15 @@ bench: .venv/dev
 
 docs: .venv/docs
 	$(BIN)/zensical build --clean --strict
+
+# Builds wheel and source archive, checks them, and runs the demo from the wheel alone.
+dist: .venv/dev
+	rm -rf dist build/alone
+	$(BIN)/python -m build --outdir dist .
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTHON) -m venv build/alone
+	build/alone/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build && alone/bin/spibb --version && alone/bin/spibb demo --out alone/demo
 
 clean:
 	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -2,7 +2,7 @@
 
     python examples/cartpole.py [--transitions 5000] [--passes 100]
 
-Needs the extra: pip install "spibb[deep]".
+Needs the extra: pip install ".[deep]".
 """
 
 from __future__ import annotations

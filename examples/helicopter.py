@@ -2,7 +2,7 @@
 
     python examples/helicopter.py [--transitions 10000] [--passes 200] [--episodes 3000]
 
-Needs the extra: pip install "spibb[deep]".
+Needs the extra: pip install ".[deep]".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     python examples/sepsis.py [--patients 1000 10000 100000] [--logs 5] [--out icu-sepsis]
 
-Needs the extra: pip install "spibb[interop]". The package icu-sepsis holds a transition model and
+Needs the extra: pip install ".[interop]". The package icu-sepsis holds a transition model and
 the clinicians' policy, both estimated from MIMIC-III, and no patient's record: logs are simulated.
 Its authors warn that the model is a benchmark and must not guide the treatment of patients.
 """

@@ -19,7 +19,7 @@ def drop_stale_kernels() -> None:
     newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
     for index in folder.rglob("*.nbi"):
         if index.stat().st_mtime < newest:
-            index.unlink()
+            index.unlink(missing_ok=True)
 
 
 drop_stale_kernels()

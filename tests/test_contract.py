@@ -92,7 +92,7 @@ def test_values_are_those_of_the_policy_in_the_stated_model(algorithm):
 def test_a_certificate_is_issued_or_refused_with_a_reason(algorithm):
     certificate = algorithm.improve(labelled_problem()).certificate(delta=0.1)
     assert (certificate.refusal is None) == bool(certificate.bounds)
-    assert str(certificate)
+    assert (certificate.refusal or "probability at least 0.9 ") in str(certificate)
 
 
 def test_hyper_parameters_are_frozen_and_the_name_is_the_registry_name(algorithm):
@@ -114,4 +114,7 @@ def test_one_call_does_the_same(algorithm):
 def test_one_transition_is_enough(algorithm):
     log = Log.from_arrays(["s"], ["a"], [1.0], terminated=[True])
     problem = Problem.from_log(log, Policy([[0.5, 0.5]], ["s"], ["a", "b"]))
-    np.testing.assert_allclose(algorithm.improve(problem).policy.probs.sum(), 1)
+    result = algorithm.improve(problem)
+    row = result.policy.row("s")
+    assert row["a"] + row["b"] == pytest.approx(1)
+    assert row["a"] >= 0.5  # the one action seen paid 1, the other is unknown

@@ -23,7 +23,21 @@ def blocks(page: Path, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
 
 
-@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: page.name)
+def pages_with(language: str, start: str = "") -> list[Path]:
+    """Pages that have a block of a language with a line that starts so."""
+    return [page for page in PAGES if any(_lines(page, language, start))]
+
+
+def _lines(page: Path, language: str, start: str) -> list[str]:
+    lines = [line for block in blocks(page, language) for line in block.splitlines()]
+    return [line for line in lines if line and line.startswith(start)]
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md" and not os.environ.get("CI"):
@@ -42,7 +56,7 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "policy.csv").exists()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_with("", "spibb "), ids=name_of)
 def test_commands_run_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     commands = [
@@ -66,7 +80,7 @@ ELSEWHERE = ("pip install", "python examples/", "dask scheduler", "dask worker")
 """Examples are run by their own test, and a Dask cluster by that of the runner."""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", pages_with("(?:ba)?sh"), ids=name_of)
 def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md" and not os.environ.get("CI"):
@@ -90,8 +104,30 @@ def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_to_files(page):
-    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8")):
-        if not target.startswith("http"):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def test_links_lead_to_files():
+    links = [
+        (page, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text("utf-8"))
+        if not target.startswith("http")
+    ]
+    assert len(links) > 50
+    broken = [f"{name_of(page)}: {to}" for page, to in links if not (page.parent / to).exists()]
+    assert not broken
+
+
+def test_every_page_of_a_capability_has_commands_or_code_that_run():
+    run = {
+        name_of(page) for language in ("python", "", "(?:ba)?sh") for page in pages_with(language)
+    }
+    capabilities = {
+        "ingest",
+        "inspect",
+        "improve",
+        "choosing",
+        "report",
+        "evaluate",
+        "deep",
+        "scaling",
+    }
+    assert {f"docs/{name}.md" for name in capabilities} <= run

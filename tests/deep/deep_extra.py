@@ -16,7 +16,7 @@ MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 N_ACTIONS = 4
 
 if MISSING:
-    reason = f'{", ".join(MISSING)} missing: pip install "spibb[deep]" onnxruntime'
+    reason = f'{", ".join(MISSING)} missing: pip install ".[deep]" onnxruntime'
     raise RuntimeError(reason) if os.environ.get("CI") else ImportError(reason)
 
 

@@ -142,4 +142,4 @@ def test_without_the_extra_the_message_has_the_command():
     assert result.returncode == 1
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: spibb.deep needs JAX")
-    assert 'pip install "spibb[deep]"' in last
+    assert 'pip install ".[deep]"' in last

@@ -69,6 +69,6 @@ def test_without_the_extra_the_command_says_what_to_install(tmp_path):
         [sys.executable, "-c", code, *command], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert 'pip install "spibb[deep]"' in done.stderr
+    assert 'pip install ".[deep]"' in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "rows").exists()

@@ -1,9 +1,11 @@
 """SPIBB-DQN and its relatives: safe improvement with a neural network, in JAX.
 
-Never imported by the core: `pip install "spibb[deep]"` brings what it needs.
+Never imported by the core: the extra `deep` brings what it needs.
 """
 
 from __future__ import annotations
+
+from spibb.errors import install
 
 try:
     import equinox as _equinox  # noqa: F401
@@ -12,7 +14,7 @@ try:
 except ImportError as error:
     raise ImportError(
         f"spibb.deep needs JAX, Equinox and Optax, and {error.name or error} is missing: "
-        'pip install "spibb[deep]"'
+        f"{install('deep')}"
     ) from error
 
 from spibb.deep.dqn import DeepImprovement, SpibbDQN, train_many

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spibb.errors import install
+
 if TYPE_CHECKING:
     from spibb.deep.policy import DeepPolicy
 
@@ -45,7 +47,7 @@ def export(policy: DeepPolicy, path: Path) -> None:
     try:
         from onnx import TensorProto, helper, save
     except ImportError:
-        raise ImportError('export_onnx needs onnx: pip install "spibb[deep]"') from None
+        raise ImportError(f"export_onnx needs onnx: {install('deep')}") from None
     sizes = policy.network.sizes
     graph = _Graph()
     q = _network(graph, policy)

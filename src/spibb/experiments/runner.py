@@ -19,7 +19,7 @@ import numpy as np
 
 import spibb
 from spibb.checks import positive
-from spibb.errors import InputError
+from spibb.errors import InputError, install
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import study_of
 from spibb.tables import write_table
@@ -231,9 +231,7 @@ def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
     try:
         from distributed import Client
     except ImportError:
-        raise InputError(
-            '--dask needs the package distributed: pip install "spibb[cluster]"'
-        ) from None
+        raise InputError(f"--dask needs the package distributed: {install('cluster')}") from None
     try:
         client: Any = Client(dask, timeout="10s")  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from spibb.checks import InputError
+from spibb.errors import install
 from spibb.ingest.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-INSTALL = "Ibis is not installed: pip install 'spibb[warehouse]'"
+INSTALL = f"Ibis is not installed: {install('warehouse')}"
 
 
 @dataclass(frozen=True, eq=False)
