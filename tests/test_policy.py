@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from spibb import Log, Policy, Vocabulary, read_policy
 from spibb.errors import InputError
+from spibb.evaluate import exact_value
+from spibb.mdp import MDP
 from spibb.tables import write_table
 
 ENDINGS = ["csv", "parquet"]
@@ -272,3 +274,21 @@ def test_a_policy_is_saved_as_csv_or_parquet_only(tmp_path):
     with pytest.raises(InputError, match=r"cannot write '.*missing/p.csv': No such file"):
         Policy([[1.0]]).save(tmp_path / "missing" / "p.csv")
     assert list(tmp_path.iterdir()) == []
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 40), st.floats(-9e-7, 9e-7))
+def test_rows_sum_to_one_to_the_last_bits_whatever_was_printed(seed, n_actions, off):
+    probs = np.random.default_rng(seed).dirichlet(np.ones(n_actions), size=3)
+    policy = Policy(probs * (1 + off))
+    np.testing.assert_allclose(policy.probs.sum(axis=1), 1, rtol=0, atol=n_actions * 2.3e-16)
+    np.testing.assert_allclose(policy.probs, probs, rtol=1e-15 * n_actions)
+    np.testing.assert_array_equal(Policy(policy.probs).probs, policy.probs)
+
+
+def test_the_value_of_a_baseline_does_not_depend_on_the_digits_of_its_file():
+    mdp = MDP.from_outcomes(
+        np.zeros(2, int), np.arange(2), np.ones(2), np.zeros(2, int), np.ones(2),
+        np.zeros(2, bool), initial=np.ones(1), n_actions=2, discount=0.999,
+    )  # fmt: skip
+    assert exact_value(mdp, Policy([[0.3, 0.7 - 5e-7]])) == pytest.approx(1000, rel=1e-12)

@@ -17,7 +17,8 @@ from spibb.labels import Label, Vocabulary, vocabulary
 class Policy:
     """π(a|x): for each state a distribution over actions.
 
-    `probs` [S, A] is read-only; `states` and `actions` hold the labels.
+    `probs` [S, A] is read-only; `states` and `actions` hold the labels. Rows given with a sum that
+    is off 1 by up to 1e-6, as numbers printed with six digits are, are divided by it.
     """
 
     probs: np.ndarray
@@ -48,7 +49,7 @@ class Policy:
                 "one row per state label, one column per action label"
             )
         probability_rows(array, states.labels, actions.labels, what)
-        self._set(array, states, actions)
+        self._set(_whole(array), states, actions)
 
     def _set(self, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> None:
         probs.flags.writeable = False
@@ -118,3 +119,10 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.n_states} states, {self.n_actions} actions)"
+
+
+def _whole(probs: np.ndarray) -> np.ndarray:
+    """Rows [S, A] divided by their sums; those that sum to 1 up to rounding stay as they are."""
+    sums = probs.sum(axis=1, keepdims=True)
+    rounding = probs.shape[1] * np.finfo(np.float64).eps
+    return probs / np.where(np.abs(sums - 1) <= rounding, 1.0, sums)
