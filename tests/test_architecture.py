@@ -10,7 +10,8 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "checks", "kernels", "pseudocounts", "labels", "tables", "policy",
+    "__init__", "errors", "checks", "loading", "kernels", "pseudocounts", "labels", "tables",
+    "policy",
     "binning", "columns", "log", "counts", "mdp", "estimate", "solve", "certificate", "simulate",
     "evaluate", "mean_bounds", "ope", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
     "assurance", "report", "experiments", "paper", "cli", "__main__",

@@ -65,9 +65,14 @@ def as_float(value: Any) -> float:
 
 def shown(value: Any) -> str:
     """A value for a message: on one line, and cut where it is long."""
-    text = reprlib.repr(value) if isinstance(value, dict | list | tuple | set) else repr(value)
-    text = " ".join(text.split())
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    nested = isinstance(value, dict | list | tuple | set)
+    return one_line(reprlib.repr(value) if nested else repr(value), 80)
+
+
+def one_line(text: str, limit: int = 300) -> str:
+    """A text on one line, cut where it is long."""
+    words = " ".join(text.split())
+    return words if len(words) <= limit else f"{words[: limit - 3]}..."
 
 
 def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:

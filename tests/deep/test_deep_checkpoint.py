@@ -93,8 +93,49 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, interrupted):
     with pytest.raises(InputError, match=r"checkpoint '.*damaged.npz' cannot be read"):
         CONFIG.train(LOG, deep_extra.counts, checkpoint=damaged)
     np.savez(damaged, a=1)
-    with pytest.raises(InputError, match="holds a unknown, expected a checkpoint"):
+    with pytest.raises(InputError, match="holds 'unknown', expected a checkpoint"):
         CONFIG.train(LOG, deep_extra.counts, checkpoint=damaged)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rounds": None}, "has no 'rounds', expected a single number"),
+        ({"rounds": np.array("x")}, "rounds is <U1 of shape (), expected a single number"),
+        ({"rounds": np.array([1, 2])}, "rounds is int64 of shape (2,), expected a single number"),
+        ({"settings": np.array("{")}, "settings is not JSON"),
+        ({"settings": np.array("[1]")}, "settings is [1], expected a table"),
+        ({"settings": np.array(3)}, "settings is int64 of shape (), expected a single text"),
+        ({"losses": np.zeros(3)}, "losses is float64 of shape (3,), expected an array of numbers"),
+        ({"loss_rounds": np.zeros(3)}, "loss_rounds is float64 of shape (3,), expected"),
+        ({"leaf_0": np.zeros((3, 3), np.float32)}, "leaf_0 is float32 of shape (3, 3), expected "),
+        ({"leaf_0": None}, "has no 'leaf_0', expected float32 of shape"),
+        ({"kind": np.array(3)}, "kind is int64 of shape (), expected a single text"),
+    ],
+)
+def test_a_damaged_entry_of_a_checkpoint_is_named(interrupted, change, message):
+    with np.load(interrupted) as file:
+        arrays = {**file, **change}
+    np.savez(interrupted, **{name: value for name, value in arrays.items() if value is not None})
+    with pytest.raises(InputError) as raised:
+        CONFIG.train(LOG, deep_extra.counts, checkpoint=interrupted)
+    assert message in str(raised.value)
+    assert str(raised.value).startswith("checkpoint '")
+    assert "\n" not in str(raised.value)
+
+
+def test_a_flipped_byte_in_a_checkpoint_is_refused_or_harmless(interrupted):
+    content = interrupted.read_bytes()
+    whole = CONFIG.train(LOG, deep_extra.counts)
+    for place in np.random.default_rng(0).integers(len(content), size=40).tolist():
+        changed = bytearray(content)
+        changed[place] ^= 0xFF
+        interrupted.write_bytes(changed)
+        try:
+            found = CONFIG.train(LOG, deep_extra.counts, checkpoint=interrupted)
+        except InputError:
+            continue
+        assert same(found, whole)
 
 
 def test_several_programs_write_several_files(tmp_path):

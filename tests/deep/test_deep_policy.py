@@ -82,11 +82,36 @@ def test_a_loaded_policy_says_what_it_needs(tmp_path):
         load_policy(tmp_path / "policy.npz")
     with pytest.raises(InputError, match="no counts, which n_wedge = 5 needs"):
         load_policy(tmp_path / "policy.npz", deep_extra.baseline)
-    with pytest.raises(InputError, match=r"absent.npz' does not exist"):
+    with pytest.raises(InputError, match=r"absent.npz': there is no such file"):
         load_policy(tmp_path / "absent.npz")
     SoftmaxBaseline(NETWORK).save(tmp_path / "baseline.npz")
-    with pytest.raises(InputError, match="holds a baseline, expected a policy"):
+    with pytest.raises(InputError, match="holds 'baseline', expected a policy"):
         load_policy(tmp_path / "baseline.npz")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_wedge": np.array("x")}, "n_wedge is <U1 of shape"),
+        ({"variant": None}, "has no 'variant', expected a single text"),
+        ({"variant": np.array("pi")}, "variant is 'pi'"),
+        ({"weight_0": None, "weight_1": None}, "has no 'weight_0'"),
+        ({"bias_1": None}, "has no 'bias_1'"),
+        (
+            {"weight_1": np.zeros((3, 4), np.float32)},
+            r"weight_1 has shape \(3, 4\), which",
+        ),
+        ({"bias_0": np.array(["x"] * 8)}, "bias_0 is <U1 of shape"),
+    ],
+)
+def test_a_damaged_policy_file_is_named(tmp_path, change, message):
+    path = tmp_path / "policy.npz"
+    policy(5).save(path)
+    with np.load(path) as file:
+        arrays = {**file, **change}
+    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+    with pytest.raises(InputError, match=message):
+        load_policy(path, deep_extra.baseline, deep_extra.counts)
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,9 @@ def test_a_selection_keeps_the_rest():
     assert found.training.noises == (0.0, 0.5, 1.0, 1.5, 2.0)
 
 
+TYPO = 'suite = "helicopter"\nsizes = [50]\ncolumns = ["dqn"]\n[training]\npass = 1'
+
+
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -54,7 +57,7 @@ def test_a_selection_keeps_the_rest():
         (lambda: select_experiment("helicopter", "main", noises=(-1,)), "noise is -1"),
         (lambda: Training(passes=()), "at least one noise factor and one number of passes"),
         (lambda: Experiment("helicopter", (50,), (Column("dqn"),)), r"lacks \[training\]"),
-        (lambda: Experiment.from_toml("[training]\npass = 1"), "did you mean 'passes'"),
+        (lambda: Experiment.from_toml(TYPO), "did you mean 'passes'"),
     ],
 )  # fmt: skip
 def test_bad_specs_are_named(make, message):

@@ -75,13 +75,18 @@ def test_a_mapping_file_is_read(tmp_path):
     ("text", "message"),
     [
         ("[columns", "is not TOML"),
-        ("[colums]", r"has 'colums' \(did you mean 'columns'\?\)"),
-        ("columns = 3", r"expected a table \[columns\]"),
-        ("[columns]\nstaet = 'x'", r"maps 'staet' \(did you mean 'state'\?\)"),
-        ("[columns]\nstate = 3", "expected one name or a list of names"),
-        ("[columns]\nstate = []", "expected one name or a list of names"),
-        ("[bins]\nage = 'x'", r"expected 10 or \[18, 40, 65\]"),
-        ("[bins]\nage = true", r"expected 10 or \[18, 40, 65\]"),
+        (
+            "[colums]",
+            r"has the unknown entry 'colums' \(did you mean 'columns'\?\)",
+        ),
+        ("columns = 3", "columns is 3, expected a table: fix it"),
+        ("[columns]\nstaet = 'x'", r"columns has the unknown entry 'staet' \(did you mean 'state'"),
+        ("[columns]\nstate = 3", "columns.state is 3, expected text or a list that is not empty"),
+        ("[columns]\nstate = []", r"columns.state is \[\], expected text or a list that is not"),
+        ("[columns]\nstate = ['a', 3]", r"columns.state\[1\] is 3, expected text"),
+        ("[bins]\nage = 'x'", "bins.age is 'x', expected a whole number or a list that is not"),
+        ("[bins]\nage = true", "bins.age is True, expected a whole number or a list"),
+        ("[bins]\nage = [1, nan]", r"bins.age\[1\] is nan, expected a finite number"),
     ],
 )
 def test_a_bad_mapping_file_is_told(text, message, tmp_path):
@@ -91,7 +96,7 @@ def test_a_bad_mapping_file_is_told(text, message, tmp_path):
 
 
 def test_a_mapping_file_that_is_not_there_is_told(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read mapping .*No such file"):
+    with pytest.raises(InputError, match=r"cannot read mapping .*there is no such file"):
         read_mapping(tmp_path / "map.toml")
     (tmp_path / "map.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(InputError, match="not text in UTF-8"):

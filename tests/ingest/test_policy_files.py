@@ -120,8 +120,32 @@ def test_a_policy_changed_by_hand_is_refused(trained, tmp_path):
         file.write("\n")
     with pytest.raises(InputError, match=r"was changed after policy\.json was written"):
         load_policy(tmp_path / "policy.csv")
-    (tmp_path / "policy.json").write_text("{}")
-    with pytest.raises(InputError, match=r"policy\.json' is damaged: write the policy again"):
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "is not JSON"), ("{", "is not JSON"), ("[" * 100_000, "is not JSON"),
+        ("[]", r"is \[\], expected a table"), ("{}", "has no 'format', expected 1"),
+        ({"format": 99}, "format is 99, expected 1"),
+        ({"format": "1"}, "format is '1', expected 1"),
+        ({"state": []}, r"state is \[\], expected a list that is not empty"),
+        ({"action": "x"}, "action is 'x', expected a list"),
+        ({"state": [3]}, r"state\[0\] is 3, expected text"),
+        ({"bins": {"age": []}}, r"bins.age is \[\], expected a list that is not empty"),
+        ({"bins": {"age": [1, None]}}, r"bins.age\[1\] is None, expected a finite number"),
+        ({"bins": [1]}, r"bins is \[1\], expected a table"),
+        ({"files": {"policy.csv": 3}}, r"files.policy.csv is 3, expected text"),
+        ({"origin": 3}, "origin is 3, expected a table"),
+    ],
+)  # fmt: skip
+def test_a_description_that_is_damaged_is_named(trained, tmp_path, content, message):
+    for name in ("policy.csv", "policy.json"):
+        (tmp_path / name).write_bytes((trained / "out" / name).read_bytes())
+    if isinstance(content, dict):
+        content = json.dumps(json.loads((tmp_path / "policy.json").read_text()) | content)
+    (tmp_path / "policy.json").write_text(content)
+    with pytest.raises(InputError, match=rf"policy.json'.*{message}.*write the policy again"):
         load_policy(tmp_path / "policy.csv")
 
 

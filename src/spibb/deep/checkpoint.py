@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 
 from spibb.checks import InputError
+from spibb.loading import (
+    Form,
+    Place,
+    anything,
+    array,
+    check,
+    described,
+    parse_json,
+    read_npz,
+    record,
+    table_of,
+)
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
@@ -31,21 +42,26 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
         part.unlink(missing_ok=True)
 
 
-def read_arrays(path: str | Path, kind: str) -> dict[str, np.ndarray]:
+REMEDY = "it is damaged, or not one of ours; name another file"
+
+
+def read_arrays(path: str | Path, kind: str, forms: Mapping[str, Form]) -> dict[str, np.ndarray]:
     """Read an .npz that `write_arrays` wrote with `kind=…`, or say what the file is."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise InputError(f"{kind} {str(path)!r} does not exist: check the path") from None
-    except (zipfile.BadZipFile, ValueError, OSError, EOFError, KeyError) as error:
-        raise InputError(
-            f"{kind} {str(path)!r} cannot be read ({error}): it is damaged, or not one of ours"
-        ) from None
+    what = f"{kind} {str(path)!r}"
+    arrays = read_npz(path, record({}, {"kind": array("U")}, more=True), what, REMEDY)
     found = str(arrays.get("kind", "unknown"))
     if found != kind:
-        raise InputError(f"{str(path)!r} holds a {found}, expected a {kind}: check the path")
+        raise InputError(f"{str(path)!r} holds {found!r}, expected a {kind}: check the path")
+    check(arrays, record(forms, more=True), Place(what, REMEDY))
     return arrays
+
+
+CHECKPOINT = {
+    "settings": array("U"),
+    "rounds": array("iu"),
+    "loss_rounds": array("iu", 1),
+    "losses": array("f", 2),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,21 +94,34 @@ def save_progress(path: Path, progress: Progress, settings: Mapping[str, Any]) -
 
 def load_progress(path: Path, template: Any, settings: Mapping[str, Any]) -> Progress:
     """Read a checkpoint made with the same settings; name the first that differs."""
-    arrays = read_arrays(path, "checkpoint")
-    stored = json.loads(str(arrays["settings"]))
+    arrays = read_arrays(path, "checkpoint", CHECKPOINT)
+    what = f"checkpoint {str(path)!r}"
+    stored = parse_json(str(arrays["settings"]), table_of(anything()), f"{what}: settings", REMEDY)
     for name, mine in json.loads(json.dumps(settings)).items():
         if stored.get(name) != mine:
             raise InputError(
                 f"checkpoint {str(path)!r} was made with {name} = {_short(stored.get(name))}, and "
                 f"this run has {_short(mine)}: use the same configuration, or another file"
             )
-    structure: Any = jax.tree.structure(template)
-    leaves = [jnp.asarray(arrays[f"leaf_{i}"]) for i in range(structure.num_leaves)]
+    leaves, structure = jax.tree.flatten(template)
+    names = {f"leaf_{i}": leaf for i, leaf in enumerate(leaves)}
+    check(arrays, record({name: _like(leaf) for name, leaf in names.items()}, more=True),
+          Place(what, REMEDY))  # fmt: skip
+    leaves = [jnp.asarray(arrays[name]) for name in names]
     return Progress(
         int(arrays["rounds"]),
         jax.tree.unflatten(structure, leaves),
         tuple(arrays["loss_rounds"].tolist()),
         tuple(arrays["losses"]),
+    )
+
+
+def _like(leaf: Any) -> Form:
+    """An array of the type and the shape of another."""
+    return Form(
+        f"{leaf.dtype} of shape {leaf.shape}",
+        lambda value: (value.dtype, value.shape) == (leaf.dtype, leaf.shape),
+        describe=described,
     )
 
 

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spibb.checks import InputError
+from spibb.loading import Place, array, check, record
 
 HIDDEN = (32, 128, 32)
 """The paper's hidden layers (appendix D.3)."""
@@ -73,13 +74,22 @@ class MLP(eqx.Module):
         return named | {f"bias_{i}": np.asarray(b) for i, b in enumerate(self.biases)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, np.ndarray]) -> MLP:
-        """The network that `to_arrays` wrote."""
-        n_layers = sum(name.startswith("weight_") for name in arrays)
-        return cls(
-            tuple(arrays[f"weight_{i}"] for i in range(n_layers)),
-            tuple(arrays[f"bias_{i}"] for i in range(n_layers)),
-        )
+    def from_arrays(cls, arrays: Mapping[str, np.ndarray], what: str = "network") -> MLP:
+        """The network that `to_arrays` wrote; layers that do not fit together are named."""
+        n_layers = max(1, sum(name.startswith("weight_") for name in arrays))
+        forms = {f"weight_{i}": array("f", 2) for i in range(n_layers)}
+        forms |= {f"bias_{i}": array("f", 1) for i in range(n_layers)}
+        check(dict(arrays), record(forms, more=True), Place(what, "it is damaged"))
+        weights = tuple(arrays[f"weight_{i}"] for i in range(n_layers))
+        biases = tuple(arrays[f"bias_{i}"] for i in range(n_layers))
+        for i, (weight, bias) in enumerate(zip(weights, biases)):
+            fits = len(weight) == len(biases[i - 1]) if i else True
+            if not fits or weight.shape[1] != len(bias):
+                raise InputError(
+                    f"{what}: weight_{i} has shape {weight.shape}, which does not fit the biases "
+                    "before and after it: it is damaged"
+                )
+        return cls(weights, biases)
 
 
 def _forward(weights: Sequence[Any], biases: Sequence[Any], x: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from spibb.deep.checkpoint import read_arrays, write_arrays
 from spibb.deep.log import StateFunction, distributions, finite_states, matrix
 from spibb.deep.network import MLP
 from spibb.deep.targets import ROWS
+from spibb.loading import array
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,8 +91,8 @@ def load_policy(
     path: str | Path, baseline: StateFunction | None = None, counts: StateFunction | None = None
 ) -> DeepPolicy:
     """Read a policy that `DeepPolicy.save` wrote, and give it its baseline and pseudo-counts."""
-    arrays = read_arrays(path, "policy")
-    network = MLP.from_arrays(arrays)
+    arrays = read_arrays(path, "policy", {"n_wedge": array("fiu"), "variant": array("U")})
+    network = MLP.from_arrays(arrays, f"policy {str(path)!r}")
     return DeepPolicy(network, baseline, counts, float(arrays["n_wedge"]), str(arrays["variant"]))
 
 
@@ -120,8 +121,9 @@ class SoftmaxBaseline:
     @classmethod
     def load(cls, path: str | Path) -> SoftmaxBaseline:
         """Read what `save` wrote."""
-        arrays = read_arrays(path, "baseline")
-        return cls(MLP.from_arrays(arrays), float(arrays["temperature"]))
+        arrays = read_arrays(path, "baseline", {"temperature": array("fiu")})
+        network = MLP.from_arrays(arrays, f"baseline {str(path)!r}")
+        return cls(network, float(arrays["temperature"]))
 
 
 def sample_rows(probs: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -22,6 +22,19 @@ from spibb.errors import InputError
 from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import Study, study_of
+from spibb.loading import (
+    either,
+    list_of,
+    nan,
+    null,
+    read_json,
+    real,
+    record,
+    row,
+    table_of,
+    text,
+    whole,
+)
 from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
 from spibb.tables import Progress, open_duckdb, write_whole
 
@@ -31,6 +44,21 @@ if TYPE_CHECKING:
 STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 """Names of the statistics, and the share of the worst runs that each averages."""
 SUMMARY = "summary.json"
+_KNOWN = either(real(), nan())
+_CELL = row(
+    text(), either(real(), null()), whole(1), whole(1),
+    *[row(_KNOWN, _KNOWN, _KNOWN)] * len(STATISTICS), optional=(real(), whole(1)),
+)  # fmt: skip
+FORM = record(
+    {
+        "parts": table_of(whole()),
+        "runs": whole(1),
+        "baseline": _KNOWN,
+        "optimal": _KNOWN,
+        "cells": list_of(_CELL),
+    }
+)
+"""The form of summary.json; a cell is [column, η, size, runs, intervals …, noise, passes]."""
 BLOCK = 100_000
 """Rows of a column that are held at a time."""
 
@@ -98,7 +126,7 @@ def load_results(folder: Path, progress: Progress | None = None) -> Results:
     parts = {file.name: file.stat().st_mtime_ns for file in files}
     path = folder / SUMMARY
     if path.is_file():
-        stored = json.loads(path.read_text(encoding="utf-8"))
+        stored = read_json(path, FORM, repr(str(path)), "remove it, and it is computed again")
         if stored["parts"] == parts:
             return _from_json(experiment, stored)
     with _readable(files):

@@ -22,6 +22,7 @@ from spibb.checks import positive
 from spibb.errors import InputError, install
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import study_of
+from spibb.loading import read_text
 from spibb.tables import write_table
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ def read_spec(folder: Path) -> Experiment:
             f"{str(folder)!r} holds no experiment: there is no {SPEC}; name the folder that "
             "`spibb experiment` wrote"
         )
-    return Experiment.from_toml(path.read_text(encoding="utf-8"))
+    return Experiment.from_toml(read_text(path, repr(str(path))), repr(str(path)))
 
 
 def _column(name: str, values: list[Any]) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,12 +14,38 @@ from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.base import Algorithm
 from spibb.errors import InputError
+from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
 from spibb.tables import write_whole
 
 FINITE = ("gridworld", "gridworld-random", "random-mdps")
 SUITES = (*FINITE, "helicopter")
 DQN = "dqn"
 Value = bool | int | float | str
+
+_TRAINING = record(
+    {},
+    {
+        "noises": list_of(real(0, math.inf, "[)"), least=1),
+        "passes": list_of(whole(1), least=1),
+        "seeds": whole(1),
+        "episodes": whole(1),
+        "one_log": flag(),
+    },
+)
+FORM = record(
+    {
+        "suite": one_of(*SUITES),
+        "sizes": list_of(whole(1), least=1),
+        "columns": list_of(text(), least=1),
+    },
+    {
+        "etas": list_of(real(0, 1)),
+        "seed": whole(0),
+        "max_steps": whole(1),
+        "training": _TRAINING,
+    },
+)
+"""The form of experiment.toml."""
 
 
 @dataclass(frozen=True)
@@ -187,20 +212,18 @@ class Experiment:
         return "\n".join([*lines, ""])
 
     @classmethod
-    def from_toml(cls, text: str) -> Experiment:
-        """Read the TOML text of a spec."""
+    def from_toml(cls, text: str, what: str = "the experiment") -> Experiment:
+        """Read the TOML text of a spec; `what` is it for messages."""
+        values = parse_toml(text, FORM, what, "fix it, or name another folder")
         try:
-            values = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
-            raise InputError(f"the experiment is not TOML: {error}") from None
-        _check_entries(values, cls)
-        values["columns"] = tuple(Column.parse(key) for key in values.get("columns", ()))
-        for name in ("sizes", "etas"):
-            values[name] = tuple(values.get(name, ()))
-        if "training" in values:
-            _check_entries(values["training"], Training)
-            values["training"] = Training(**values["training"])
-        return cls(**values)
+            values["columns"] = tuple(Column.parse(key) for key in values["columns"])
+            for name in ("sizes", "etas"):
+                values[name] = tuple(values.get(name, ()))
+            if "training" in values:
+                values["training"] = Training(**values["training"])
+            return cls(**values)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
 
     def write(self, path: Path) -> None:
         """Store the spec beside its results."""
@@ -212,14 +235,6 @@ def _written(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _check_entries(values: dict[str, Any], kind: type) -> None:
-    known = {field.name for field in dataclasses.fields(kind)}
-    for name in values:
-        if name not in known:
-            hint = checks.did_you_mean(name, known)
-            raise InputError(f"the experiment has an unknown entry {name!r}{hint}: remove it")
 
 
 def _toml(value: Value | Sequence[Any]) -> str:

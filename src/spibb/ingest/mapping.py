@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from spibb.binning import Bins, Request
-from spibb.checks import InputError, did_you_mean
+from spibb.checks import InputError
 from spibb.columns import OPTIONAL, REQUIRED
+from spibb.loading import either, list_of, read_toml, real, record, table_of, text, whole
 
 ColumnNames = Mapping[str, str | Sequence[str]]
+
+_NAMES = either(text(), list_of(text(), least=1))
+_BINS = either(whole(), list_of(real(), least=1))
+MAPPING = record(
+    {}, {"columns": record({}, dict.fromkeys(REQUIRED + OPTIONAL, _NAMES)), "bins": table_of(_BINS)}
+)
+"""The form of a mapping file."""
 
 
 @dataclass(frozen=True)
@@ -43,29 +49,8 @@ def read_mapping(path: str | Path) -> ColumnMap:
         [bins]
         age = 10            # quantiles; or edges: [18, 40, 65]
     """
-    what = f"mapping {str(path)!r}"
-    try:
-        content = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise InputError(f"cannot read {what}: {reason}; check the file") from None
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{what} is not TOML: {error}; mend that line") from None
-    for name in content:
-        if name not in ("columns", "bins"):
-            hint = did_you_mean(name, ("columns", "bins"))
-            raise InputError(f"{what} has {name!r}{hint}: its tables are [columns] and [bins]")
-    columns, bins = (_table(content, name, what) for name in ("columns", "bins"))
-    for name, value in columns.items():
-        if name not in REQUIRED + OPTIONAL:
-            hint = did_you_mean(name, REQUIRED + OPTIONAL)
-            raise InputError(f"{what} maps {name!r}{hint}: no column of a log has this name")
-        if not _is_names(value):
-            raise InputError(f"{what}: {name} is {value!r}, expected one name or a list of names")
-    for name, value in bins.items():
-        if not _is_request(value):
-            raise InputError(f"{what}: bins of {name!r} are {value!r}, expected 10 or [18, 40, 65]")
-    return ColumnMap(columns, bins)
+    content = read_toml(path, MAPPING, f"mapping {str(path)!r}", "fix it")
+    return ColumnMap(content.get("columns", {}), content.get("bins", {}))
 
 
 def split_names(text: str) -> str | tuple[str, ...]:
@@ -74,22 +59,3 @@ def split_names(text: str) -> str | tuple[str, ...]:
     if not all(names):
         raise InputError(f"{text!r} has an empty column name: write ward,severity")
     return names if len(names) > 1 else names[0]
-
-
-def _table(content: Mapping[str, Any], name: str, what: str) -> Mapping[str, Any]:
-    table = content.get(name, {})
-    if not isinstance(table, dict):
-        raise InputError(f"{what}: {name!r} is {table!r}, expected a table [{name}]")
-    return table
-
-
-def _is_names(value: Any) -> bool:
-    if isinstance(value, list):
-        return bool(value) and all(isinstance(part, str) for part in value)
-    return isinstance(value, str)
-
-
-def _is_request(value: Any) -> bool:
-    if isinstance(value, list):
-        return all(isinstance(x, int | float) and not isinstance(x, bool) for x in value)
-    return isinstance(value, int) and not isinstance(value, bool)

@@ -19,6 +19,7 @@ from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.reading import read_table
 from spibb.ingest.sources import check_readable
 from spibb.labels import Label, Vocabulary, factorize
+from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.tables import write_whole
@@ -30,6 +31,18 @@ if TYPE_CHECKING:
 
 SIDECAR = "policy.json"
 FORMAT = 1
+FORM = record(
+    {
+        "format": whole(FORMAT, FORMAT),
+        "state": list_of(text(), least=1),
+        "action": list_of(text(), least=1),
+        "bins": table_of(list_of(real(), least=1)),
+        "files": table_of(text()),
+    },
+    {"origin": table_of(anything())},
+    more=True,
+)
+"""The form of policy.json."""
 
 
 def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
@@ -226,13 +239,8 @@ def load_policy(path: str | Path) -> LoadedPolicy:
     sidecar = path.with_name(SIDECAR)
     if not sidecar.is_file():
         return LoadedPolicy(read_policy(path), {}, {})
-    try:
-        content = json.loads(sidecar.read_text(encoding="utf-8"))
-        expected = content["files"].get(path.name)
-        bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
-        names = tuple(content["state"]), tuple(content["action"])
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise InputError(f"{str(sidecar)!r} is damaged: write the policy again") from None
+    content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
+    expected = content["files"].get(path.name)
     if expected is None:
         return LoadedPolicy(read_policy(path), {}, {})
     check_readable(path)
@@ -241,6 +249,8 @@ def load_policy(path: str | Path) -> LoadedPolicy:
             f"{str(path)!r} was changed after {SIDECAR} was written, so that its encoders may not "
             f"fit: restore it, or delete {SIDECAR}"
         )
+    names = tuple(content["state"]), tuple(content["action"])
+    bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
     return LoadedPolicy(_read(path, *names), bins, content.get("origin", {}))
 
 
@@ -249,14 +259,14 @@ def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     if len(names) == 1 and len(texts) == 1 and not texts[0].startswith(f"{names[0]}="):
         return {names[0]: texts[0]}
     case = {}
-    for text in texts:
-        name = next((name for name in names if text.startswith(f"{name}=")), None)
+    for written in texts:
+        name = next((name for name in names if written.startswith(f"{name}=")), None)
         if name is None:
             raise InputError(
-                f"--state {text!r} is not understood: write column=value for each of "
+                f"--state {written!r} is not understood: write column=value for each of "
                 f"{', '.join(names)}"
             )
-        case[name] = text[len(name) + 1 :]
+        case[name] = written[len(name) + 1 :]
     return case
 
 
