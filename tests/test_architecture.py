@@ -12,7 +12,8 @@ import spibb
 ORDER = [
     "__init__", "errors", "checks", "loading", "kernels", "pseudocounts", "labels", "tables",
     "policy",
-    "binning", "columns", "log", "counts", "mdp", "estimate", "solve", "certificate", "simulate",
+    "binning", "columns", "log", "counts", "outcomes", "mdp", "estimate", "solve", "certificate",
+    "simulate",
     "evaluate", "mean_bounds", "ope", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
     "assurance", "report", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip

@@ -364,7 +364,7 @@ def test_bernstein_of_negative_returns():
     log = slow.simulate(mdp, mu, 4_000, rng(2))
     shifted = replace(log, reward=log.reward - 1)
     found = compute(shifted, pi, mu, 0.9, names=("is", "pdis"), lowest_return=-10)
-    truth = slow.rho(replace(mdp, rewards=mdp.rewards - 1), pi)
+    truth = slow.rho(replace(mdp, rewards=mdp.rewards - 1, outcomes=None), pi)
     for name in ("is", "pdis"):
         estimate = found.estimate(name)
         bound = ope.lower_bound(estimate, "bernstein", 0.1, lowest_return=-10, rng=rng())

@@ -12,7 +12,6 @@ from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import GOAL, gridworld_mdp
 from spibb.kernels import sampling
-from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler, simulate
 
@@ -98,21 +97,6 @@ def test_the_same_generator_gives_the_same_log_and_another_a_different_one():
     )
     np.testing.assert_array_equal(draw(1).state, draw(1).state)
     assert not np.array_equal(draw(1).state[:100], draw(2).state[:100])
-
-
-def test_rewards_of_single_outcomes_are_paid_and_expectations_without_them():
-    """One state: stay (pays 2) or end (pays −1), each with probability ½."""
-    outcomes = (
-        np.array([0, 0]), np.array([0, 0]), np.array([0.5, 0.5]), np.array([0, 0]),
-        np.array([2.0, -1.0]), np.array([False, True]),
-    )  # fmt: skip
-    mdp = MDP.from_outcomes(*outcomes, initial=np.ones(1), n_actions=1, discount=0.9)
-    assert mdp.rewards[0, 0] == pytest.approx(0.5)
-    policy = Policy([[1.0]])
-    log = simulate(mdp, policy, 100, rng=np.random.default_rng(0))
-    np.testing.assert_array_equal(log.reward, np.where(log.terminated, -1.0, 2.0))
-    plain = dataclasses.replace(mdp, outcome_rewards=None, exit_rewards=None)
-    assert set(simulate(plain, policy, 100, rng=np.random.default_rng(0)).reward) == {0.5}
 
 
 def test_the_number_of_episodes_must_be_positive():

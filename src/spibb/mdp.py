@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, discount
+from spibb.checks import InputError, discount, finite, probability_rows, same_length
+from spibb.counts import END, SparseRows
 from spibb.kernels import dense
 from spibb.labels import Label, Vocabulary, vocabulary
-
-Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
+from spibb.outcomes import SUM_TOLERANCE, Outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,9 +23,11 @@ class MDP:
     The successors of pair p = x·A + a and their probabilities are the entries indptr[p] …
     indptr[p + 1] of `successors` and `probs` [K]. A row may sum to less than one: the rest is the
     probability that the process ends there, and nothing is earned afterwards. `rewards` [S, A]
-    are expectations, `initial` [S] is the distribution of the first state. What a simulation pays
-    in each single outcome may be given as `outcome_rewards` [K] and `exit_rewards` [S, A] (paid on
-    ending); without them it pays the expectation.
+    are expectations, `initial` [S] is the distribution of the first state.
+
+    `outcomes` say what single transitions pay, which only a simulation needs: the solvers use the
+    expectations. Where they are given (`from_outcomes`), rows and rewards are derived from them;
+    without them every transition pays its pair's expectation.
     """
 
     indptr: np.ndarray
@@ -35,20 +38,19 @@ class MDP:
     discount: float
     states: Vocabulary
     actions: Vocabulary
-    outcome_rewards: np.ndarray | None = None
-    exit_rewards: np.ndarray | None = None
+    outcomes: Outcomes | None = None
 
     @classmethod
     def from_outcomes(  # noqa: PLR0913 (one parameter per column)
         cls,
-        state: np.ndarray,
-        action: np.ndarray,
-        prob: np.ndarray,
-        next_state: np.ndarray,
-        reward: np.ndarray,
-        terminated: np.ndarray,
+        state: Any,
+        action: Any,
+        prob: Any,
+        next_state: Any,
+        reward: Any,
+        terminated: Any,
         *,
-        initial: np.ndarray,
+        initial: Any,
         n_actions: int,
         discount: float,
         states: Vocabulary | Sequence[Label] | None = None,
@@ -56,39 +58,74 @@ class MDP:
     ) -> MDP:
         """Build from a list of outcomes (x, a, probability, x', reward, terminated), any order.
 
-        Outcomes with the same (x, a, x') must pay the same reward, as must all ends of one pair.
+        A pair may have any number of outcomes: several ends that pay differently, and several
+        rewards on the way to one successor, which makes rewards random. Where a pair's
+        probabilities sum to less than 1, the rest is an end that pays nothing. x, a and x' are
+        codes 0, 1, …; x' is not read where the process ends.
         """
         shape = len(initial), n_actions
-        pair = np.asarray(state, dtype=np.int64) * n_actions + action
-        total = np.bincount(pair, weights=prob, minlength=shape[0] * n_actions)
-        if (total > 1 + 1e-9).any():
-            p = int(np.argmax(total))
-            raise InputError(
-                f"outcomes of state {p // n_actions}, action {p % n_actions} sum to {total[p]:g}, "
-                "expected at most 1"
-            )
-        expected = np.bincount(pair, weights=prob * reward, minlength=len(total)).reshape(shape)
-        exits = np.zeros(len(total))
-        exits[pair[terminated]] = reward[terminated]
-        stays = ~np.asarray(terminated, dtype=bool) & (prob > 0)
-        key = pair[stays] * shape[0] + np.asarray(next_state)[stays]
-        distinct, first, where = np.unique(key, return_index=True, return_inverse=True)
-        counts = np.bincount(distinct // shape[0], minlength=len(total))
-        return cls(
-            indptr=np.concatenate([[0], np.cumsum(counts)]),
-            successors=(distinct % shape[0]).astype(np.int32),
-            probs=np.bincount(where.reshape(-1), weights=prob[stays], minlength=len(distinct)),
-            rewards=expected,
-            initial=np.asarray(initial, dtype=np.float64),
-            discount=discount,
-            states=vocabulary(shape[0] if states is None else states, "state"),
-            actions=vocabulary(n_actions if actions is None else actions, "action"),
-            outcome_rewards=reward[stays][first].astype(np.float64),
-            exit_rewards=exits.reshape(shape),
+        ends = np.asarray(terminated, dtype=bool)
+        prob, reward = (np.asarray(column, dtype=np.float64) for column in (prob, reward))
+        same_length(state=state, action=action, prob=prob, next_state=next_state, reward=reward,
+                    terminated=ends)  # fmt: skip
+        finite(reward, "reward")
+        _check_probs(prob)
+        x, a = _codes("state", state, shape[0]), _codes("action", action, n_actions)
+        successor = np.where(ends, END, np.asarray(next_state))
+        successor[~ends] = _codes("next_state", successor[~ends], shape[0])
+        return cls.paying(
+            Outcomes.from_list(x * n_actions + a, successor, prob, reward, shape),
+            np.asarray(initial, dtype=np.float64),
+            discount,
+            vocabulary(shape[0] if states is None else states, "state"),
+            vocabulary(n_actions if actions is None else actions, "action"),
         )
+
+    @classmethod
+    def paying(
+        cls,
+        outcomes: Outcomes,
+        initial: np.ndarray,
+        discount: float,
+        states: Vocabulary,
+        actions: Vocabulary,
+    ) -> MDP:
+        """The MDP of given outcomes."""
+        rewards = outcomes.expected_rewards
+        return cls(*outcomes.rows, rewards, initial, discount, states, actions, outcomes)
 
     def __post_init__(self) -> None:
         discount(self.discount)
+        self._check_arrays()
+        if self.outcomes is not None and not self._derived(self.outcomes):
+            raise InputError(
+                "the MDP's rows or rewards are not those of its outcomes: give new outcomes, or "
+                "outcomes=None for transitions that pay their expectation"
+            )
+
+    def _check_arrays(self) -> None:
+        """Kernels read without a check: whatever they index must be there."""
+        n_states, n_actions = self.shape
+        shapes = {
+            "rewards": (n_states, n_actions), "initial": (n_states,),
+            "indptr": (n_states * n_actions + 1,), "successors": self.probs.shape,
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            if getattr(self, name).shape != shape:
+                raise InputError(
+                    f"{name} of the MDP has shape {getattr(self, name).shape}, expected {shape}: "
+                    f"there are {n_states} states and {n_actions} actions"
+                )
+        _check_codes("successors", self.successors, n_states)
+        indptr, size = self.indptr, len(self.probs)
+        if indptr[0] != 0 or indptr[-1] != size or (np.diff(indptr) < 0).any():
+            raise InputError(f"indptr of the MDP must rise from 0 to {size}, where its rows end")
+        probability_rows(self.initial[None], ["initial"], self.states.labels, "the MDP's")
+
+    def _derived(self, outcomes: Outcomes) -> bool:
+        """Whether rows and rewards are the very arrays that the outcomes gave."""
+        ours, theirs = (*self.rows, self.rewards), (*outcomes.rows, outcomes.expected_rewards)
+        return all(mine is derived for mine, derived in zip(ours, theirs))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -96,7 +133,7 @@ class MDP:
         return len(self.states), len(self.actions)
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> SparseRows:
         """(indptr, successors, probs), as the kernels take them."""
         return self.indptr, self.successors, self.probs
 
@@ -104,3 +141,37 @@ class MDP:
     def exits(self) -> np.ndarray:
         """Probability that a pair ends the process [S, A]: what its row leaves out."""
         return dense.left_out(self.indptr, self.probs).reshape(self.shape)
+
+    @cached_property
+    def paid(self) -> Outcomes:
+        """What a simulation draws from: the outcomes, or rows that pay their expectation."""
+        if self.outcomes is not None:
+            return self.outcomes
+        pairs = self.rewards.reshape(-1)
+        return Outcomes.from_rows(
+            self.rows, np.repeat(pairs, np.diff(self.indptr)), pairs, self.shape
+        )
+
+
+def _codes(what: str, values: Any, size: int) -> np.ndarray:
+    """Codes 0 … size − 1 [N]."""
+    codes = np.asarray(values)
+    if codes.size and codes.dtype.kind not in "iu":
+        raise InputError(f"{what} holds {codes.dtype}, expected whole numbers: give codes 0, 1, …")
+    _check_codes(what, codes, size)
+    return codes.astype(np.int64)
+
+
+def _check_codes(what: str, codes: np.ndarray, size: int) -> None:
+    if len(codes) and (codes.min() < 0 or codes.max() >= size):
+        row = int(np.argmax((codes < 0) | (codes >= size)))
+        raise InputError(
+            f"{what} of outcome {row} is {codes[row]}, expected a whole number from 0 to {size - 1}"
+        )
+
+
+def _check_probs(prob: np.ndarray) -> None:
+    bad = ~((prob >= 0) & (prob <= 1 + SUM_TOLERANCE))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"prob of outcome {row} is {prob[row]:g}, expected a number in [0, 1]")

@@ -117,9 +117,8 @@ class Sampler:
     @cached_property
     def shift(self) -> int:
         """log₂ of the slots per state: an outcome code is x << shift | slot."""
-        pairs = np.diff(self.mdp.indptr).reshape(self.mdp.shape)
-        most = int((pairs + (self.mdp.exits > 0)).sum(axis=1).max())
-        return max(1, int(most - 1).bit_length())
+        per_state = np.diff(self.mdp.paid.indptr[:: self.mdp.shape[1]])
+        return max(1, int(per_state.max() - 1).bit_length())
 
     @cached_property
     def outcomes(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
@@ -127,13 +126,14 @@ class Sampler:
         return (self.state, self.action, self.successor, self.reward), self._pair
 
     @cached_property
-    def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        width = 1 << self.shift
-        return sampling.list_outcomes(self.mdp.rows, self.mdp.exits, self.policy.probs, width)
+    def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        paid, width = self.mdp.paid, 1 << self.shift
+        outcomes = paid.indptr, paid.successors, paid.probs, paid.rewards
+        return sampling.list_outcomes(outcomes, self.policy.probs, width)
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        weight, _, successor = self._listed
+        weight, _, successor, _ = self._listed
         return *sampling.alias_tables(weight), successor
 
     @cached_property
@@ -163,12 +163,4 @@ class Sampler:
     @cached_property
     def reward(self) -> np.ndarray:
         """The reward of each outcome code."""
-        mdp, state = self.mdp, self.state
-        if mdp.outcome_rewards is None or mdp.exit_rewards is None:
-            return mdp.rewards[state, self.action]
-        paid = mdp.exit_rewards[state, self.action]
-        stays = self.successor != END
-        played = self.policy.probs.reshape(-1) > 0
-        owner = np.repeat(np.arange(len(played)), np.diff(mdp.indptr))
-        paid[stays] = mdp.outcome_rewards[played[owner]]
-        return paid
+        return self._listed[3].reshape(-1)

@@ -84,7 +84,8 @@ def optimise_each(mdp: MDP, rewards: np.ndarray, box: Box, *, method: str = "aut
         probs = np.empty(rewards.shape)
         dense.optimise_each(mdp.rows, rewards, mdp.discount, box.arrays, probs)
         return probs
-    return np.stack([optimise(replace(mdp, rewards=r), box, method=method).probs for r in rewards])
+    models = [replace(mdp, rewards=r, outcomes=None) for r in rewards]
+    return np.stack([optimise(model, box, method=method).probs for model in models])
 
 
 def evaluate(

@@ -35,7 +35,10 @@ def test_only_the_terminal_state_ends_and_pays():
         np.testing.assert_array_equal((p[others] > 0).sum(axis=2) + ends, 4)
         np.testing.assert_array_equal(mdp.rewards[others], mdp.exits[others])
         np.testing.assert_array_equal(mdp.rewards[draw.terminal], 0)
-        np.testing.assert_array_equal(mdp.exit_rewards[others], ends)
+        assert mdp.paid is mdp.outcomes
+        ended, entry = mdp.paid.successors == -1, np.diff(mdp.paid.indptr[:: mdp.shape[1]])
+        entered = np.repeat(np.arange(50), entry) != draw.terminal
+        np.testing.assert_array_equal(mdp.paid.rewards, ended & entered)
 
 
 def test_the_by_product_is_the_optimal_q():
@@ -46,8 +49,9 @@ def test_the_by_product_is_the_optimal_q():
 
 def test_the_same_generator_state_draws_the_same_mdp():
     one, two, other = (garnet_mdp(np.random.default_rng(seed)) for seed in (7, 7, 8))
-    for name in ("indptr", "successors", "probs", "rewards", "exit_rewards"):
+    for name in ("indptr", "successors", "probs", "rewards"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
+        np.testing.assert_array_equal(getattr(one.paid, name), getattr(two.paid, name))
     assert not np.array_equal(one.rewards, other.rewards)
 
 

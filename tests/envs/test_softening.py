@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 
@@ -12,7 +10,7 @@ from spibb.envs.garnet import draw_garnet, garnet_mdp
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import RANDOMISATIONS, softened_baseline, softened_baselines
 from spibb.evaluate import exact_value
-from spibb.labels import Vocabulary
+from spibb.mdp import MDP
 from spibb.policy import Policy
 
 ETAS = tuple((np.arange(1, 10) / 10).tolist())
@@ -89,6 +87,8 @@ def test_a_misspelt_randomisation_is_named():
 
 
 def test_an_mdp_too_large_for_a_dense_inverse_is_refused():
-    large = dataclasses.replace(gridworld_mdp(), states=Vocabulary.of_size(5000, "state"))
+    large = MDP.from_outcomes(
+        [], [], [], [], [], [], initial=np.eye(1, 5000)[0], n_actions=1, discount=0.9
+    )
     with pytest.raises(InputError, match="mdp has 5000 states, expected at most 4096"):
         softened_baseline(large, 0.5, np.random.default_rng(0))

@@ -12,6 +12,7 @@ from spibb.checks import InputError, number, positive
 from spibb.kernels import garnet
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
+from spibb.outcomes import Outcomes
 
 START = garnet.START
 ATTEMPTS = 100
@@ -77,21 +78,17 @@ def _check(n_states: int, n_actions: int, connectivity: int, discount: float) ->
 
 
 def _wrap(drawn: tuple[Any, ...], discount: float) -> GarnetDraw:
-    terminal, (indptr, successors, probs), rewards, _, q = drawn
+    terminal, rows, rewards, _, q = drawn
     n_states, n_actions = rewards.shape
     initial = np.zeros(n_states)
     initial[START] = 1.0
-    mdp = MDP(
-        indptr=indptr,
-        successors=successors,
-        probs=probs,
-        rewards=rewards,
-        initial=initial,
-        discount=discount,
-        states=vocabulary(n_states, "state"),
-        actions=vocabulary(n_actions, "action"),
-        outcome_rewards=np.zeros(len(probs)),
-        exit_rewards=(rewards > 0).astype(np.float64),
+    ending = (rewards > 0).reshape(-1).astype(np.float64)
+    mdp = MDP.paying(
+        Outcomes.from_rows(rows, np.zeros(len(rows[1])), ending, rewards.shape),
+        initial,
+        discount,
+        vocabulary(n_states, "state"),
+        vocabulary(n_actions, "action"),
     )
     return GarnetDraw(mdp, int(terminal), q)
 

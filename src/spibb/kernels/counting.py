@@ -53,28 +53,33 @@ def outcomes(
 def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int):
     """Outcome rows of the codes that occur: indptr [P + 1], successors, n, Σr and Σr² [K].
 
-    `visits` [C] counts each outcome code; `pair`, `successor` and `reward` [C] say what it is, and
-    codes are sorted by pair. Also returns the smallest and the largest reward that occurs.
+    `visits` [C] counts each outcome code; `pair`, `successor` and `reward` [C] say what it is.
+    Codes are sorted by pair and successor; those that differ in their reward only are added up.
+    Also returns the smallest and the largest reward that occurs.
     """
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
     size = 0
     for count in visits:
         size += count > 0
-    successors, n = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int64)
-    reward_sum, reward_sq = np.empty(size), np.empty(size)
+    successors, n = np.empty(size, dtype=np.int32), np.zeros(size, dtype=np.int64)
+    reward_sum, reward_sq = np.zeros(size), np.zeros(size)
     low, high = np.inf, -np.inf
-    k = 0
+    k, last = -1, -1
     for c in range(len(visits)):
         if visits[c] > 0:
-            indptr[pair[c] + 1] += 1
-            successors[k], n[k] = successor[c], visits[c]
-            reward_sum[k] = visits[c] * reward[c]
-            reward_sq[k] = visits[c] * (reward[c] * reward[c])
+            if last < 0 or pair[c] != pair[last] or successor[c] != successor[last]:
+                k += 1
+                indptr[pair[c] + 1] += 1
+                successors[k] = successor[c]
+            n[k] += visits[c]
+            reward_sum[k] += visits[c] * reward[c]
+            reward_sq[k] += visits[c] * (reward[c] * reward[c])
             low, high = min(low, reward[c]), max(high, reward[c])
-            k += 1
+            last = c
     for p in range(n_pairs):
         indptr[p + 1] += indptr[p]
-    return indptr, successors, n, reward_sum, reward_sq, low, high
+    size = k + 1
+    return indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
 
 
 @njit(cache=True, inline="always")

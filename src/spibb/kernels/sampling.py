@@ -20,34 +20,30 @@ def next_random(seeds: np.ndarray, lane: int) -> np.uint64:
 
 
 @njit(cache=True)
-def list_outcomes(rows, exits: np.ndarray, pi: np.ndarray, width: int):
-    """Joint outcomes of each state: probability [S, W], action [S, W] and successor [S, W].
+def list_outcomes(outcomes, pi: np.ndarray, width: int):
+    """Joint outcomes of each state: probability, action, successor and reward, each [S, W].
 
-    Per action, the end comes first and then the successors in row order; unused slots have
-    probability 0 and action −1.
+    `outcomes` are (indptr, successors, probs, rewards), an end being successor −1. Slots follow
+    actions and then the order of the outcomes; unused ones have probability 0 and action −1.
     """
-    indptr, successors, probs = rows
+    indptr, successors, probs, rewards = outcomes
     n_states, n_actions = pi.shape
     weight = np.zeros((n_states, width))
-    action = np.empty((n_states, width), dtype=np.int32)
-    successor = np.empty((n_states, width), dtype=np.int32)
+    action = np.full((n_states, width), -1, dtype=np.int32)
+    successor = np.full((n_states, width), -1, dtype=np.int32)
+    reward = np.zeros((n_states, width))
     for s in range(n_states):
-        for j in range(width):
-            action[s, j] = successor[s, j] = -1
         j = 0
         for a in range(n_actions):
             if pi[s, a] == 0.0:
                 continue
-            if exits[s, a] > 0.0:
-                weight[s, j] = pi[s, a] * exits[s, a]
-                action[s, j] = a
-                j += 1
             for k in range(indptr[s * n_actions + a], indptr[s * n_actions + a + 1]):
                 weight[s, j] = pi[s, a] * probs[k]
                 action[s, j] = a
                 successor[s, j] = successors[k]
+                reward[s, j] = rewards[k]
                 j += 1
-    return weight, action, successor
+    return weight, action, successor, reward
 
 
 @njit(cache=True)
