@@ -10,12 +10,11 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "checks", "loading", "kernels", "pseudocounts", "labels", "tables",
-    "policy",
-    "binning", "columns", "log", "counts", "outcomes", "mdp", "estimate", "solve", "certificate",
-    "simulate",
-    "evaluate", "mean_bounds", "ope", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
-    "assurance", "report", "experiments", "paper", "cli", "__main__",
+    "__init__", "errors", "files", "checks", "loading", "kernels", "pseudocounts", "labels",
+    "tables", "policy", "binning", "columns", "log", "counts", "outcomes", "mdp", "estimate",
+    "solve", "certificate", "simulate", "evaluate", "mean_bounds", "ope", "stats", "envs",
+    "ingest", "algorithms", "pipeline", "deep", "assurance", "report", "experiments", "paper",
+    "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -13,7 +13,8 @@ import spibb
 from spibb.checks import number, positive
 from spibb.cli.app import main
 from spibb.errors import InputError
-from spibb.report.folder import check_writable
+from spibb.files import hold
+from spibb.report.folder import claim
 from spibb.tables import write_table
 
 LOG = {
@@ -72,7 +73,7 @@ def test_the_good_input_is_good(tmp_path, monkeypatch, capsys):
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code, capsys.readouterr().err
-    assert len(os.listdir("out")) == 5
+    assert len(os.listdir("out")) == 6
 
 
 # The log
@@ -434,13 +435,15 @@ def test_a_file_that_cannot_be_replaced_is_told(tmp_path):
     log = spibb.read_log(tmp_path / "log.parquet")
     result = spibb.improve(log, spibb.read_policy(tmp_path / "baseline.csv", log))
     from spibb.report.assessment import assess
-    from spibb.report.folder import write_folder
+    from spibb.report.folder import write_result
     from spibb.report.origin import Origin
 
     (tmp_path / "out" / "policy.csv").mkdir(parents=True)
-    with pytest.raises(InputError, match=r"cannot write to '.*out' \(.*\): check the folder"):
-        write_folder(assess(result, Origin.of([], 0, {})), tmp_path / "out")
-    assert not list((tmp_path / "out").glob(".spibb-*"))
+    assessment = assess(result, Origin.of([], 0, {}))
+    message = r"cannot write '.*out': policy.csv is a folder; check"
+    with pytest.raises(InputError, match=message), hold(tmp_path / "out") as held:
+        held.publish(lambda aside: write_result(assessment, aside))
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["policy.csv"]
 
 
 def test_the_folder_is_checked_before_any_work(refused, tmp_path):
@@ -449,8 +452,10 @@ def test_the_folder_is_checked_before_any_work(refused, tmp_path):
 
 
 def test_an_empty_or_absent_folder_may_be_written(tmp_path):
-    check_writable(tmp_path, force=False)
-    check_writable(tmp_path / "a" / "b", force=False)
+    for folder in (tmp_path, tmp_path / "a" / "b"):
+        with claim(folder, force=False) as held:
+            assert not held.occupied()
+    assert list(tmp_path.iterdir()) == []
 
 
 # The demonstration

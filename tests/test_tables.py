@@ -12,7 +12,7 @@ import pytest
 
 from spibb import Log, Vocabulary
 from spibb.errors import InputError
-from spibb.tables import log_table, long_form, write_table, write_whole
+from spibb.tables import log_table, long_form, write_table
 
 
 def test_long_form_has_one_row_per_pair_states_first():
@@ -78,21 +78,6 @@ def test_other_endings_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"cannot write 't.json': the name must end in .csv or"):
         write_table(pa.table({"x": [1]}), tmp_path / "t.json")
     assert os.listdir(tmp_path) == []
-
-
-def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
-    path = tmp_path / "t.csv"
-    path.write_text("old")
-
-    def half(name):
-        with open(name, "w") as file:
-            file.write("ne")
-        raise RuntimeError("disk full")
-
-    with pytest.raises(RuntimeError, match="disk full"):
-        write_whole(path, half)
-    assert path.read_text() == "old"
-    assert os.listdir(tmp_path) == ["t.csv"]
 
 
 def test_a_written_file_has_the_permissions_of_any_new_file(tmp_path):

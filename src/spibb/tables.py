@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.checks import InputError
+from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
 
 if TYPE_CHECKING:
@@ -86,29 +86,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     write = writers.get(path.suffix.lower())
     if write is None:
         raise InputError(f"cannot write {path.name!r}: the name must end in .csv or .parquet")
-    write_whole(path, lambda temporary: write(table, temporary))
-
-
-def write_whole(path: Path, write: Callable[[str], object]) -> None:
-    """Call `write` on a temporary file beside `path`, then rename: never half a file."""
-    try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, suffix=path.suffix)
-        os.close(handle)
-    except OSError as error:
-        raise InputError(f"cannot write {str(path)!r}: {error.strerror}") from None
-    try:
-        write(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
-    except BaseException:
-        os.unlink(temporary)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    write_whole(path, lambda temporary: write(table, str(temporary)))
 
 
 def _parts(vocabulary: Vocabulary) -> list[list[Label]]:

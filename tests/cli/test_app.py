@@ -21,7 +21,14 @@ STATES = ("ward-1", "ward-2", "[/x]")
 ACTIONS = ("treat", "wait")
 BASELINE = np.array([[0.6, 0.4], [0.3, 0.7], [0.5, 0.5]])
 COLUMNS = ["state", "action", "probability", "baseline_probability", "count", "bootstrapped"]
-FILES = ["policy.csv", "policy.json", "policy.parquet", "report.html", "summary.json"]
+FILES = [
+    "manifest.sha256",
+    "policy.csv",
+    "policy.json",
+    "policy.parquet",
+    "report.html",
+    "summary.json",
+]
 
 
 def make_log():
@@ -87,6 +94,7 @@ def test_demo_writes_its_four_files(demo):
     assert sorted(path.name for path in out.iterdir()) == [
         "baseline.csv",
         "log.csv",
+        "manifest.sha256",
         "policies.png",
         "report.html",
     ]
@@ -277,7 +285,7 @@ def test_force_overwrites_and_leaves_other_files(run, inputs, tmp_path):
     assert code == 0
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert (tmp_path / "policy.csv").read_text().startswith('"state"')
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.txt", *FILES]
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["notes.txt", *FILES])
 
 
 def test_an_empty_folder_needs_no_force(run, inputs, tmp_path):

@@ -149,6 +149,22 @@ def test_a_description_that_is_damaged_is_named(trained, tmp_path, content, mess
         load_policy(tmp_path / "policy.csv")
 
 
+def test_a_folder_that_lost_or_changed_a_file_is_refused(trained, tmp_path):
+    """A policy without its bins would call every state unknown."""
+    for path in (trained / "out").iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    load_policy(tmp_path)
+    (tmp_path / "policy.json").unlink()
+    for path in (tmp_path, tmp_path / "policy.csv"):
+        with pytest.raises(InputError, match=r"policy\.json' is missing, though manifest"):
+            load_policy(path)
+    (tmp_path / "policy.json").write_bytes((trained / "out" / "policy.json").read_bytes())
+    with (tmp_path / "policy.parquet").open("ab") as file:
+        file.write(b" ")
+    with pytest.raises(InputError, match=r"policy\.parquet' was changed after it was written"):
+        spibb.read_policy(tmp_path)
+
+
 def test_a_policy_without_description_is_loaded_as_it_is(tmp_path):
     spibb.Policy([[0.25, 0.75]], ["a"], ["x", "y"]).save(tmp_path / "p.csv")
     loaded = load_policy(tmp_path / "p.csv")

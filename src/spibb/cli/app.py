@@ -70,11 +70,11 @@ def demo(
     with console.status("drawing a log and improving its policy (the first run compiles: 30 s)"):
         from spibb.cli import terminal
         from spibb.cli.demo import run_demo, write_demo
-        from spibb.report.folder import check_writable
+        from spibb.report.folder import claim
 
-        check_writable(out, force=True)
-        result = run_demo(episodes, n_wedge, seed)
-        paths = write_demo(result, out)
+        with claim(out, force=True) as held:
+            result = run_demo(episodes, n_wedge, seed)
+            paths = write_demo(result, held)
     title = f"Gridworld, {episodes} trajectories, n_wedge {n_wedge:g}"
     console.print(terminal.demo_table(result.rows, title))
     for name, improvement in result.results.items():
@@ -137,7 +137,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     from spibb.ingest.policy_files import describe_policy
     from spibb.pipeline import load_problem
     from spibb.report.assessment import assess
-    from spibb.report.folder import check_writable, write_folder
+    from spibb.report.folder import claim, write_result
     from spibb.report.origin import Origin
 
     console = _console()
@@ -145,16 +145,19 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     options = _parse_options([*(option or []), *given])
     chosen = make(algorithm, **options)
     check_delta(delta)
-    check_writable(out, force)
-    with progress(console, "reading, counting, improving") as tell:
+    with claim(out, force) as held, progress(console, "reading, counting, improving") as tell:
         table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
         problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)
         files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
         origin = Origin.of(sys.argv[1:], seed, files)
         findings = inspect_log(table, problem.counts).findings
         assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
-        write_folder(assessment, out)
-        describe_policy(out, table, dataclasses.asdict(origin))
+
+        def write(aside: Path) -> None:
+            write_result(assessment, aside)
+            describe_policy(aside, table, dataclasses.asdict(origin))
+
+        held.publish(write)
     terminal.print_improvement(console, assessment)
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +12,16 @@ from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value, posterior_improvement
+from spibb.files import Held, write_text
 from spibb.log import Log
 from spibb.paper.arrows import arrow_picture
 from spibb.report.assessment import assess
-from spibb.report.origin import Origin
+from spibb.report.origin import Origin, Source, digest
 from spibb.report.page import render
 from spibb.simulate import simulate
-from spibb.tables import log_table, write_table, write_whole
+from spibb.tables import log_table, write_table
 
+NAMES = "policies.png", "log.csv", "baseline.csv", "report.html"
 TITLES = {"pi-b": r"$\Pi_b$-SPIBB", "pi-leq-b": r"$\Pi_{\leq b}$-SPIBB"}
 
 
@@ -66,13 +68,17 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     return Demo(log, results, rows)
 
 
-def write_demo(demo: Demo, folder: Path) -> list[Path]:
+def write_demo(demo: Demo, held: Held) -> list[Path]:
     """Write the picture, the log, the baseline and the report of Π_b; return their paths."""
-    folder.mkdir(parents=True, exist_ok=True)
+    held.publish(lambda aside: _write(demo, aside, held.folder))
+    return [held.folder / name for name in NAMES]
+
+
+def _write(demo: Demo, aside: Path, folder: Path) -> None:
+    """Write all files aside; the report names those that `folder` will have."""
     result = demo.results["pi-b"]
     baseline = result.problem.baseline
-    names = "policies.png", "log.csv", "baseline.csv", "report.html"
-    picture, log, policy, report = (folder / name for name in names)
+    picture, log, policy, report = (aside / name for name in NAMES)
     arrow_picture(
         {"baseline": baseline} | {TITLES[k]: r.policy for k, r in demo.results.items()},
         {TITLES[k]: r.bootstrapped for k, r in demo.results.items()},
@@ -80,20 +86,15 @@ def write_demo(demo: Demo, folder: Path) -> list[Path]:
     )
     write_table(log_table(demo.log), log)
     baseline.save(policy)
-    page = render(assess(result, _origin(result, log, policy)))
-    write_whole(report, lambda name: Path(name).write_text(page, encoding="utf-8"))
-    return [picture, log, policy, report]
+    origin = _origin(result, folder, {"log": log, "baseline": policy})
+    write_text(report, render(assess(result, origin)))
 
 
-def _origin(result: Improvement, log: Path, baseline: Path) -> Origin:
-    """The command that makes the same result from the files."""
-    words = [
-        "improve",
-        str(log),
-        "--baseline",
-        str(baseline),
-        "--out",
-        str(log.parent / "improved"),
-    ]
+def _origin(result: Improvement, folder: Path, written: dict[str, Path]) -> Origin:
+    """The command that makes the same result from the files, once they are in the folder."""
+    places = {role: folder / path.name for role, path in written.items()}
+    words = ["improve", str(places["log"]), "--baseline", str(places["baseline"])]
+    words += ["--out", str(folder / "improved")]
     words += ["--n-wedge", f"{result.algorithm.n_wedge:g}", "--v-max", "1"]  # type: ignore[attr-defined]
-    return Origin.of(words, 0, {"log": log, "baseline": baseline})
+    sources = [Source(role, str(places[role]), digest(path)) for role, path in written.items()]
+    return replace(Origin.of(words, 0, {}), sources=tuple(sources))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spibb.checks import InputError
+from spibb.files import write_whole
 from spibb.loading import (
     Form,
     Place,
@@ -29,17 +29,13 @@ from spibb.loading import (
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
-    """Write an .npz beside its place, then move it there: a reader never sees half a file."""
-    path = Path(path)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with part.open("wb") as file:
+    """Write an .npz file whole."""
+
+    def write(place: Path) -> None:
+        with place.open("wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
+
+    write_whole(Path(path), write)
 
 
 REMEDY = "it is damaged, or not one of ours; name another file"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.errors import install
+from spibb.files import write_whole
 
 if TYPE_CHECKING:
     from spibb.deep.policy import DeepPolicy
@@ -70,7 +71,7 @@ def export(policy: DeepPolicy, path: Path) -> None:
         ir_version=8,
         producer_name="spibb",
     )
-    save(model, str(path))
+    write_whole(path, lambda place: save(model, str(place)))
 
 
 def _network(graph: _Graph, policy: DeepPolicy) -> str:

@@ -22,6 +22,7 @@ from spibb.errors import InputError
 from spibb.experiments.runner import read_spec, stored_chunks
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import Study, study_of
+from spibb.files import write_text
 from spibb.loading import (
     either,
     list_of,
@@ -36,7 +37,7 @@ from spibb.loading import (
     whole,
 )
 from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
-from spibb.tables import Progress, open_duckdb, write_whole
+from spibb.tables import Progress, open_duckdb
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -132,7 +133,7 @@ def load_results(folder: Path, progress: Progress | None = None) -> Results:
     with _readable(files):
         results = aggregate([str(file) for file in files], experiment, progress)
     text = json.dumps({"parts": parts} | _to_json(results))
-    write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
+    write_text(path, text)
     return results
 
 

@@ -14,8 +14,8 @@ from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.base import Algorithm
 from spibb.errors import InputError
+from spibb.files import write_text
 from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
-from spibb.tables import write_whole
 
 FINITE = ("gridworld", "gridworld-random", "random-mdps")
 SUITES = (*FINITE, "helicopter")
@@ -227,8 +227,7 @@ class Experiment:
 
     def write(self, path: Path) -> None:
         """Store the spec beside its results."""
-        text = self.to_toml()
-        write_whole(path, lambda name: Path(name).write_text(text, encoding="utf-8"))
+        write_text(path, self.to_toml())
 
 
 def _written(value: Value) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.checks import InputError, did_you_mean, number, parse_value, some
 from spibb.counts import Counts
+from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.reading import read_table
 from spibb.ingest.sources import check_readable
@@ -22,7 +22,6 @@ from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.tables import write_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +59,10 @@ def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
 def policy_file(path: str | Path) -> Path:
     """The file itself, or the one in the folder that `spibb improve` wrote."""
     path = Path(path)
-    return path / "policy.parquet" if path.is_dir() else path
+    if not path.is_dir():
+        return path
+    check_manifest(path, ("policy.parquet", SIDECAR))
+    return path / "policy.parquet"
 
 
 def _read(
@@ -172,7 +174,7 @@ def describe_policy(folder: Path, table: LogTable, origin: Mapping[str, Any]) ->
         "origin": origin,
     }  # fmt: skip
     text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
-    write_whole(folder / SIDECAR, lambda path: Path(path).write_text(text, encoding="utf-8"))
+    write_text(folder / SIDECAR, text)
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,6 +239,8 @@ def load_policy(path: str | Path) -> LoadedPolicy:
     """Load a policy file, or the folder that `spibb improve` wrote, with its encoders."""
     path = policy_file(path)
     sidecar = path.with_name(SIDECAR)
+    if path.name in read_manifest(path.parent):
+        check_manifest(path.parent, (SIDECAR,))
     if not sidecar.is_file():
         return LoadedPolicy(read_policy(path), {}, {})
     content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
@@ -268,12 +272,6 @@ def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
             )
         case[name] = written[len(name) + 1 :]
     return case
-
-
-def sha256(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _whole(value: Any) -> Any:

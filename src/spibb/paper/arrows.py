@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.envs.gridworld import GOAL, MOVES, N_STATES, SIZE, START, blocked, cell
+from spibb.files import write_whole
 from spibb.policy import Policy
-from spibb.tables import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spibb import __version__
 from spibb.experiments.results import Results
+from spibb.files import write_text, write_whole
 from spibb.paper import (  # noqa: F401 (each module registers its claims)
     claims_gridworld,
     claims_helicopter,
@@ -22,7 +23,6 @@ from spibb.paper import (  # noqa: F401 (each module registers its claims)
 from spibb.paper.claim import REGISTRY, Verdict
 from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
-from spibb.tables import write_whole
 
 MARKDOWN, TABLE = "claims.md", "claims.csv"
 HEADERS = ("claim", "where", "what the paper says", "statistic [95 % interval]", "verdict")
@@ -38,8 +38,8 @@ def write_claims(results: Results, folder: Path) -> list[Verdict]:
     """Decide all claims from the results of a folder, and write claims.md and claims.csv there."""
     verdicts = claims(results)
     text = markdown(results, verdicts, folder)
-    write_whole(folder / MARKDOWN, lambda name: Path(name).write_text(text, encoding="utf-8"))
-    write_whole(folder / TABLE, lambda name: _write_csv(verdicts, Path(name)))
+    write_text(folder / MARKDOWN, text)
+    write_whole(folder / TABLE, lambda path: _write_csv(verdicts, path))
     return verdicts
 
 

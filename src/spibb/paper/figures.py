@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.errors import InputError
 from spibb.experiments.results import Results
+from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
 from spibb.paper.plot import save
@@ -38,10 +38,9 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
 
 
 def _make(folder: Path) -> None:
-    try:
+    with disk_errors(folder):
         folder.mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(f"cannot make {str(folder)!r}: {error.strerror}") from None
+        sweep(folder)
 
 
 def _drawn(figure: PaperFigure, results: Results) -> Figure:

@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 from spibb import __version__
 from spibb.experiments.results import Results
+from spibb.files import write_text
 from spibb.paper.provenance import experiment_command
-from spibb.tables import write_whole
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -71,5 +71,5 @@ def write_gallery(
         commands=[experiment_command(results, folder), f"spibb figures {folder}"],
     )  # fmt: skip
     path = folder / "figures" / INDEX
-    write_whole(path, lambda name: Path(name).write_text(page, encoding="utf-8"))
+    write_text(path, page)
     return path

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Experiment
+from spibb.files import write_whole
 from spibb.paper.style import typeset
-from spibb.tables import write_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import math
 import os
-import shutil
-import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import spibb
 from spibb.certificate import Certificate
 from spibb.checks import InputError
+from spibb.files import Held, disk_errors, hold, write_text
 from spibb.ope import OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, policy_table
@@ -24,19 +25,27 @@ from spibb.report.page import render
 from spibb.tables import write_table
 
 
-def check_writable(folder: Path, force: bool) -> None:
-    """Fail before any work is done: the folder must be empty, or `force` given."""
-    try:
+@contextlib.contextmanager
+def claim(folder: Path, force: bool) -> Iterator[Held]:
+    """Have a folder to oneself until the result is there, or fail before any work is done.
+
+    It must be empty, or `force` given. Another process that writes there is named.
+    """
+    _check_writable(folder)
+    with hold(folder) as held:
+        if held.occupied() and not force:
+            raise InputError(
+                f"output folder {str(folder)!r} is not empty: name another, or overwrite with "
+                "--force"
+            )
+        yield held
+
+
+def _check_writable(folder: Path) -> None:
+    with disk_errors(folder):
         nearest = next(p for p in (folder, *folder.absolute().parents) if p.exists())
-        used = folder.is_dir() and any(folder.iterdir())
-    except OSError as error:
-        raise _unwritable(folder, error) from None
     if not nearest.is_dir():
         raise InputError(f"output {str(folder)!r}: {str(nearest)!r} is a file, name a folder")
-    if used and not force:
-        raise InputError(
-            f"output folder {str(folder)!r} is not empty: name another, or overwrite with --force"
-        )
     if not os.access(nearest, os.W_OK | os.X_OK):
         raise InputError(
             f"output folder {str(folder)!r} cannot be written: check the permissions of "
@@ -44,33 +53,17 @@ def check_writable(folder: Path, force: bool) -> None:
         )
 
 
-def _unwritable(folder: Path, error: OSError) -> InputError:
-    return InputError(
-        f"cannot write to {str(folder)!r} ({error.strerror}): check the folder and the disk, or "
-        "name another"
-    )
+def write_result(assessment: Assessment, folder: Path) -> None:
+    """Write the policy, summary.json and report.html into a folder, one after the other.
 
-
-def write_folder(assessment: Assessment, folder: Path) -> None:
-    """Write the policy, summary.json and report.html, moved into place when all are complete."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        staging = Path(tempfile.mkdtemp(prefix=".spibb-", dir=folder))
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    try:
-        table = policy_table(assessment.result)
-        write_table(table, staging / "policy.csv")
-        write_table(table, staging / "policy.parquet")
-        text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
-        (staging / "summary.json").write_text(text + "\n", encoding="utf-8")
-        (staging / "report.html").write_text(render(assessment), encoding="utf-8")
-        for file in list(staging.iterdir()):
-            os.replace(file, folder / file.name)
-    except OSError as error:
-        raise _unwritable(folder, error) from None
-    finally:
-        shutil.rmtree(staging)
+    `Held.publish` calls this on a folder aside, so that all appear at once.
+    """
+    table = policy_table(assessment.result)
+    write_table(table, folder / "policy.csv")
+    write_table(table, folder / "policy.parquet")
+    text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
+    write_text(folder / "summary.json", text + "\n")
+    write_text(folder / "report.html", render(assessment))
 
 
 def summary(assessment: Assessment) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import spibb
+from spibb.files import sha256
 
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
@@ -52,7 +52,4 @@ class Origin:
 def digest(path: str | Path) -> str | None:
     """The SHA-256 of a file; None for anything else, such as a folder or a pattern."""
     path = Path(path)
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256(path) if path.is_file() else None
