@@ -111,11 +111,19 @@ class Policy:
         probs = np.where(columns >= 0, self.probs[np.ix_(rows, np.maximum(columns, 0))], 0.0)
         return Policy(probs, states, actions, what)
 
-    def save(self, path: str | Path) -> None:
-        """Write the table `state, action, probability` as .csv or .parquet, in long form."""
-        from spibb.tables import long_form, write_table
+    def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
+        """Write the table `state, action, probability` as .csv or .parquet, in long form.
 
-        write_table(long_form(self.states, self.actions, probability=self.probs), Path(path))
+        `read_policy` gives the same labels back. A spreadsheet may execute labels that begin with
+        ``=``, ``+``, ``-`` or ``@``: with `spreadsheet_safe` an apostrophe is written before them,
+        and one more column, which tells `read_policy` to take it away.
+        """
+        from spibb import tables
+
+        table = tables.long_form(self.states, self.actions, probability=self.probs)
+        tables.write_table(
+            tables.spreadsheet_safe(table) if spreadsheet_safe else table, Path(path)
+        )
 
     def __repr__(self) -> str:
         return f"Policy({self.n_states} states, {self.n_actions} actions)"

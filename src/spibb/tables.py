@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import uuid
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.checks import InputError
+from spibb.checks import InputError, shown
 from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
 
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from spibb.log import Log
+
+SPREADSHEET_SAFE = "spreadsheet_safe"
+EXECUTED = "=+@\t\r\n＝＋－＠-"
+"""How a text begins that a spreadsheet may take for a formula."""
+LONGEST_LABEL = 100_000
 
 Progress = Callable[[float], None]
 """Told now and then which share of the work is done, from 0 to 1."""
@@ -44,15 +50,72 @@ def long_form(states: Vocabulary, actions: Vocabulary, **columns: np.ndarray) ->
     """One row per (state, action), with the label columns and any arrays [S, A]."""
     import pyarrow as pa
 
+    _check_names([*states.names, *actions.names, *columns, SPREADSHEET_SAFE])
     names = {}
     for vocabulary, repeats, times in (
         (states, len(actions), 1),
         (actions, 1, len(states)),
     ):
         codes = np.tile(np.repeat(np.arange(len(vocabulary)), repeats), times)
-        for name, values in zip(vocabulary.names, _parts(vocabulary)):
-            names[name] = pa.array(values).take(pa.array(codes))
+        for name, values in label_columns(vocabulary).items():
+            names[name] = values.take(pa.array(codes))
     return pa.table(names | {name: array.reshape(-1) for name, array in columns.items()})
+
+
+def label_columns(vocabulary: Vocabulary) -> dict[str, pa.Array]:
+    """The columns of a vocabulary's labels; labels that no file gives back as they are, refused."""
+    import pyarrow as pa
+
+    columns = {}
+    for name, values in zip(vocabulary.names, _parts(vocabulary)):
+        kinds = {_storable(value, name) for value in values}
+        if len(kinds) > 1:
+            raise InputError(f"{name} mixes text, numbers and true/false: make all labels text")
+        types = {"text": pa.string(), "number": pa.int64(), "flag": pa.bool_()}
+        columns[name] = pa.array(values, types[kinds.pop()] if kinds else pa.string())
+    return columns
+
+
+def _storable(label: Label, name: str) -> str:
+    """Which of the kinds that a file can keep a label is."""
+    if isinstance(label, str) and len(label.encode(errors="replace")) <= LONGEST_LABEL:
+        if not any("\ud800" <= character <= "\udfff" for character in label):
+            return "text"
+    elif isinstance(label, bool):
+        return "flag"
+    elif isinstance(label, int | float) and label == label // 1 and -(2**63) <= label < 2**63:
+        return "number"
+    raise InputError(
+        f"cannot write {name} {shown(label)}: a file keeps text of up to {LONGEST_LABEL} bytes, "
+        "whole numbers of 64 bits, true and false; give the state or action another label"
+    )
+
+
+def _check_names(names: list[str]) -> None:
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise InputError(
+            f"cannot write two columns of the name {repeated[0]!r}: rename that of the log"
+        )
+
+
+def spreadsheet_safe(table: pa.Table) -> pa.Table:
+    """Put an apostrophe before each text and each name that a spreadsheet might execute.
+
+    The column `spreadsheet_safe` says so, and `read_policy` then takes the apostrophes away.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = [
+        compute.replace_substring_regex(column, f"^(['{EXECUTED}])", r"'\1", max_replacements=1)
+        if pa.types.is_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    names = [re.sub(f"^(['{EXECUTED}])", r"'\1", name) for name in table.column_names]
+    marked = pa.array(np.ones(table.num_rows, dtype=bool))
+    return pa.table([*columns, marked], names=[*names, SPREADSHEET_SAFE])
 
 
 def log_table(log: Log) -> pa.Table:
@@ -65,12 +128,12 @@ def log_table(log: Log) -> pa.Table:
         "step": np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths),
     }
     for vocabulary, codes in ((log.states, log.state), (log.actions, log.action)):
-        for name, values in zip(vocabulary.names, _parts(vocabulary)):
-            columns[name] = pa.array(values).take(pa.array(codes))
+        for name, values in label_columns(vocabulary).items():
+            columns[name] = values.take(pa.array(codes))
     columns["reward"] = log.reward
     none = log.next_state < 0
-    for name, values in zip(log.states.names, _parts(log.states)):
-        columns[f"next_{name}"] = pa.array(values).take(pa.array(log.next_state, mask=none))
+    for name, values in label_columns(log.states).items():
+        columns[f"next_{name}"] = values.take(pa.array(log.next_state, mask=none))
     columns |= {"terminated": log.terminated, "truncated": log.truncated}
     if log.action_prob is not None:
         columns["action_prob"] = log.action_prob

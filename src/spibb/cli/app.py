@@ -117,6 +117,13 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe",
+            help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
+        ),
+    ] = False,
     *,
     chart: ColumnMap,
 ) -> None:
@@ -154,7 +161,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
 
         def write(aside: Path) -> None:
-            write_result(assessment, aside)
+            write_result(assessment, aside, safe=spreadsheet_safe)
             describe_policy(aside, table, dataclasses.asdict(origin))
 
         held.publish(write)

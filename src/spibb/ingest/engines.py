@@ -114,12 +114,12 @@ class DuckRelation:
         return self.relation.query("log", sql).to_arrow_table()
 
 
-def open_files(files: Files, progress: Progress | None = None) -> DuckFiles:
-    """Look at the files' columns; they must agree."""
+def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
+    """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
     connection = open_duckdb()
     hive = f", {HIVE}" if files.hive else ""
     source = {
-        ".csv": f"read_csv($files, {CSV}{hive})",
+        ".csv": f"read_csv($files, {CSV}{csv and ', '}{csv}{hive})",
         ".parquet": f"read_parquet($files{hive})",
         ".jsonl": f"read_json($files, format='newline_delimited', sample_size=-1{hive})",
     }[files.kind]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from spibb.binning import Bins
 from spibb.checks import InputError, did_you_mean, number, parse_value, some
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
+from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.mapping import ColumnMap
-from spibb.ingest.reading import read_table
 from spibb.ingest.sources import check_readable
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
@@ -71,7 +72,8 @@ def _read(
     action_names: tuple[str, ...] | None = None,
     log: Log | Counts | None = None,
 ) -> Policy:
-    table = read_table(path)
+    cells = read_cells(path)
+    table = cells.table
     if table.num_rows == 0:
         raise InputError(f"policy file {str(path)!r} is empty: it needs one row per pair played")
     what = f"policy file {path.name!r}"
@@ -84,44 +86,50 @@ def _read(
                 f"{what} has no column {name!r}{hint}: its columns are "
                 f"{some(table.column_names, 20)}; rename one"
             )
-    states, state = _read_labels(table, state_names, log.states if log else None, what)
-    actions, action = _read_labels(table, action_names, log.actions if log else None, what)
+    states, state = _read_labels(cells, state_names, log.states if log else None, what)
+    actions, action = _read_labels(cells, action_names, log.actions if log else None, what)
     if log is not None:
         _check_covers(states, log, what)
     probs = np.zeros((len(states), len(actions)))
     _check_unique(state, action, states, actions, what)
-    probs[state, action] = _probabilities(table, what)
+    probs[state, action] = _probabilities(cells, what)
     return Policy(probs, states, actions, what)
 
 
 def _label_columns(present: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The columns to the left of `action`, and `action`."""
-    left = present[: list(present).index("action")] if "action" in present else ()
-    return tuple(name for name in left if name != "probability") or ("state",), ("action",)
+    """The columns to the left of `action` (or of `action_0`, `action_1`, …), and these."""
+    parts = tuple(name for name in present if re.fullmatch(r"action_\d+", name))
+    actions = ("action",) if "action" in present or not parts else parts
+    left = present[: list(present).index(actions[0])] if actions[0] in present else ()
+    return tuple(name for name in left if name != "probability") or ("state",), actions
 
 
 def _read_labels(
-    table: pa.Table, names: tuple[str, ...], like: Vocabulary | None, what: str
+    cells: Cells, names: tuple[str, ...], like: Vocabulary | None, what: str
 ) -> tuple[Vocabulary, np.ndarray]:
     """Labels and codes of the rows, with the types of the log's labels."""
-    import pyarrow as pa
-
     columns = []
     for part, name in enumerate(names):
-        column = table.column(name)
+        known = like is not None and len(like) > 0
+        label = (like[0][part] if len(names) > 1 else like[0]) if like and known else None
+        column = cells.column(name, text=isinstance(label, str))
         if column.null_count:
             raise InputError(f"{what}: column {name!r} has {column.null_count} empty entries")
-        if like is not None and len(like):
-            label = like[0][part] if len(names) > 1 else like[0]
-            try:
-                column = column.cast(_arrow_type(label))
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-                raise InputError(
-                    f"{what}: column {name!r} is not of the type that the log has "
-                    f"({type(label).__name__}): write the labels as the log does"
-                ) from None
-        columns.append(column)
+        columns.append(_cast(column, label, name, what) if known else column)
     return factorize(columns, *names)
+
+
+def _cast(column: pa.ChunkedArray, label: Label, name: str, what: str) -> pa.ChunkedArray:
+    """The column with the type of one of the log's labels."""
+    import pyarrow as pa
+
+    try:
+        return column.cast(_arrow_type(label))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        raise InputError(
+            f"{what}: column {name!r} is not of the type that the log has "
+            f"({type(label).__name__}): write the labels as the log does"
+        ) from None
 
 
 def _arrow_type(label: Label) -> pa.DataType:
@@ -131,10 +139,13 @@ def _arrow_type(label: Label) -> pa.DataType:
     return kinds.get(type(label), pa.int64())
 
 
-def _probabilities(table: Any, what: str) -> np.ndarray:
+def _probabilities(cells: Cells, what: str) -> np.ndarray:
+    """The column of probabilities; NaN where an entry is empty."""
+    import pyarrow as pa
+
     try:
-        return table.column("probability").cast("float64").to_numpy()
-    except ValueError:
+        return cells.column("probability").cast(pa.float64()).to_numpy()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{what}: column 'probability' holds something other than numbers"
         ) from None
@@ -216,7 +227,9 @@ class LoadedPolicy:
             return self.bins[name].label(number(name, raw, -math.inf, math.inf))
         known = self.policy.states[0]
         example = known[position] if isinstance(known, tuple) else known
-        return str(value) if isinstance(example, str) else _whole(value)
+        if isinstance(example, str):
+            return str(value)
+        return parse_value(value) if isinstance(value, str) else value
 
     def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
         """The distribution over actions for a case; a state that was never seen has none."""
@@ -272,11 +285,3 @@ def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
             )
         case[name] = written[len(name) + 1 :]
     return case
-
-
-def _whole(value: Any) -> Any:
-    """12 where "12" was typed."""
-    try:
-        return int(value)
-    except (TypeError, ValueError):
-        return value

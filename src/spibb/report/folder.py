@@ -22,7 +22,7 @@ from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, policy_table
 from spibb.report.coverage import Coverage
 from spibb.report.page import render
-from spibb.tables import write_table
+from spibb.tables import spreadsheet_safe, write_table
 
 
 @contextlib.contextmanager
@@ -53,13 +53,14 @@ def _check_writable(folder: Path) -> None:
         )
 
 
-def write_result(assessment: Assessment, folder: Path) -> None:
+def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) -> None:
     """Write the policy, summary.json and report.html into a folder, one after the other.
 
-    `Held.publish` calls this on a folder aside, so that all appear at once.
+    `Held.publish` calls this on a folder aside, so that all appear at once. With `safe`, no label
+    of policy.csv can be taken for a formula by a spreadsheet.
     """
     table = policy_table(assessment.result)
-    write_table(table, folder / "policy.csv")
+    write_table(spreadsheet_safe(table) if safe else table, folder / "policy.csv")
     write_table(table, folder / "policy.parquet")
     text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
     write_text(folder / "summary.json", text + "\n")

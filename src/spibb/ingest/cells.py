@@ -1,0 +1,104 @@
+"""Cells of a policy's table: which are text, which are numbers, which a spreadsheet was kept from.
+
+A CSV file has no types. `Policy.save` writes text in quotes and numbers without, so a column whose
+first cell is quoted is text, whatever it looks like; any other column is numbers, or true and
+false, if it holds nothing else. A file with the column `spreadsheet_safe` has an apostrophe before
+every text that a spreadsheet might take for a formula.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spibb.ingest.engines import open_files
+from spibb.ingest.reading import numbers_if_all
+from spibb.ingest.sources import find_files
+from spibb.tables import SPREADSHEET_SAFE
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENOUGH = 1 << 22
+"""Characters that hold the first two lines of a CSV file; DuckDB reads none that are longer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """A policy's table as it is written; `loose` columns may be numbers or true and false."""
+
+    table: pa.Table
+    loose: frozenset[str]
+
+    def column(self, name: str, *, text: bool = False) -> pa.ChunkedArray:
+        """A column with the type that its cells show, or as the text that was written."""
+        column = self.table.column(name)
+        if name not in self.loose or text:
+            return column
+        return _flags_if_all(numbers_if_all(column))
+
+
+def read_cells(path: Path) -> Cells:
+    """Read the table of a policy."""
+    engine = open_files(find_files([path]), csv="allow_quoted_nulls=false")
+    table = engine.table("SELECT * FROM log")
+    loose = engine.loose
+    if loose:
+        quoted = _quoted_cells(path, table.num_columns)
+        loose = frozenset(n for n, q in zip(table.column_names, quoted) if not q) & loose
+    if SPREADSHEET_SAFE in table.column_names:
+        names = {name: name.removeprefix("'") for name in table.column_names}
+        table = _without_apostrophes(table).rename_columns(list(names.values()))
+        loose = frozenset(names[name] for name in loose)
+    return Cells(table, loose)
+
+
+def _without_apostrophes(table: pa.Table) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import compute
+
+    columns = [
+        compute.replace_substring_regex(column, "^'", "", max_replacements=1)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        else column
+        for column in table.columns
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def _flags_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """True and false, as they are written by `Policy.save`; not True, yes or 1."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    if not pa.types.is_string(column.type) or len(column) == 0:
+        return column
+    flags = compute.is_in(column, value_set=pa.array(["true", "false"]))
+    return compute.equal(column, "true") if compute.all(flags).as_py() else column
+
+
+def _quoted_cells(path: Path, width: int) -> list[bool]:
+    """Which cells of the first row below the names are in quotes."""
+    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
+        text = file.read(ENOUGH)
+    for separator in ",;\t|":
+        names, end = _cells(text, 0, separator)
+        cells, _ = _cells(text, end, separator)
+        if len(names) == len(cells) == width:
+            return [cell.startswith('"') for cell in cells]
+    return [False] * width
+
+
+def _cells(text: str, start: int, separator: str) -> tuple[list[str], int]:
+    """The cells of the line that starts at a character, and where the next line starts."""
+    mark = re.escape(separator)
+    pattern = re.compile(rf'("[^"]*(?:""[^"]*)*"|[^{mark}\r\n]*)({mark}|\r\n|\n|\r|$)')
+    cells, at = [], start
+    while found := pattern.match(text, at):
+        cells.append(found[1])
+        at = found.end()
+        if found[2] != separator:
+            break
+    return cells, at
