@@ -23,7 +23,7 @@ bench: .venv/dev
 	$(BIN)/python -m benchmarks
 
 docs: .venv/docs
-	$(BIN)/zensical build --clean --strict
+	PYTHONPATH=tools $(BIN)/zensical build --clean --strict
 
 # Builds wheel and source archive, checks them, and runs the demo from the wheel alone.
 dist: .venv/dev
