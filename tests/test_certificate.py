@@ -10,6 +10,9 @@ from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.certificate import Setting, zeta
+from spibb.counts import Counts
+from spibb.errors import InputError
+from spibb.evaluate import returns_to_go
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -81,6 +84,79 @@ def test_a_log_that_contradicts_the_baseline_gets_no_certificate():
     baseline = Policy([[1.0, 0.0]], ["s"], ["a", "b"])
     certificate = PiBSpibb(1).improve(Problem.from_log(log, baseline)).certificate()
     assert "2 transitions take an action that the baseline never plays" in certificate.refusal
+
+
+def two_arms(n: int = 4, **columns) -> Log:
+    return Log.from_arrays(["s"] * n, ["a", "b"] * (n // 2), [1.0, 0.0] * (n // 2),
+                           terminated=[True] * n, **columns)  # fmt: skip
+
+
+def test_action_probabilities_that_contradict_the_baseline_get_no_certificate():
+    baseline = Policy([[0.5, 0.5]], ["s"], ["a", "b"])
+    wrong, right = two_arms(action_prob=[0.9, 0.1] * 2), two_arms(action_prob=[0.5] * 4)
+    certificate = PiBSpibb(1).improve(Problem.from_log(wrong, baseline)).certificate()
+    assert "action_prob is not the policy's probability in 4 of 4 rows" in certificate.refusal
+    assert PiBSpibb(1).improve(Problem.from_log(right, baseline)).certificate().refusal is None
+    estimated = Problem.from_log(wrong)  # the estimate is not the policy that acted, and says so
+    assert PiBSpibb(1).improve(estimated).certificate().refusal is None
+
+
+def test_the_beta_bound_is_called_credible(problem):
+    certificate = PiBSpibb(5).improve(problem).certificate()
+    assert [bound.credible for bound in certificate.bounds] == [False, False, True]
+    assert str(certificate).startswith("With posterior probability at least 0.95")
+    assert "(beta, credible under a uniform prior)" in str(certificate)
+
+
+def test_v_max_below_a_recorded_return_is_refused():
+    """1 + 0.5 · 1 = 1.5 to the end; a cut record of 1.5 may still be followed by −0.25 · v_max."""
+    states, actions, rewards = ["s"] * 2, ["a"] * 2, [1.0, 1.0]
+    ended = Log.from_arrays(states, actions, rewards, terminated=[False, True])
+    cut = Log.from_arrays(states, actions, rewards, ["s"] * 2, [False] * 2, [False, True])
+    baseline = Policy([[1.0]], ["s"], ["a"])
+    for log, least in ((ended, 1.5), (cut, 1.5 / 1.25)):
+        words = f"v_max is 1.1, but the log shows returns of {least:.8g} .*: give at least"
+        with pytest.raises(InputError, match=words):
+            Problem.from_log(log, baseline, discount=0.5, v_max=1.1)
+        assert Problem.from_log(log, baseline, discount=0.5, v_max=least).v_max == least
+
+
+@pytest.mark.parametrize(("terminated", "least"), [(True, 3.0), (False, 2.0)])
+def test_v_max_below_a_counted_reward_is_refused(terminated, least):
+    log = Log.from_arrays(["s"], ["a"], [-3.0], ["s"], [terminated], [not terminated])
+    counts, baseline = Counts.from_log(log), Policy([[1.0]], ["s"], ["a"])
+    with pytest.raises(InputError, match=f"the log shows returns of {least:g} in absolute value"):
+        Problem.from_counts(counts, baseline, discount=0.5, v_max=0.99 * least)
+    assert Problem.from_counts(counts, baseline, discount=0.5, v_max=least).v_max_given
+
+
+def test_values_beyond_v_max_in_the_model_get_no_certificate():
+    """Counts alone do not show returns; the model does: a loop that pays 1 is worth 1/(1 − γ)."""
+    log = Log.from_arrays(["s"], ["a"], [1.0], ["s"], [False], [True])
+    baseline = Policy([[1.0]], ["s"], ["a"])
+    short = Problem.from_counts(Counts.from_log(log), baseline, discount=0.9, v_max=5)
+    refusal = PiBSpibb(1).improve(short).certificate().refusal
+    assert "a state is worth 10 in the model" in refusal
+    enough = Problem.from_counts(Counts.from_log(log), baseline, discount=0.9, v_max=10)
+    assert PiBSpibb(1).improve(enough).certificate().refusal is None
+
+
+def test_returns_to_go_are_those_of_a_loop():
+    rng = np.random.default_rng(3)
+    lengths = [1, 2, 5, 17, 64, 65]
+    rewards = [rng.normal(size=n) for n in lengths]
+    episode = np.repeat(np.arange(6), lengths)
+    ended = np.concatenate([np.arange(n) == n - 1 for n in lengths])
+    log = Log.from_arrays(["s"] * len(episode), ["a"] * len(episode), np.concatenate(rewards),
+                          terminated=ended)  # fmt: skip
+    wanted = []
+    for part in rewards:
+        total, found = 0.0, []
+        for reward in part[::-1]:
+            total = reward + 0.9 * total
+            found.append(total)
+        wanted += found[::-1]
+    np.testing.assert_allclose(returns_to_go(log, 0.9), wanted, rtol=1e-12, atol=1e-12)
 
 
 def test_theorem_2_holds_in_simulation_for_a_non_vacuous_bound():

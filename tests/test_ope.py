@@ -367,7 +367,7 @@ def test_bernstein_of_negative_returns():
     truth = slow.rho(replace(mdp, rewards=mdp.rewards - 1, outcomes=None), pi)
     for name in ("is", "pdis"):
         estimate = found.estimate(name)
-        bound = ope.lower_bound(estimate, "bernstein", 0.1, lowest_return=-10, rng=rng())
+        bound = ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
         assert -10 < bound.value < truth
         assert estimate.contributions.min() >= -10
         assert "-10" in bound.assumption
@@ -464,12 +464,63 @@ def test_missing_propensities():
         ope.off_policy_estimates(hand_log(), PI, None, 0.5, rng=rng())
 
 
+@pytest.mark.parametrize(
+    ("lowest", "refused"),
+    [(-10, {"dr"}), (-5, {"dr", "pdis"}), (-0.5, {"dr", "pdis", "is"})],
+)
+def test_bernstein_needs_a_limit_that_no_episode_can_be_below(lowest, refused):
+    """Not one that this sample happens to keep: rewards down to −1 make pdis need −1/(1 − γ)."""
+    mdp = slow.random_mdp(rng(2), end=0.4)
+    mu, pi = mixed(mdp, 2)
+    log = slow.simulate(mdp, mu, 400, rng(2))
+    shifted = replace(log, reward=np.minimum(log.reward, 1) - 1)
+    found = compute(shifted, pi, mu, 0.9, names=("is", "pdis", "dr"), lowest_return=lowest,
+                    model=mdp)  # fmt: skip
+    for name in ("is", "pdis", "dr"):
+        estimate = found.estimate(name)
+        if name in refused:
+            with pytest.raises(InputError, match=f"{name!r} has none: .*declare a lower one"):
+                ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
+        else:
+            assert ope.lower_bound(estimate, "bernstein", 0.1, rng=rng()).value < estimate.value
+
+
+def test_bernstein_for_doubly_robust_was_false_where_no_value_of_the_sample_shows_it():
+    """A bad model and a large weight: rare contributions of dr are far below every return.
+
+    Arm b pays 1 and has probability 0.001; the model says 3 for it. dr of the policy that plays b
+    is 3 in most samples, a bound above the truth 1, and −1,997 in one episode of a thousand.
+    """
+    log = Log.from_arrays(["x"] * 500, ["a"] * 500, [0.0] * 500, terminated=[True] * 500,
+                          action_labels=["a", "b"])  # fmt: skip
+    mu, pi = Policy([[0.999, 0.001]], ["x"], ["a", "b"]), Policy([[0.0, 1.0]], ["x"], ["a", "b"])
+    model = replace(hand_model(), rewards=np.array([[0.0, 3.0]]), outcomes=None)
+    report = ope.off_policy_estimates(log, pi, mu, 0.5, model=model, rng=rng())
+    assert report["dr"].estimate.contributions.min() > 1
+    assert "can be below any limit" in report["dr"].bounds[0].refusal
+
+
+def test_a_behaviour_that_contradicts_action_prob_is_refused():
+    log = Log.from_arrays(["x"] * 4, ["a", "a", "b", "b"], [1.0] * 4, terminated=[True] * 4,
+                          action_prob=[0.9, 0.9, 0.1, 0.1])  # fmt: skip
+    with pytest.raises(InputError, match=r"in 4 of 4 rows \(state 'x', action 'a': 0.9 in the log"):
+        ope.off_policy_estimates(log, MU, MU, 0.5, rng=rng())
+    assert ope.off_policy_estimates(log, MU, None, 0.5, rng=rng()).n_episodes == 4
+
+
+@pytest.mark.parametrize(
+    ("logged", "agrees"), [(0.33, True), (0.333, True), (0.33333333, True), (0.34, False),
+                           (0.332, False), (0.3330001, False)],
+)  # fmt: skip
+def test_recorded_probabilities_may_be_rounded(logged, agrees):
+    log = Log.from_arrays(["x"], ["a"], [1.0], terminated=[True], action_prob=[logged],
+                          action_labels=["a", "b"])  # fmt: skip
+    assert (ope.disagreement(log, np.array([[1 / 3, 2 / 3]])) is None) == agrees
+
+
 def test_bernstein_outside_the_declared_range_is_an_error():
     with pytest.raises(InputError, match=r"-0.5 of episode 2 is below the declared limit 0"):
         mean_bounds.bernstein_bound(np.array([1, 2, -0.5, 3, 1]), 0.05)
-    log = Log.from_arrays(["x"] * 2, ["a"] * 2, [1, -3], terminated=[1, 1])
-    with pytest.raises(InputError, match="episode 1 returns -3, below the declared lowest_return"):
-        ope.check_returns(log, 0.9, -1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 Theorem 2 of the paper: with probability at least 1 − δ, Π_b-SPIBB is no worse than the baseline
 minus ζ. Its radius comes from an L1 bound on every row of P̂, which pays |X| ln 2 inside the
 logarithm. The two later radii (Wienhöft et al. 2023, "More for Less") first reduce the MDP to rows
-of two successors, and so pay |X|²|A|² instead.
+of two successors, and so pay |X|²|A|² instead. The last of them, ζ_β, is a *credible* bound: its
+probability is that of a posterior with a uniform prior, not a frequency over logs.
 """
 
 from __future__ import annotations
@@ -56,7 +57,12 @@ def two_successor_radius(n: float, setting: Setting) -> float:
 
 
 def beta_radius(n: float, setting: Setting) -> float:
-    """The exact binomial version: 1 − 2·I⁻¹(n/2 + 1, n/2 + 1; δ_T/2), δ_T = δ/(|X|²|A|²)."""
+    """1 − 2·I⁻¹(n/2 + 1, n/2 + 1; δ_T/2), δ_T = δ/(|X|²|A|²): a credible radius on two successors.
+
+    The central 1 − δ_T of the posterior Beta(k + 1, n − k + 1) of a probability, at its widest,
+    k = n/2, as a distance in L1. It holds with that posterior probability under a uniform prior; it
+    is not a confidence bound.
+    """
     if n <= 0 or math.isinf(n):
         return math.inf if n <= 0 else 0.0
     delta_t = setting.delta / (setting.n_states * setting.n_actions) ** 2
@@ -68,6 +74,8 @@ RADII: Mapping[str, Callable[[float, Setting], float]] = {
     "two-successor": two_successor_radius,
     "beta": beta_radius,
 }
+CREDIBLE = frozenset({"beta"})
+"""Bounds that hold with a posterior probability under a uniform prior, not in 1 − δ of all logs."""
 
 
 def zeta(n_wedge: float, setting: Setting, *, gain: float = 0.0, bound: str = "theorem-2") -> float:
@@ -87,11 +95,25 @@ def n_wedge_for(wanted: float, setting: Setting) -> int:
 
 @dataclass(frozen=True)
 class Bound:
-    """One certified statement: ρ(π) ≥ ρ(π_b) − zeta with probability at least 1 − δ."""
+    """One statement: ρ(π) ≥ ρ(π_b) − zeta with probability at least 1 − δ.
+
+    The probability is over the log; for a `credible` bound it is that of the posterior given the
+    log, with a uniform prior on every transition probability.
+    """
 
     name: str
     zeta: float
     vacuous: bool
+
+    @property
+    def credible(self) -> bool:
+        """Whether this is a statement about the posterior, not about logs."""
+        return self.name in CREDIBLE
+
+    @property
+    def title(self) -> str:
+        """The name, with what kind of probability it speaks of."""
+        return f"{self.name}, credible under a uniform prior" if self.credible else self.name
 
 
 @dataclass(frozen=True)
@@ -118,8 +140,8 @@ class Certificate:
         if best is None:
             return f"No certificate: {self.refusal}."
         statement = (
-            f"With probability at least {1 - self.delta:g} the new policy loses at most "
-            f"{best.zeta:.4g} against the baseline ({best.name})"
+            f"With {'posterior ' if best.credible else ''}probability at least {1 - self.delta:g} "
+            f"the new policy loses at most {best.zeta:.4g} against the baseline ({best.title})"
         )
         if best.vacuous:
             return (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import InputError, choice, discount, number, some
-from spibb.counts import Counts
+from spibb.counts import END, Counts
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -58,6 +58,17 @@ def default_v_max(counts: Counts, discount_: float) -> float:
     """
     low, high = counts.reward_range
     return (max(high, 0.0) - min(low, 0.0)) / (1 - discount(discount_))
+
+
+def shown_v_max(counts: Counts, discount_: float) -> float:
+    """The least V_max that the mean rewards of the outcomes allow.
+
+    The reward of an end is a whole return, at most V_max; after any other, up to γV_max may follow.
+    """
+    mean = np.abs(counts.reward_sum / counts.n)
+    ended = mean[counts.successors == END].max(initial=0.0)
+    others = max(map(abs, counts.reward_range)) / (1 + discount_)
+    return float(max(ended, others))
 
 
 Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], Any]

@@ -32,6 +32,30 @@ def returns(log: Log, discount: float) -> np.ndarray:
     return np.add.reduceat(discount**step * log.reward, starts[:-1])
 
 
+def returns_to_go(log: Log, discount: float) -> np.ndarray:
+    """Σ_{u ≥ t} γ^{u−t} r_u from every row to the end of its episode's record [N].
+
+    Each pass doubles the number of steps added up.
+    """
+    found, remaining, reach = log.reward.copy(), log.remaining, 1
+    while reach < remaining.max(initial=0):
+        rows = np.flatnonzero(remaining > reach)
+        found[rows] += discount**reach * found[rows + reach]
+        reach *= 2
+    return found
+
+
+def shown_v_max(log: Log, discount: float) -> float:
+    """The least V_max that the recorded returns allow.
+
+    A return that was recorded to its end is at most V_max; one of k steps that was cut may go on
+    with up to V_max more, so that it shows no more than |return| / (1 + γ^k).
+    """
+    ended = np.repeat(log.terminated[log.episode_starts[1:] - 1], np.diff(log.episode_starts))
+    beyond = np.where(ended, 0.0, discount**log.remaining)
+    return float((np.abs(returns_to_go(log, discount)) / (1 + beyond)).max())
+
+
 @dataclass(frozen=True)
 class MonteCarlo:
     """A mean over simulated episodes and its standard error."""

@@ -72,6 +72,13 @@ class Log:
         """Number of episodes E, or trajectories |D|."""
         return len(self.episode_starts) - 1
 
+    @property
+    def remaining(self) -> np.ndarray:
+        """Number of steps from each row to the end of its episode's record, itself included [N]."""
+        return np.repeat(self.episode_starts[1:], np.diff(self.episode_starts)) - np.arange(
+            len(self)
+        )
+
     @cached_property
     def known(self) -> np.ndarray:
         """bool [N]: the successor is known, so the transition can be counted."""

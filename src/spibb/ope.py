@@ -56,6 +56,12 @@ ESTIMATORS = ("is", "wis", "pdis", "wpdis", "dr", "wdr")
 WEIGHTED = ("wis", "wpdis", "wdr")
 MODELLED = ("dr", "wdr")
 TRUNCATED = ("recorded", "model")
+LIMITED = ("is", "pdis")
+"""Estimators whose contributions can have a lower limit, so that Bernstein's bound applies."""
+ROUNDING = 1e-12
+"""Relative to a limit: what is below it by less is rounding."""
+DECIMALS = 6
+"""Recorded probabilities are compared to so many decimals, or as many as they have."""
 FEW_EPISODES = 10
 LARGE_SHARE = 0.5
 
@@ -68,7 +74,8 @@ class Estimate:
     and the same at every step for the others: their mean is the estimate, and their spread its
     standard error (delta method), which that of E·ω_i·G_i is not. `weights` [E] are the importance
     weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
-    the estimate rests on a handful of episodes.
+    the estimate rests on a handful of episodes. No contribution of any episode, seen or not, can be
+    below `limit`; where nothing is known it is −∞, and `no_limit` says why.
     """
 
     name: str
@@ -77,6 +84,8 @@ class Estimate:
     weights: np.ndarray
     effective_sample_size: float
     warning: str | None = None
+    limit: float = -math.inf
+    no_limit: str = "no limit was declared"
 
     def __post_init__(self) -> None:
         self.contributions.flags.writeable = False
@@ -167,10 +176,7 @@ def off_policy_estimates(
         lowest_return=lowest_return,
     )  # fmt: skip
     return OffPolicyReport(
-        rows=tuple(
-            _with_bounds(found.estimate(name), bounds, _Setting(delta, lowest_return, rng))
-            for name in ESTIMATORS
-        ),
+        rows=tuple(_with_bounds(found.estimate(name), bounds, delta, rng) for name in ESTIMATORS),
         delta=delta,
         n_episodes=log.n_episodes,
         n_truncated=int(log.truncated.sum()),
@@ -210,7 +216,36 @@ def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
     probs: np.ndarray = behaviour[log.state, log.action]
     if (probs <= 0).any():
         raise _impossible(log, probs <= 0)
+    if wrong := disagreement(log, behaviour):
+        raise InputError(f"{wrong}: give the policy that made the log, or none, to use action_prob")
     return probs
+
+
+def disagreement(log: Log, policy: np.ndarray) -> str | None:
+    """Where the log's `action_prob` contradicts a policy [S, A] that is said to have made it.
+
+    Numbers may be rounded to the decimals that the column has, but at least two.
+    """
+    if log.action_prob is None:
+        return None
+    claimed = policy[log.state, log.action]
+    wrong = np.abs(claimed - log.action_prob) > _half_a_digit(log.action_prob)
+    if not wrong.any():
+        return None
+    j = int(np.argmax(wrong))
+    return (
+        f"action_prob is not the policy's probability in {int(wrong.sum())} of {len(log)} rows "
+        f"(state {log.states[log.state[j]]!r}, action {log.actions[log.action[j]]!r}: "
+        f"{log.action_prob[j]:.4g} in the log, {claimed[j]:.4g} in the policy)"
+    )
+
+
+def _half_a_digit(column: np.ndarray) -> float:
+    """Half of the last decimal that a column of probabilities has: of the second to the sixth."""
+    for decimals in range(2, DECIMALS):
+        if np.allclose(column, np.round(column, decimals), rtol=0, atol=1e-12):
+            return 0.5 * 10.0**-decimals + 1e-9
+    return 0.5 * 10.0**-DECIMALS
 
 
 def _impossible(log: Log, bad: np.ndarray) -> InputError:
@@ -265,11 +300,14 @@ class Contributions:
     """What every episode adds to every estimate of every candidate.
 
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
-    estimator.
+    estimator. `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
+    its contributions can be below it; the others cannot.
     """
 
     weights: np.ndarray
     terms: Mapping[str, np.ndarray]
+    lowest_return: float
+    no_limits: Mapping[str, str]
 
     def estimate(self, name: str, lane: int = 0) -> Estimate:
         """The estimate of one candidate."""
@@ -283,6 +321,8 @@ class Contributions:
             weights=weights,
             effective_sample_size=size,
             warning=_warning(weights, size),
+            limit=-math.inf if name in self.no_limits else self.lowest_return,
+            no_limit=self.no_limits.get(name, ""),
         )
 
 
@@ -309,8 +349,37 @@ def contributions(
     checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
     sweep = _Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
     return Contributions(
-        weights=sweep.plain[0], terms={name: _TERMS[name](sweep) for name in names}
-    )
+        sweep.plain[0], {name: _TERMS[name](sweep) for name in names}, lowest_return,
+        no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
+    )  # fmt: skip
+
+
+def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
+    """Why an estimator's contributions can be below a declared limit L on returns, by estimator.
+
+    is cannot: L + w(G − L) with G ≥ L. Nor can pdis if no reward is below (1 − γ)L. dr can,
+    whatever is declared: an error of its model is multiplied by weights that nothing limits.
+    """
+    found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
+    found["dr"] = "an error of its model, times a weight, can be below any limit"
+    low = float(returns(log, discount).min())
+    if low < lowest - ROUNDING * abs(lowest):
+        found["is"] = f"the log has a return of {low:g}, below the declared {lowest:g}"
+    reward, least = float(log.reward.min()), (1 - discount) * lowest
+    if reward < least - ROUNDING * abs(least):
+        found["pdis"] = (
+            f"the log has a reward of {reward:g}, below (1 − γ) times the declared {lowest:g}"
+        )
+    return found
+
+
+def _no_limits_beyond(sweep: _Sweep) -> dict[str, str]:
+    """The same for what a model adds beyond the cut of an episode."""
+    low = float(sweep.tables[2].min())
+    if sweep.truncated == "recorded" or low >= sweep.lowest_return:
+        return {}
+    reason = f"the model completes cut episodes with {low:g}, below {sweep.lowest_return:g}"
+    return dict.fromkeys(LIMITED, reason)
 
 
 def _check_model(model: MDP | None, discount: float, truncated: str, names: Iterable[str]) -> None:
@@ -474,31 +543,20 @@ def _warning(weights: np.ndarray, size: float) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Setting:
-    """What a bound needs besides the estimate."""
-
-    delta: float
-    lowest_return: float
-    rng: np.random.Generator
-
-
-def _bernstein_of(estimate: Estimate, setting: _Setting) -> float:
-    """Bernstein of an unbiased estimator; for a biased one the inequality says nothing."""
-    if estimate.name in WEIGHTED:
+def _bernstein_of(estimate: Estimate, delta: float, _: np.random.Generator) -> float:
+    """Bernstein, if no contribution can be below a known limit; else it says nothing."""
+    if estimate.limit == -math.inf:
         raise InputError(
-            f"bernstein bounds the mean of independent terms, and {estimate.name!r} is biased: "
-            "use is or pdis, or another bound"
+            f"bernstein needs a limit that no contribution can be below, and {estimate.name!r} has "
+            f"none: {estimate.no_limit}; declare a lower one, use is or pdis, or another bound"
         )
-    return bernstein_bound(estimate.contributions, setting.delta, lowest=setting.lowest_return)
+    return bernstein_bound(estimate.contributions, delta, lowest=estimate.limit)
 
 
-_BOUNDS: Mapping[str, Callable[[Estimate, _Setting], float]] = {
+_BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] = {
     "bernstein": _bernstein_of,
-    "student-t": lambda estimate, setting: student_t_bound(estimate.contributions, setting.delta),
-    "bca": lambda estimate, setting: bca_bound(
-        estimate.contributions, setting.delta, rng=setting.rng
-    ),
+    "student-t": lambda estimate, delta, _: student_t_bound(estimate.contributions, delta),
+    "bca": lambda estimate, delta, rng: bca_bound(estimate.contributions, delta, rng=rng),
 }
 BOUNDS = tuple(_BOUNDS)
 _ASSUMPTIONS: Mapping[str, str] = {
@@ -509,43 +567,26 @@ _ASSUMPTIONS: Mapping[str, str] = {
 
 
 def lower_bound(
-    estimate: Estimate,
-    bound: str,
-    delta: float,
-    *,
-    lowest_return: float = 0.0,
-    rng: np.random.Generator,
+    estimate: Estimate, bound: str, delta: float, *, rng: np.random.Generator
 ) -> LowerBound:
     """A lower bound on ρ(π) that fails with probability `delta`: 0.9 means 10 % confidence.
 
-    `lowest_return` matters to Bernstein only: the one that the contributions were made with. Only
-    "bca" draws from `rng`.
+    Only "bca" draws from `rng`.
     """
     checks.choice("bound", bound, BOUNDS)
-    setting = _Setting(delta, lowest_return, rng)
-    assumption = _ASSUMPTIONS[bound].format(lowest=lowest_return)
-    return LowerBound(bound, _BOUNDS[bound](estimate, setting), delta, assumption)
+    assumption = _ASSUMPTIONS[bound].format(lowest=estimate.limit)
+    return LowerBound(bound, _BOUNDS[bound](estimate, delta, rng), delta, assumption)
 
 
-def _with_bounds(estimate: Estimate, names: Sequence[str], setting: _Setting) -> BoundedEstimate:
+def _with_bounds(
+    estimate: Estimate, names: Sequence[str], delta: float, rng: np.random.Generator
+) -> BoundedEstimate:
     """Bounds of an estimate; one that does not apply says why instead of stopping the rest."""
-    bounds, delta = [], setting.delta
+    bounds = []
     for name in names:
         try:
-            found = lower_bound(
-                estimate, name, delta, lowest_return=setting.lowest_return, rng=setting.rng
-            )
+            found = lower_bound(estimate, name, delta, rng=rng)
         except InputError as error:
             found = LowerBound(name, math.nan, delta, "", refusal=str(error))
         bounds.append(found)
     return BoundedEstimate(estimate, tuple(bounds))
-
-
-def check_returns(log: Log, discount: float, lowest_return: float) -> None:
-    """Check that no recorded return is below the declared limit."""
-    found = returns(log, discount)
-    if found.min() < lowest_return:
-        raise InputError(
-            f"episode {int(found.argmin())} returns {found.min():g}, below the declared "
-            f"lowest_return {lowest_return:g}: declare a limit that no return can be below"
-        )

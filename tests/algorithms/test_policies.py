@@ -20,7 +20,7 @@ GROUPS = {
     ],
     "ramdp-methods": [RaMDP(), RaMDP(kappa=1.0, method="policy-iteration")],
     "robust-mdp": [
-        RobustMDP(), RobustMDP(delta=1), RobustMDP(safety_test=True),
+        RobustMDP(safety_test=False), RobustMDP(delta=1, safety_test=False), RobustMDP(),
         RobustMDP(known_rewards=True, method="policy-iteration"),
     ],
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 
@@ -107,7 +108,8 @@ def test_demo_writes_its_four_files(demo):
 def test_demo_prints_the_values_the_certificate_and_what_to_do_next(demo):
     out, printed = demo
     for words in ("true value", "value in model", "pairs copied", "baseline", "pi-b", "pi-leq-b",
-                  "With probability at least 0.95", "No certificate: Theorem 2",
+                  "With posterior probability at least 0.95", "(beta, credible",
+                  "No certificate: Theorem 2",
                   f"spibb improve {out / 'log.csv'} --baseline {out / 'baseline.csv'}",
                   str(out / "policies.png")):  # fmt: skip
         assert words in printed
@@ -130,14 +132,46 @@ def test_demo_is_repeated_by_its_seed(run, tmp_path):
     assert printed[0] != run("demo", "--out", tmp_path / "out", "--episodes", "20")[1]
 
 
-def test_improve_runs_on_what_demo_wrote(run, demo, tmp_path):
-    out, _ = demo
-    code, printed, errors = run(
-        "improve", out / "log.csv", "--baseline", out / "baseline.csv", "--out", tmp_path / "better"
-    )
+def test_the_command_that_demo_prints_gives_its_numbers(run, demo):
+    """Value, baseline value, probability and certificate, digit by digit."""
+    out, printed = demo
+    (command,) = [line for line in printed.splitlines() if line.strip().startswith("spibb improve")]
+    code, again, errors = run(*shlex.split(command)[1:])
     assert (code, errors) == (0, "")
-    assert sorted(path.name for path in (tmp_path / "better").iterdir()) == FILES
-    assert "states change" in printed
+    assert sorted(path.name for path in (out / "improved").iterdir()) == FILES
+    summary = json.loads((out / "improved" / "summary.json").read_text(encoding="utf-8"))
+    rows = {
+        cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
+        for cells in (line.split("│") for line in printed.splitlines() if line.startswith("│"))
+    }
+    belief = summary["probability_of_improvement"]["probability"]
+    assert rows["baseline"][1] == f"{summary['baseline_value_in_model']:.4f}"
+    assert rows["pi-b"][1:] == [
+        f"{summary['value_in_model']:.4f}", f"{belief:.3f}",
+        f"{summary['bootstrapped_pairs_share']:.0%}",
+    ]  # fmt: skip
+    words = " ".join(printed.split()).partition("pi-b: ")[2].partition(". This")[0]
+    assert words in " ".join(again.split())
+
+
+def test_terminal_summary_and_report_show_one_value_of_the_baseline(run, tmp_path):
+    """Basic RL takes unseen pairs for −V_max in its own model, and the log is a cost."""
+    log, baseline, out = tmp_path / "log.csv", tmp_path / "baseline.csv", tmp_path / "out"
+    rows = ["episode_id,step,state,action,reward,terminated"]
+    rows += [f"{i},0,s{i % 3},{'ab'[i % 2]},-{1 + i % 2},1" for i in range(30)]
+    log.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    shares = {"a": 0.5, "b": 0.25, "c": 0.25}
+    actions = [f"s{i},{action},{share}" for i in range(3) for action, share in shares.items()]
+    baseline.write_text("\n".join(["state,action,probability", *actions]) + "\n", encoding="utf-8")
+    code, printed, _ = run("improve", log, "--baseline", baseline, "--out", out, "--algorithm",
+                           "basic-rl")  # fmt: skip
+    assert code == 0
+    summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
+    assert summary["baseline_value_in_model"] == pytest.approx(-1.0, abs=1e-9)  # c is worth 0
+    assert "(baseline -1)" in " ".join(printed.split())
+    page = (out / "report.html").read_text(encoding="utf-8")
+    shown = re.search(r"Current policy, per episode</dt><dd>([^<]*)<", page)[1]
+    assert shown == "−1"
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -25,8 +25,9 @@ from spibb.simulate import Sampler
 COLUMNS = tuple(
     Column.parse(key)
     for key in (
-        "robust-mdp:delta=0.5,safety_test=true", "ramdp:kappa=0.003,safety_test=true",
-        "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true", "robust-mdp:delta=0.1",
+        "robust-mdp:delta=0.5", "ramdp:kappa=0.003,safety_test=true",
+        "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true",
+        "robust-mdp:delta=0.1,safety_test=false",
         "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
         "model-free:n_wedge=5", "arbrm",
     )
@@ -117,6 +118,40 @@ def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, 
             assert fast == pytest.approx(slow, abs=1e-12)
 
 
+def costly_mdp(seed: int) -> MDP:
+    """Five states, rewards of both signs, ends; the baseline leaves pairs unseen in small logs."""
+    rng = np.random.default_rng(seed)
+    pair, k = np.repeat(np.arange(15), 2), 30
+    return MDP.from_outcomes(
+        pair // 3, pair % 3, np.full(k, 0.5), rng.integers(5, size=k), rng.normal(-0.5, 1, k),
+        np.tile([False, True], 15), initial=np.full(5, 0.2), n_actions=3, discount=0.9,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hcpi_on_codes_counts_what_the_log_lacks_as_its_lowest_return(seed):
+    """Negative rewards, several values to beat and declared limits: every column has its own."""
+    mdp = costly_mdp(seed)
+    rng = np.random.default_rng(seed)
+    baseline = Policy(rng.dirichlet(np.ones(3), 5))
+    sampler = Sampler(mdp, baseline, 20)
+    codes, lengths = sampler.draw(60, rng=rng)
+    v_max = 10 * float(np.abs(mdp.rewards).max()) + 20
+    problem = Problem.from_log(sampler.to_log(codes, lengths), baseline, discount=0.9, v_max=v_max)
+    group = [
+        HCPI(estimator=estimator, delta=0.9, baseline_value=rival, lowest_return=lowest,
+             behaviour=baseline)
+        for estimator in ("is", "pdis", "dr")
+        for rival in (-30.0, exact_value(mdp, baseline), 0.0)
+        for lowest in (None, -20.0, 0.0)
+    ]  # fmt: skip
+    assert all(compiled.supports(algorithm) for algorithm in group)
+    found = compiled.Plan(group, sampler, baseline, v_max).performances(codes, lengths)
+    slow = [exact_value(mdp, algorithm.improve(problem).policy) for algorithm in group]
+    np.testing.assert_allclose(found, slow, atol=1e-12)
+    assert len(set(np.round(found, 9))) > (seed != 1)  # seed 1 tells no action apart
+
+
 def test_the_columns_of_both_grids_take_the_compiled_call():
     (world,) = worlds(experiment(), np.random.default_rng(0))
     for grid in ("main", "search"):
@@ -137,7 +172,7 @@ def test_safety_tests_on_codes_accept_what_they_accept_on_the_log(size):
     codes, lengths = sampler.draw(size, rng=np.random.default_rng(0))
     log = sampler.to_log(codes, lengths)
     problem = Problem.from_log(log, baseline, discount=0.5, v_max=1.0)
-    group = [RobustMDP(safety_test=True), RaMDP(safety_test=True), RaMDP(), RobustMDP()]
+    group = [RobustMDP(), RaMDP(safety_test=True), RaMDP(), RobustMDP(safety_test=False)]
     assert all(compiled.supports(algorithm) for algorithm in group)
     found = compiled.Plan(group, sampler, baseline, 1.0).performances(codes, lengths)
     slow = [exact_value(mdp, algorithm.improve(problem).policy) for algorithm in group]
@@ -150,7 +185,7 @@ def test_no_safety_test_on_codes_accepts_a_log_without_reward():
     mdp, baseline = gridworld_mdp(), gridworld_baseline()
     sampler = Sampler(mdp, baseline, 5)  # the goal is eight steps away
     codes, lengths = sampler.draw(10, rng=np.random.default_rng(0))
-    group = [RobustMDP(safety_test=True), RaMDP(safety_test=True), RobustMDP()]
+    group = [RobustMDP(), RaMDP(safety_test=True), RobustMDP(safety_test=False)]
     found = compiled.Plan(group, sampler, baseline, 1.0).performances(codes, lengths)
     truth = exact_value(mdp, baseline)
     np.testing.assert_allclose(found[:2], truth, atol=1e-12)

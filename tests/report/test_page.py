@@ -65,7 +65,7 @@ def test_every_table_has_a_caption_and_every_chart_a_description(page):
 def test_the_verdict_and_the_values_agree_with_the_posterior(assessment, page):
     said = verdict(assessment)
     assert said.advice == "The log supports the new policy"
-    posterior, old = assessment.posterior, assessment.current_value
+    posterior, old = assessment.posterior, assessment.result.baseline_value
     assert number(old) in said.sentence
     assert number(old + posterior.gain) in said.sentence
     assert signed(posterior.gain) in page

@@ -148,7 +148,7 @@ class Auto(Algorithm):
         low, high = np.quantile(gains, [tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta - slack).mean(axis=0).tolist()
-        value = _values(self.model(problem), distinct)
+        value = _values(problem.model, distinct)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1).tolist()
         off_policy = _off_policy(problem, distinct)
         return tuple(

@@ -12,17 +12,21 @@ from typing import ClassVar, Self, TypeVar
 import numpy as np
 
 from spibb import checks
+from spibb import evaluate as evaluation
 from spibb.certificate import Certificate, Setting, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
-from spibb.estimate import Baseline, as_policy, default_v_max, estimate_mdp
+from spibb.estimate import Baseline, as_policy, default_v_max, estimate_mdp, shown_v_max
 from spibb.kernels import projection
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
+from spibb.ope import disagreement
 from spibb.policy import Policy
 from spibb.solve import Box, Solution, evaluate
 
+ROUNDING = 1e-6
+"""Relative to V_max: values beyond it by less are rounding."""
 ESTIMATED = (
     "the baseline collected the log; it was estimated from that log, and the bound compares with "
     "the estimate: how far this lies from the policy that really acted is not counted"
@@ -34,8 +38,9 @@ class Problem:
     """A log's statistics, the baseline that made it, and the discount: what is to be improved.
 
     `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
-    seen. `log` keeps the transitions, for algorithms that need more than their counts.
-    `baseline_estimated` says that the baseline was read off the log itself.
+    seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms
+    that need more than their counts. `baseline_estimated` says that the baseline was read off the
+    log itself.
     """
 
     counts: Counts
@@ -45,6 +50,10 @@ class Problem:
     v_max_given: bool = False
     log: Log | None = None
     baseline_estimated: bool = False
+
+    def __post_init__(self) -> None:
+        if self.v_max_given:
+            _check_v_max(self)
 
     @classmethod
     def from_log(
@@ -128,6 +137,29 @@ class Problem:
     def contradictions(self) -> int:
         """Number of logged transitions whose action the baseline never plays."""
         return int(self.counts.pairs[self.baseline.probs == 0].sum())
+
+    @cached_property
+    def misreported(self) -> str | None:
+        """Where the log's `action_prob` is not the baseline's probability, in words, if anywhere.
+
+        A baseline that was estimated from the log is not expected to have the exact probabilities.
+        """
+        if self.log is None or self.baseline_estimated:
+            return None
+        return disagreement(self.log, self.baseline.probs)
+
+
+def _check_v_max(problem: Problem) -> None:
+    """Refuse a bound on returns that the log has exceeded."""
+    log, discount = problem.log, problem.discount
+    shown = shown_v_max(problem.counts, discount)
+    if log is not None:
+        shown = max(shown, evaluation.shown_v_max(log, discount))
+    if problem.v_max < shown * (1 - ROUNDING):
+        raise InputError(
+            f"v_max is {problem.v_max:g}, but the log shows returns of {shown:.8g} in absolute "
+            f"value: give at least {shown:.8g}, or leave v_max out"
+        )
 
 
 class _Models(dict[str, MDP]):
@@ -232,21 +264,43 @@ class Improvement:
         return self.algorithm.model(self.problem)
 
     @cached_property
+    def values(self) -> np.ndarray:
+        """V^π in M̂ [S], the model that fits the log best, with unseen pairs worth 0.
+
+        It is `v` where the algorithm solved that model, and not where it took another: unseen
+        pairs worth −V_max (Basic RL), penalised rewards (RaMDP), the worst case (Robust MDP).
+        """
+        return self.v if self.model is self.problem.model else self._in_model(self.policy)
+
+    @cached_property
+    def baseline_values(self) -> np.ndarray:
+        """V^{π_b} in M̂ [S]."""
+        return self._in_model(self.problem.baseline)
+
+    def _in_model(self, policy: Policy) -> np.ndarray:
+        return evaluate(self.problem.model, policy.probs).v
+
+    @cached_property
     def value(self) -> float:
-        """ρ(π, M̂)."""
-        return float(self.model.initial @ self.v)
+        """ρ(π, M̂): what the terminal, the summary and the report show, for every algorithm."""
+        return float(self.problem.model.initial @ self.values)
 
     @cached_property
     def baseline_value(self) -> float:
-        """ρ(π_b, M̂)."""
-        return float(self.model.initial @ evaluate(self.model, self.problem.baseline.probs).v)
+        """ρ(π_b, M̂), in the same model as `value`."""
+        return float(self.problem.model.initial @ self.baseline_values)
+
+    @cached_property
+    def objective(self) -> float:
+        """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
+        return float(self.model.initial @ self.v)
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none."""
         problem = self.problem
         n_wedge = getattr(self.algorithm, "n_wedge", math.nan)
         checks.delta(delta)
-        refusal = self.algorithm.no_certificate or _refusal(problem, n_wedge)
+        refusal = self.algorithm.no_certificate or _refusal(self, n_wedge)
         if refusal is not None:
             return refuse(n_wedge, delta, refusal)
         n_states, n_actions = problem.baseline.probs.shape
@@ -260,7 +314,8 @@ class Improvement:
         )
 
 
-def _refusal(problem: Problem, n_wedge: float) -> str | None:
+def _refusal(result: Improvement, n_wedge: float) -> str | None:
+    problem = result.problem
     if problem.contradictions:
         return (
             f"the log contradicts the baseline: {problem.contradictions} transitions take an "
@@ -268,6 +323,14 @@ def _refusal(problem: Problem, n_wedge: float) -> str | None:
         )
     if n_wedge == 0:
         return "n_wedge = 0 trusts every pair, and the bounds are infinite"
+    if problem.misreported:
+        return f"the log contradicts the baseline: {problem.misreported}"
+    largest = max(float(np.abs(v).max()) for v in (result.values, result.baseline_values))
+    if largest > problem.v_max * (1 + ROUNDING):
+        return (
+            f"a state is worth {largest:.4g} in the model, and the theorem takes v_max = "
+            f"{problem.v_max:g} as the limit of all values: give a larger v_max, or leave it out"
+        )
     return None
 
 

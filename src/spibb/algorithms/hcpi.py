@@ -75,6 +75,11 @@ class HCPI(Algorithm):
     def __post_init__(self) -> None:
         checks.choice("estimator", self.estimator, ope.ESTIMATORS)
         checks.choice("bound", self.bound, ope.BOUNDS)
+        if self.bound == "bernstein" and self.estimator not in ope.LIMITED:
+            raise InputError(
+                f"bound 'bernstein' does not apply to estimator {self.estimator!r}, whose "
+                "contributions have no lower limit: use is or pdis, or another bound"
+            )
         checks.delta_or_one(self.delta)
         checks.number("train_share", self.train_share, 0, 1, "()")
         checks.positive("updates", self.updates)
@@ -102,9 +107,7 @@ class HCPI(Algorithm):
         candidates = ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS)
         lowest = self._lowest_return(problem)
         found = self._test(problem.log, propensities, training, candidates, lowest)
-        tests = [
-            self._bound(found.estimate(self.estimator, k), lowest, rng) for k in range(len(ALPHAS))
-        ]
+        tests = [self._bound(found.estimate(self.estimator, k), rng) for k in range(len(ALPHAS))]
         estimated = found.estimate("pdis", len(ALPHAS) - 1).value
         rival = estimated if self.baseline_value is None else self.baseline_value
         return self._choose(problem, candidates, tests, rival)
@@ -119,7 +122,11 @@ class HCPI(Algorithm):
         """The limit given, or the lowest recorded return if it is negative, else 0."""
         log, discount = _log_of(problem), problem.discount
         if self.bound == "bernstein":
-            ope.check_returns(log, discount, self.lowest_return or 0.0)
+            reasons = ope.no_limits(log, discount, self.lowest_return or 0.0)
+            if self.estimator in reasons:
+                raise InputError(
+                    f"bernstein: {reasons[self.estimator]}: give a lower lowest_return"
+                )
         if self.lowest_return is not None:
             return self.lowest_return
         negative = problem.counts.reward_range[0] < 0
@@ -165,16 +172,12 @@ class HCPI(Algorithm):
             lowest_return=lowest,
         )
 
-    def _bound(
-        self, estimate: ope.Estimate, lowest: float, rng: np.random.Generator
-    ) -> ope.LowerBound:
+    def _bound(self, estimate: ope.Estimate, rng: np.random.Generator) -> ope.LowerBound:
         """The lower bound of one candidate, −∞ where there is no evidence or it does not apply."""
         refusal = estimate.warning if estimate.effective_sample_size == 0 else None
         if refusal is None:
             try:
-                return ope.lower_bound(
-                    estimate, self.bound, self.delta, lowest_return=lowest, rng=rng
-                )
+                return ope.lower_bound(estimate, self.bound, self.delta, rng=rng)
             except InputError as error:
                 refusal = str(error)
         return ope.LowerBound(self.bound, -math.inf, self.delta, "", refusal)

@@ -27,11 +27,12 @@ class RobustMDP(Algorithm):
     """Robust MDP: π_R = argmax_π min_{M ∈ Ξ} ρ(π, M) (Equation 2, appendix B.2).
 
     Q(x, a) = R̂ − e R_max + γ min_{‖P − P̂‖₁ ≤ e} P·V, V(x) = max_a Q(x, a). `q` and `v` are these
-    worst-case values, and `model` is the MDP of Ξ where they are attained: `value` is the
-    worst-case ρ(π, M). With `safety_test`, the policy is returned only if that value is above
-    the best case max_Ξ ρ(π_b, M) of the baseline, and the baseline is returned otherwise.
+    worst-case values, and `model` is the MDP of Ξ where they are attained: `objective` is the
+    worst-case ρ(π, M). The policy is returned only if that is above the best case max_Ξ ρ(π_b, M)
+    of the baseline, and the baseline is returned otherwise.
 
-    1. The paper's figures leave the test out, because it always fails there.
+    1. The paper's figures leave the test out (`safety_test=False`), because it always fails there.
+       Without it nothing speaks for the policy: it can be far worse than the baseline.
     2. e is capped at 2, where nature is free; such pairs and unseen ones are worth the same.
        An unseen pair is never chosen where the state has a seen one.
     3. Where nothing tells the actions of a state apart, its row is uniform, as in Basic RL.
@@ -41,11 +42,11 @@ class RobustMDP(Algorithm):
     name: ClassVar[str] = "robust-mdp"
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 is about Π_b-SPIBB; the guarantee of Robust MDP is its safety test "
-        "(safety_test=True, then see `accepted` and `reason`)"
+        "(see `accepted` and `reason`)"
     )
 
     delta: float = 0.1
-    safety_test: bool = False
+    safety_test: bool = True
     known_rewards: bool = False
     r_max: float | None = None
     method: str = "auto"

@@ -74,17 +74,15 @@ def demo(
 
         with claim(out, force=True) as held:
             result = run_demo(episodes, n_wedge, seed)
-            paths = write_demo(result, held)
+            files = write_demo(result, held)
     title = f"Gridworld, {episodes} trajectories, n_wedge {n_wedge:g}"
     console.print(terminal.demo_table(result.rows, title))
     for name, improvement in result.results.items():
         terminal.say(console, f"{name}: {improvement.certificate()}")
-    picture, log, baseline, report = paths
-    terminal.say_path(console, f"\nPicture of the policies: {picture}")
-    terminal.say_path(console, f"Report of pi-b: {report}")
+    terminal.say_path(console, f"\nPicture of the policies: {files.picture}")
+    terminal.say_path(console, f"Report of pi-b: {files.report}")
     terminal.say_path(console, "The same from files:")
-    command = f"spibb improve {log} --baseline {baseline} --out {out / 'improved'}"
-    terminal.say_path(console, f"  {command}")
+    terminal.say_path(console, f"  {files.command}")
 
 
 @app.command(short_help="Improve a policy from its own log.")

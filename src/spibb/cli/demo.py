@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +23,8 @@ from spibb.simulate import simulate
 from spibb.tables import log_table, write_table
 
 NAMES = "policies.png", "log.csv", "baseline.csv", "report.html"
+POSTERIOR_SEED = 0
+"""Also that of `spibb improve`, so that the same command gives the same numbers."""
 TITLES = {"pi-b": r"$\Pi_b$-SPIBB", "pi-leq-b": r"$\Pi_{\leq b}$-SPIBB"}
 
 
@@ -45,6 +48,17 @@ class Demo:
     rows: list[DemoRow]
 
 
+@dataclass(frozen=True)
+class DemoFiles:
+    """What the demonstration wrote, and the command that makes the report's numbers from it."""
+
+    picture: Path
+    log: Path
+    baseline: Path
+    report: Path
+    command: str
+
+
 def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     """Draw a log from the gridworld's baseline and improve the baseline from it."""
     rng = np.random.default_rng(seed)
@@ -57,8 +71,9 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     rows = [DemoRow("baseline", exact_value(mdp, baseline), first.baseline_value)]
     for name, result in results.items():
         posterior = posterior_improvement(
-            problem.counts, result.policy, baseline, mdp.discount, rng=rng
-        )
+            problem.counts, result.policy, baseline, mdp.discount,
+            rng=np.random.default_rng(POSTERIOR_SEED),
+        )  # fmt: skip
         rows.append(
             DemoRow(
                 name, exact_value(mdp, result.policy), result.value,
@@ -68,10 +83,12 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     return Demo(log, results, rows)
 
 
-def write_demo(demo: Demo, held: Held) -> list[Path]:
-    """Write the picture, the log, the baseline and the report of Π_b; return their paths."""
+def write_demo(demo: Demo, held: Held) -> DemoFiles:
+    """Write the picture, the log, the baseline and the report of Π_b."""
     held.publish(lambda aside: _write(demo, aside, held.folder))
-    return [held.folder / name for name in NAMES]
+    command = shlex.join(["spibb", *_words(demo.results["pi-b"], held.folder)])
+    picture, log, baseline, report = (held.folder / name for name in NAMES)
+    return DemoFiles(picture, log, baseline, report, command)
 
 
 def _write(demo: Demo, aside: Path, folder: Path) -> None:
@@ -92,9 +109,16 @@ def _write(demo: Demo, aside: Path, folder: Path) -> None:
 
 def _origin(result: Improvement, folder: Path, written: dict[str, Path]) -> Origin:
     """The command that makes the same result from the files, once they are in the folder."""
-    places = {role: folder / path.name for role, path in written.items()}
-    words = ["improve", str(places["log"]), "--baseline", str(places["baseline"])]
-    words += ["--out", str(folder / "improved")]
-    words += ["--n-wedge", f"{result.algorithm.n_wedge:g}", "--v-max", "1"]  # type: ignore[attr-defined]
-    sources = [Source(role, str(places[role]), digest(path)) for role, path in written.items()]
-    return replace(Origin.of(words, 0, {}), sources=tuple(sources))
+    sources = [
+        Source(role, str(folder / path.name), digest(path)) for role, path in written.items()
+    ]
+    return replace(Origin.of(_words(result, folder), POSTERIOR_SEED, {}), sources=tuple(sources))
+
+
+def _words(result: Improvement, folder: Path) -> list[str]:
+    """The arguments of the command line that make the same result from the folder's files."""
+    _, log, baseline, _ = (str(folder / name) for name in NAMES)
+    problem, n_wedge = result.problem, result.algorithm.n_wedge  # type: ignore[attr-defined]
+    words = ["improve", log, "--baseline", baseline, "--out", str(folder / "improved")]
+    words += ["--n-wedge", f"{n_wedge:g}", "--v-max", f"{problem.v_max:g}"]
+    return [*words, "--discount", f"{problem.discount:g}"]

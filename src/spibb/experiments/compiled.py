@@ -62,7 +62,6 @@ def _plain_hcpi(algorithm: HCPI) -> bool:
     return (
         algorithm.estimator in ESTIMATORS
         and algorithm.baseline_value is not None
-        and algorithm.lowest_return in (None, 0.0)
         and (algorithm.bound, algorithm.trainer, algorithm.truncated)
         == ("student-t", None, "recorded")
         and _training(algorithm) == _training(default)
@@ -145,15 +144,17 @@ class Plan:
             self._of(HCPI, lambda a: ESTIMATORS.index(a.estimator)),
             self._of(HCPI, lambda a: a.delta),
             self._of(HCPI, lambda a: a.baseline_value),
+            self._of(HCPI, lambda a: np.nan if a.lowest_return is None else a.lowest_return),
         )
 
     def _columns(self, size: int) -> tuple[Any, ...]:
-        *others, pi_b, pi_leq_b, estimators, deltas, rivals = self._fixed
+        *others, pi_b, pi_leq_b, estimators, deltas, rivals, lowest = self._fixed
         share, updates, step_size, seed = _training(HCPI())
         n_train = max(1, int(share * size))
-        training = replay_uniforms(seed, updates), step_size, n_train, float(rivals[:1].sum())
+        training = replay_uniforms(seed, updates), step_size, n_train
         quantiles = np.array([_quantile(size - n_train - 1, delta) for delta in deltas.tolist()])
-        return *others, (ALPHAS, training, estimators, quantiles), pi_b, pi_leq_b
+        tests = ALPHAS, training, estimators, quantiles, rivals, lowest
+        return *others, tests, pi_b, pi_leq_b
 
 
 @lru_cache(maxsize=1024)

@@ -42,7 +42,7 @@ MAIN = (
     "basic-rl",
     "ramdp:kappa=0.003",
     "ramdp:kappa=0.003,released=true",
-    "robust-mdp:delta=0.1",
+    "robust-mdp:delta=0.1,safety_test=false",
     "hcpi:delta=0.9,estimator=dr",
     *SPIBB,
 )
@@ -53,7 +53,7 @@ SEARCH = (
     "ramdp:kappa=0.003,safety_test=true",
     *(f"ramdp:kappa={k:g}" for k in KAPPAS),
     *(f"ramdp:kappa={k:g},released=true" for k in KAPPAS),
-    *(f"robust-mdp:delta={d:g}" for d in ROBUST_DELTAS),
+    *(f"robust-mdp:delta={d:g},safety_test=false" for d in ROBUST_DELTAS),
     *(f"hcpi:delta={d:g},estimator={e}" for e in HCPI_ESTIMATORS for d in HCPI_DELTAS),
     *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in (5, 20)),
 )

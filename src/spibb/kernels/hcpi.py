@@ -161,12 +161,13 @@ def fold(codes: np.ndarray, steps: np.ndarray, possible: np.ndarray, x: np.ndarr
 
 
 @njit(cache=True, inline="always")
-def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) -> np.ndarray:
+def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool, missing: float):
     """Σ X_i, Σ X_i², and whether any episode is possible (1 or 0), for each mixture: [3, 11].
 
     `episodes` are codes [N] and lengths [E], `tables` those of `step_tables`. Nothing is counted
     beyond the end of an episode, so that X begins there with 0 (pdis, dr), or with the return
-    Σ_t γ^t r_t (is: `whole`, and then no step has a gain and no ratio is discounted).
+    Σ_t γ^t r_t (is: `whole`, and then no step has a gain and no ratio is discounted). What weights
+    leave out counts as `missing`: X begins lower by that much, which is added at the end.
     """
     codes, lengths = episodes
     steps, possible = tables
@@ -176,11 +177,12 @@ def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool) 
         episode = codes[j : j + length]
         beyond = discounted(episode, reward, discount) if whole else 0.0
         for k in range(N_LANES):
-            x[k] = beyond
+            x[k] = beyond - missing
         seen |= fold(episode, steps, possible, x)
         for k in range(N_LANES):
-            sums[0, k] += x[k]
-            sums[1, k] += x[k] * x[k]
+            value = x[k] + missing
+            sums[0, k] += value
+            sums[1, k] += value * value
         j += length
     for k in range(N_LANES):
         sums[2, k] = float((seen >> k) & 1)
@@ -202,22 +204,39 @@ def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: 
     return greedy(q, available, baseline)
 
 
+@njit(cache=True)
+def lowest_return(episodes, reward: np.ndarray, discount: float) -> float:
+    """The lowest recorded return, or 0 if that is positive."""
+    codes, lengths = episodes
+    lowest, j = 0.0, 0
+    for length in lengths:
+        lowest = min(lowest, discounted(codes[j : j + length], reward, discount))
+        j += length
+    return lowest
+
+
 @njit(cache=True, inline="always")
-def test(episodes, transitions, policies, model, alphas, estimator: int) -> np.ndarray:
+def test(episodes, transitions, policies, model, alphas, estimator: int, lowest: float):
     """The moments [3, 11] of the mixtures on test episodes, by IS, PDIS or DR.
 
     `policies` are the trained one, the baseline and the behaviour; `model` is (N, R̂, P̂, γ) of the
-    training episodes, which DR alone looks at.
+    training episodes, which DR alone looks at. What the log does not show counts as `lowest`: the
+    weights that is and pdis miss, the pairs that the model of dr never saw.
     """
     trained, baseline, _ = policies
-    _, rewards, rows, discount = model
+    pairs, mean, rows, discount = model
+    state, action, successor, reward = transitions
     n_states, n_actions = baseline.shape
     q, v = np.zeros((n_states, n_actions, N_LANES)), np.zeros((n_states + 1, N_LANES))
     if estimator == DR:
+        rewards = np.where(pairs > 0, mean, lowest)
         q, v = mixture_values(rows, rewards, discount, trained, baseline, alphas)
     whole = estimator == IS
-    tables = step_tables(transitions, policies, discount, q, v, alphas, whole)
-    return moments(episodes, tables, transitions[3], discount, whole)
+    paid = reward - (1.0 - discount) * lowest if estimator == PDIS else reward
+    outcomes = (state, action, successor, paid)
+    tables = step_tables(outcomes, policies, discount, q, v, alphas, whole)
+    missing = 0.0 if estimator == DR else lowest
+    return moments(episodes, tables, reward, discount, whole, missing)
 
 
 @njit(cache=True)

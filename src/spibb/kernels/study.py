@@ -112,10 +112,12 @@ def robust_mdp(model, box, rival, sets, pis: np.ndarray):
 def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarray):
     """HCPI for several tests of one trained policy: fills `pis` [M, S, A].
 
-    `tests` = (α of the mixtures; the uniforms of Q-learning, its step size, the number of episodes
-    that train and the value to beat; estimators [M]; Student's t quantiles [M]).
+    `tests` = (α of the mixtures; the uniforms of Q-learning, its step size and the number of
+    episodes that train; estimators [M]; Student's t quantiles [M]; values to beat [M]; lowest
+    returns [M], NaN for the lowest of the log). Columns that differ in neither estimator nor lowest
+    return share a pass over the episodes.
     """
-    alphas, (uniforms, step_size, n_train, rival), estimators, quantiles = tests
+    alphas, (uniforms, step_size, n_train), estimators, quantiles, rivals, declared = tests
     if len(pis) == 0:
         return
     codes, lengths = episodes
@@ -130,15 +132,16 @@ def mixtures(episodes, outcomes, policies, discount: float, tests, pis: np.ndarr
     trained = hcpi.train(codes[:split], transitions, model, baseline, uniforms, step_size)
     tested = (codes[split:], lengths[n_train:])
     three = (trained, baseline, behaviour)
-    for estimator in range(3):
-        n_wanted = 0
-        for other in estimators:
-            n_wanted += other == estimator
-        if n_wanted == 0:
+    recorded = hcpi.lowest_return(episodes, transitions[3], discount)
+    lowest = np.where(np.isnan(declared), recorded, declared)
+    done = np.zeros(len(pis), dtype=np.bool_)
+    for first in range(len(pis)):
+        if done[first]:
             continue
-        sums = hcpi.test(tested, transitions, three, model, alphas, estimator)
-        for m in range(len(pis)):
-            if estimators[m] == estimator:
-                lane = hcpi.choose(sums, len(tested[1]), quantiles[m], rival)
-                alpha = alphas[lane]
+        kind, low = int(estimators[first]), lowest[first]
+        sums = hcpi.test(tested, transitions, three, model, alphas, kind, low)
+        for m in range(first, len(pis)):
+            if estimators[m] == kind and lowest[m] == low:
+                lane = hcpi.choose(sums, len(tested[1]), quantiles[m], rivals[m])
+                alpha, done[m] = alphas[lane], True
                 dense.combine(1.0 - alpha, trained, alpha, baseline, pis[m])

@@ -19,7 +19,11 @@ from spibb.paper.helicopter_figures import (
 from spibb.paper.plot import Plot
 from spibb.paper.style import STATISTIC_NAMES
 
-BASIC, ROBUST, HCPI = "basic-rl", "robust-mdp:delta=0.1", "hcpi:delta=0.9,estimator=dr"
+BASIC, ROBUST, HCPI = (
+    "basic-rl",
+    "robust-mdp:delta=0.1,safety_test=false",
+    "hcpi:delta=0.9,estimator=dr",
+)
 RAMDP, RAMDP_RELEASED = "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true"
 COMPETITORS = (BASIC, RAMDP, RAMDP_RELEASED, ROBUST, HCPI)
 RAMDP_VERSIONS = (Version("as released", (("released", True),)), Version("correct"))
@@ -177,7 +181,7 @@ def _figure_6() -> Iterator[PaperFigure]:
     yield PaperFigure(
         "6b", "RobustMDP_heatmap_mean",
         "Mean of Robust MDP without its safety test against |D| and δ.",
-        HyperMap("robust-mdp", "delta", "mean"),
+        HyperMap("robust-mdp", "delta", "mean", (Version(options=(("safety_test", False),)),)),
     )  # fmt: skip
 
 

@@ -68,15 +68,18 @@ def style(column: Column, number: int = 0) -> Style:
 
 
 def label(column: Column) -> str:
-    """A column as a legend names it."""
+    """A column as a legend names it; safety tests are named where one is made, as in the paper."""
     options = dict(column.options)
     released = options.pop("released", False)
     estimator = options.pop("estimator", None)
+    tested = options.pop("safety_test", False)
     parts = [NAMES.get(column.algorithm, column.algorithm.rpartition(".")[2])]
     if estimator is not None:
         parts.append(ESTIMATORS.get(str(estimator), str(estimator)))
     parts += [f"{OPTIONS.get(name, name)} = {value}" for name, value in options.items()]
-    return ", ".join(parts) + (" (as released)" if released else "")
+    return (
+        ", ".join(parts) + (" (as released)" if released else "") + (", tested" if tested else "")
+    )
 
 
 def plain(text: str) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement, Problem
 from spibb.certificate import Certificate
 from spibb.errors import InputError
-from spibb.evaluate import Posterior, exact_value, posterior_improvement
+from spibb.evaluate import Posterior, posterior_improvement
 from spibb.ingest.inspection import Finding
 from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates
 from spibb.report.origin import Origin
@@ -42,12 +41,6 @@ class Assessment:
     no_estimates: str | None
     findings: tuple[Finding, ...]
     origin: Origin
-
-    @cached_property
-    def current_value(self) -> float:
-        """ρ(π_b, M̂), the current policy in the model that fits the log best."""
-        problem = self.result.problem
-        return exact_value(problem.model, problem.baseline)
 
     @property
     def chosen(self) -> Candidate | None:

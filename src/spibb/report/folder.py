@@ -123,7 +123,10 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
     return {
         "delta": certificate.delta,
         "refusal": certificate.refusal,
-        "bounds": [_plain(dataclasses.asdict(bound)) for bound in certificate.bounds],
+        "bounds": [
+            _plain(dataclasses.asdict(bound)) | {"credible": bound.credible}
+            for bound in certificate.bounds
+        ],
         "return_range": _number(certificate.return_range),
         "assumptions": list(certificate.assumptions),
     }

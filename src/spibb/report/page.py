@@ -81,7 +81,7 @@ def value_lines(assessment: Assessment) -> tuple[charts.Whisker, charts.Whisker]
     have the spread of both policies' values over the drawn models. The drawn values themselves
     are lower, because drawn models end in places that the log has not shown.
     """
-    posterior, old = assessment.posterior, assessment.current_value
+    posterior, old = assessment.posterior, assessment.result.baseline_value
     tail = (1 - posterior.level) / 2
     spread = np.quantile(posterior.values, [tail, 1 - tail], axis=0) - posterior.values.mean(axis=0)
     (new_low, old_low), (new_high, old_high) = spread.tolist()

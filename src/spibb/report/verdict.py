@@ -56,7 +56,7 @@ def contradiction(assessment: Assessment) -> str | None:
     if estimate.warning is not None:
         return None
     error = float(estimate.contributions.std(ddof=1) / len(estimate.contributions) ** 0.5)
-    lowest = assessment.current_value + assessment.posterior.interval[0]
+    lowest = assessment.result.baseline_value + assessment.posterior.interval[0]
     if estimate.value + 1.96 * error >= lowest:
         return None
     return (
@@ -81,7 +81,7 @@ def _kept(assessment: Assessment) -> str:
 
 def _more(assessment: Assessment) -> str:
     """By how much, in absolute and, for positive values, in relative terms."""
-    gain, old = assessment.posterior.gain, assessment.current_value
+    gain, old = assessment.posterior.gain, assessment.result.baseline_value
     text = f"{number(old + gain)} instead of {number(old)} per episode"
     return f"{text} ({percent(gain / old)} more)" if old > 0 else text
 
