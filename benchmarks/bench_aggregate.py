@@ -11,10 +11,9 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
-from spibb.experiments.runner import SPEC, Chunk
+from spibb.experiments.parts import Chunk, store
+from spibb.experiments.runner import SPEC
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.suites import GRIDWORLD_SIZES as SIZES
 
@@ -59,7 +58,7 @@ def write_rows(folder: Path, runs: int) -> None:
             "optimal": np.full(n, 0.6),
             "basic-rl": rng.normal(0.5, 0.1, n).astype(np.float32),
         }
-        pq.write_table(pa.table(columns), folder / chunk.file)
+        store(experiment, folder, chunk, columns)
 
 
 def main() -> None:

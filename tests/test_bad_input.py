@@ -453,8 +453,8 @@ def test_the_folder_is_checked_before_any_work(refused, tmp_path):
 
 def test_an_empty_or_absent_folder_may_be_written(tmp_path):
     for folder in (tmp_path, tmp_path / "a" / "b"):
-        with claim(folder, force=False) as held:
-            assert not held.occupied()
+        with claim(folder, force=False):
+            assert folder.is_dir()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -136,8 +136,8 @@ def test_a_set_is_old_or_new_at_any_call_at_which_its_writer_is_killed(quick, be
             present = {name: files.sha256(folder / name) for name in after if name in listed}
             assert present == listed, f"killed at call {calls}"
         outcomes.append(after == NEW | others)
-        with hold(folder) as held:  # the next to come finds the folder as if nothing had been
-            assert held.occupied() == bool(after)
+        with hold(folder):  # the next to come finds the folder as if nothing had been
+            assert files.occupied(folder) == bool(after)
         names = set(os.listdir(folder)) if folder.is_dir() else set()
         assert names == set(after) | ({MANIFEST} if after else set())
         assert not any((folder / name).is_symlink() for name in names)
@@ -262,8 +262,8 @@ def test_a_folder_in_use_is_refused_with_the_name_of_its_user(tmp_path, holder):
 def test_the_kernel_frees_the_folder_of_a_killed_process(tmp_path, holder):
     holder.kill()
     holder.wait()
-    with hold(tmp_path / "out") as held:
-        assert not held.occupied()
+    with hold(tmp_path / "out"):
+        assert not files.occupied(tmp_path / "out")
     assert os.listdir(tmp_path / "out") == []
 
 

@@ -115,16 +115,17 @@ def check_manifest(folder: Path, names: Iterable[str]) -> None:
             )
 
 
+def occupied(folder: Path) -> bool:
+    """Whether a folder has anything but what killed processes left of ours."""
+    with disk_errors(folder):
+        return any(not path.name.startswith(OURS) for path in folder.iterdir())
+
+
 @dataclass(frozen=True)
 class Held:
     """A folder that this process alone may write."""
 
     folder: Path
-
-    def occupied(self) -> bool:
-        """Whether the folder has anything but our own traces."""
-        with disk_errors(self.folder):
-            return any(not path.name.startswith(OURS) for path in self.folder.iterdir())
 
     def publish(self, write: Callable[[Path], object]) -> None:
         """Replace a set of files by those that `write` puts into an empty folder, all at once.

@@ -74,3 +74,11 @@ def test_a_selection_keeps_the_rest():
 def test_bad_specs_are_named(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+@pytest.mark.parametrize("value", [0.1, 5.0, 0.1234567890123, 1e-9, 1 / 3, 123456789.0])
+def test_a_column_keeps_every_digit(value):
+    column = Column.parse(f"ramdp:kappa={value!r}")
+    spec = Experiment("gridworld", (10,), (column,))
+    assert Experiment.from_toml(spec.to_toml()) == spec
+    assert dict(Column.parse(column.key).options)["kappa"] == value

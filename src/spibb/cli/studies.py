@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from spibb.experiments.runner import Chunk, Plan
+    from spibb.experiments.parts import Chunk
+    from spibb.experiments.runner import Plan
 
 
 def claims_table(verdicts: list[Verdict]) -> Table:

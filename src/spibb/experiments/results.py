@@ -6,6 +6,7 @@ neither with the number of columns nor with the number of runs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import tempfile
@@ -18,8 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import spibb
 from spibb.errors import InputError
-from spibb.experiments.runner import read_spec, stored_chunks
+from spibb.experiments.parts import part_files, stored_parts
+from spibb.experiments.runner import read_spec
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import Study, study_of
 from spibb.files import write_text
@@ -45,6 +48,7 @@ if TYPE_CHECKING:
 STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 """Names of the statistics, and the share of the worst runs that each averages."""
 SUMMARY = "summary.json"
+SEAL = "sha256"
 _KNOWN = either(real(), nan())
 _CELL = row(
     text(), either(real(), null()), whole(1), whole(1),
@@ -53,6 +57,9 @@ _CELL = row(
 FORM = record(
     {
         "parts": table_of(whole()),
+        "experiment": text(),
+        "spibb": text(),
+        SEAL: text(),
         "runs": whole(1),
         "baseline": _KNOWN,
         "optimal": _KNOWN,
@@ -120,21 +127,43 @@ class Results:
 def load_results(folder: Path, progress: Progress | None = None) -> Results:
     """Aggregate the rows of a folder, or read the aggregate if it is up to date."""
     experiment = read_spec(folder)
-    chunks, _ = stored_chunks(folder)
-    if not chunks:
+    parts = {file.name: file.stat().st_mtime_ns for file in part_files(folder)}
+    if not parts:
         raise InputError(f"{str(folder)!r} holds no finished part yet: run the experiment first")
-    files = sorted(folder / chunk.file for chunk in chunks)
-    parts = {file.name: file.stat().st_mtime_ns for file in files}
     path = folder / SUMMARY
     if path.is_file():
         stored = read_json(path, FORM, repr(str(path)), "remove it, and it is computed again")
-        if stored["parts"] == parts:
+        if _made_of(experiment, parts).items() <= stored.items() and _seal(stored) == stored[SEAL]:
             return _from_json(experiment, stored)
+    files = _whole_parts(experiment, folder)
+    parts = {file.name: file.stat().st_mtime_ns for file in files}
     with _readable(files):
         results = aggregate([str(file) for file in files], experiment, progress)
-    text = json.dumps({"parts": parts} | _to_json(results))
-    write_text(path, text)
+    found = _made_of(experiment, parts) | _to_json(results)
+    write_text(path, json.dumps(found | {SEAL: _seal(found)}))
     return results
+
+
+def _made_of(experiment: Experiment, parts: dict[str, int]) -> dict[str, Any]:
+    """What an aggregate depends on."""
+    return {"parts": parts, "experiment": experiment.fingerprint, "spibb": spibb.__version__}
+
+
+def _whole_parts(experiment: Experiment, folder: Path) -> list[Path]:
+    """The parts of a folder, all of which must be as they were written."""
+    stored = stored_parts(experiment, folder)
+    for path in stored.damaged:
+        raise InputError(
+            f"{str(path)!r} is damaged: give the command of the experiment again, which sets it "
+            "aside and computes it anew"
+        )
+    return [part.path for part in stored.parts]
+
+
+def _seal(stored: dict[str, Any]) -> str:
+    """A hash of all other entries of an aggregate."""
+    rest = {name: value for name, value in stored.items() if name != SEAL}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
 
 
 def aggregate(
@@ -183,22 +212,13 @@ def results_table(results: Results) -> pa.Table:
 
 @contextmanager
 def _readable(files: list[Path]) -> Iterator[None]:
-    """Name the part that DuckDB could not read, or say what else it lacked."""
+    """Say what DuckDB lacked, which reads parts that are known to be whole."""
     import duckdb
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         yield
     except (duckdb.Error, pa.ArrowException, OSError) as error:
-        for file in files:
-            try:
-                pq.read_table(file)
-            except (pa.ArrowException, OSError):
-                raise InputError(
-                    f"{str(file)!r} is damaged: remove it, and give the command of the experiment "
-                    "again, which computes it anew"
-                ) from None
         reason = str(error).splitlines()[0]
         raise InputError(
             f"cannot sort the rows of {str(files[0].parent)!r} ({reason}): is there space in "

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -199,17 +200,22 @@ class Experiment:
                     + (f"{DQN}:n_wedge=…,kappa=…" if deep else "the algorithms for finite MDPs")
                 )
 
+    def _values(self) -> dict[str, Any]:
+        """All entries that are set, in values that TOML and JSON have."""
+        values = dataclasses.asdict(self) | {"columns": [column.key for column in self.columns]}
+        return {name: value for name, value in values.items() if value is not None}
+
     def to_toml(self) -> str:
         """The spec as TOML text."""
-        lines = [f"suite = {_toml(self.suite)}", f"seed = {self.seed}"]
-        lines += [f"max_steps = {self.max_steps}", f"sizes = {_toml(list(self.sizes))}"]
-        lines += [f"etas = {_toml(list(self.etas))}", "columns = ["]
-        lines += [f"  {_toml(column.key)}," for column in self.columns]
-        lines.append("]")
-        if self.training is not None:
-            lines += ["", "[training]"]
-            lines += [f"{name} = {_toml(value)}" for name, value in vars(self.training).items()]
-        return "\n".join([*lines, ""])
+        import tomli_w
+
+        return tomli_w.dumps(self._values())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash that two specs share if and only if they are the same."""
+        text = json.dumps(self._values(), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
 
     @classmethod
     def from_toml(cls, text: str, what: str = "the experiment") -> Experiment:
@@ -233,16 +239,5 @@ class Experiment:
 def _written(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def _toml(value: Value | Sequence[Any]) -> str:
-    """A TOML value: a string, a number, a boolean, or a list of numbers."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(str(item) for item in value) + "]"
-    return str(value)
+    short = f"{value:g}" if isinstance(value, float) else str(value)
+    return repr(value) if isinstance(value, float) and float(short) != value else short

@@ -16,7 +16,7 @@ import numpy as np
 import spibb
 from spibb.certificate import Certificate
 from spibb.checks import InputError
-from spibb.files import Held, disk_errors, hold, write_text
+from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ope import OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, policy_table
@@ -33,7 +33,7 @@ def claim(folder: Path, force: bool) -> Iterator[Held]:
     """
     _check_writable(folder)
     with hold(folder) as held:
-        if held.occupied() and not force:
+        if occupied(folder) and not force:
             raise InputError(
                 f"output folder {str(folder)!r} is not empty: name another, or overwrite with "
                 "--force"
