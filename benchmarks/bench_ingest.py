@@ -27,7 +27,7 @@ print(json.dumps(dict(total=int(total), wall=time.perf_counter() - wall,
                       cpu=time.process_time() - cpu, memory=usage.ru_maxrss / 1024)))
 """
 SPIBB = """
-import spibb.ingest, spibb.ingest.reading
+import spibb.ingest, spibb.sql.reading
 def count(path):
     return spibb.ingest.count_log(path).n.sum()
 """

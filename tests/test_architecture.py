@@ -11,10 +11,10 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "files", "checks", "loading", "kernels", "pseudocounts", "labels",
-    "tables", "policy", "binning", "columns", "log", "counts", "outcomes", "mdp", "estimate",
-    "solve", "certificate", "simulate", "evaluate", "mean_bounds", "ope", "stats", "envs",
-    "ingest", "algorithms", "pipeline", "deep", "assurance", "report", "experiments", "paper",
-    "cli", "__main__",
+    "tables", "policy", "binning", "columns", "sql", "log", "counts", "outcomes", "mdp",
+    "estimate", "solve", "certificate", "simulate", "evaluate", "mean_bounds", "ope", "stats",
+    "envs", "ingest", "algorithms", "pipeline", "deep", "assurance", "report", "experiments",
+    "paper", "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -120,7 +120,9 @@ def test_a_reward_left_out_is_named_with_its_row(refused, file):
 
 def test_a_reward_in_words_is_refused(refused):
     message = refused(log=changed(reward=["0", "1", "much", "0"]), name="log.csv")
-    assert message == "reward holds something that is not a number: check the column"
+    assert message == (
+        "reward in row 2 is much, expected a number: fix or drop the row (1 such rows)"
+    )
 
 
 @pytest.mark.parametrize("name", ["state", "action", "episode_id", "step", "terminated"])
@@ -140,7 +142,10 @@ def test_a_repeated_step_is_named_with_its_row(refused, file):
 
 def test_steps_in_words_are_refused(refused):
     message = refused(log=changed(step=["first", "second", "first", "second"]))
-    assert message == "step holds something that is neither a number nor a time: mend the column"
+    assert message == (
+        "step in row 0 is first, expected a finite number, or a time, all with a time zone or "
+        "none: fix or drop the row (4 such rows)"
+    )
 
 
 def test_an_episode_that_goes_on_after_its_end_is_refused(refused):
@@ -153,20 +158,22 @@ def test_an_episode_that_goes_on_after_its_end_is_refused(refused):
 
 def test_a_flag_that_is_none_is_refused(refused):
     message = refused(log=changed(terminated=[0, 1, 0, 2]))
-    assert message == "terminated holds something other than true/false or 0/1: check the column"
+    assert message == (
+        "terminated in row 3 is 2, expected true/false or 0/1: fix or drop the row (1 such rows)"
+    )
 
 
 @pytest.mark.parametrize("value", [-0.5, 0.0, 1.5, np.nan])
 def test_an_impossible_propensity_is_named_with_its_row(refused, value):
     message = refused(log=changed(action_prob=[0.5, value, 0.5, 0.5]))
-    assert message.startswith(f"action_prob in row 1 is {value:g}, expected a number in (0, 1]")
+    assert message.startswith(f"action_prob in row 1 is {value}, expected a number in (0, 1]")
 
 
 def test_states_that_are_fractions_are_refused(refused):
     message = refused(log=changed(state=[0.5, 1.5, 0.5, 1.5]))
     assert message == (
-        "state holds the fraction 0.5: labels are strings or whole numbers; "
-        "bin the column or turn it into text"
+        "state in row 0 is 0.5, expected text, or a whole number of 64 bits that is exact: "
+        "bin the column or turn it into text (4 such rows)"
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spibb.errors import InputError
-from spibb.labels import Vocabulary, encode, factorize, translate, vocabulary
+from spibb.labels import Vocabulary, encode, factorize, factorize_present, translate, vocabulary
 
 texts = st.text(max_size=4)
 whole = st.integers(-(2**40), 2**40)
@@ -61,10 +61,15 @@ def test_encoding_in_a_larger_vocabulary_keeps_the_labels(labels):
     ids=["list", "object", "pandas", "arrow", "chunked", "dictionary", "categorical", "enum"],
 )
 def test_every_kind_of_text_column_has_the_same_codes_and_knows_missing_values(values):
-    found, codes = factorize(values, "state")
+    found, codes, present = factorize_present(values, "state")
     assert found.labels == ("a", "b")
-    assert codes.tolist() == [1, 0, -1, 1]
+    assert present.tolist() == [True, True, False, True]
+    assert codes.tolist() == [1, 0, 1]
     assert codes.dtype == np.int32
+    with pytest.raises(InputError, match=r"state is missing in row 2 \(1 such rows\): fill or"):
+        factorize(values, "state")
+    with pytest.raises(InputError, match="state is missing in row 2"):
+        encode(values, Vocabulary(("a", "b"), ("state",)), "states")
 
 
 @pytest.mark.parametrize(
@@ -110,8 +115,49 @@ def test_the_rows_of_a_matrix_are_tuple_labels():
 
 
 def test_a_tuple_label_is_missing_as_soon_as_one_part_is():
-    _, codes = factorize([None, ("a", 1), ("a", None)], "state")
-    assert codes.tolist() == [-1, 0, -1]
+    _, codes, present = factorize_present([None, ("a", 1), ("a", None)], "state")
+    assert present.tolist() == [False, True, False]
+    assert codes.tolist() == [0]
+
+
+@pytest.mark.parametrize("values", [[None, None], np.array([np.nan]), pa.nulls(2), []], ids=str)
+def test_a_column_without_any_label_has_none(values):
+    found, codes, present = factorize_present(values, "state")
+    assert (len(found), len(codes), present.any()) == (0, 0, False)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ma.array([7, 8, 9], mask=[False, True, False]),
+        np.ma.array([7.0, 8.0, 9.0], mask=[False, True, False]),
+        np.ma.array(["a", "b", "c"], mask=[False, True, False]),
+        np.ma.array([[1, 2], [3, 4], [5, 6]], mask=[[0, 0], [0, 1], [0, 0]]),
+    ],
+    ids=["whole", "floats", "text", "matrix"],
+)
+def test_a_masked_label_is_missing(values):
+    _, codes, present = factorize_present(values, "state")
+    assert present.tolist() == [True, False, True]
+    assert codes.tolist() == [0, 1]
+
+
+def test_states_of_many_columns_are_told_apart():
+    """The product of the columns' sizes, 40 to the twelfth, is beyond 64 bits."""
+    rng = np.random.default_rng(3)
+    rows = rng.integers(40, size=(60, 12))
+    rows[:40] = np.arange(40)[:, None]
+    drawn = rows[rng.integers(60, size=2000)]
+    found, codes = factorize(drawn, "state")
+    assert found.labels == tuple(sorted({tuple(row) for row in drawn.tolist()}))
+    assert [found[code] for code in codes.tolist()] == [tuple(row) for row in drawn.tolist()]
+
+
+def test_parts_of_many_labels_each_are_told_apart():
+    rng = np.random.default_rng(4)
+    drawn = rng.integers(2**40, size=(3000, 4))
+    found, codes = factorize(drawn, "state")
+    assert [found[code] for code in codes.tolist()] == [tuple(row) for row in drawn.tolist()]
 
 
 def test_categories_that_never_occur_are_not_labels():
@@ -127,6 +173,17 @@ def test_categories_that_never_occur_are_not_labels():
         ([1e300], "state holds 1000.* too large for a float.*turn the column into text"),
         ([(0, 1), (0,)], r"state mixes labels of 2 parts with \(0,\): give all labels the same"),
         ([(0, 1), 7], "state mixes labels of 2 parts with 7"),
+        ([2**63], "state holds a whole number beyond 64 bits: turn the column into text"),
+        (np.array([2**63], dtype=np.uint64), "state holds 9223372036854775808, beyond 64 bits"),
+        ([2**64], "state holds a whole number beyond 64 bits: turn the column into text"),
+        ([-1, 2**63], "state holds a whole number beyond 64 bits"),
+        (["\ud800"], "state holds text that is not valid Unicode"),
+        (np.array(["\ud800"]), "state holds text that is not valid Unicode"),
+        ([("a", "\udcff")], "state holds text that is not valid Unicode"),
+        ([{"a": 1}], "state holds values of type struct.*expected strings or whole numbers"),
+        ([b"a"], "state holds values of type binary"),
+        ([1j], "state mixes types"),
+        ([np.inf], "state holds the fraction inf"),
     ],
 )
 def test_labels_that_cannot_be_labels_are_refused(values, message):

@@ -44,12 +44,20 @@ class Bins:
         return None if value != value else self.labels[bisect_right(self.edges, value)]
 
     def sql(self, number: str) -> str:
-        """The same as an SQL expression over an expression of type double."""
-        whens = [f"WHEN {number} = CAST('NaN' AS DOUBLE) THEN NULL"]
-        for edge, label in zip(self.edges, self.labels):
-            whens.append(f"WHEN {number} < CAST('{edge!r}' AS DOUBLE) THEN '{label}'")
+        """The same as an SQL expression over an expression of type double.
+
+        NaN is what neither a difference nor a comparison with infinity finds: DuckDB folds other
+        tests of it where a Parquet file's footer tells a range.
+        """
+        whens = [
+            f"WHEN {number} < CAST('{edge!r}' AS DOUBLE) THEN '{label}'"
+            for edge, label in zip(self.edges, self.labels)
+        ]
+        inside = f"CASE {' '.join(whens)} ELSE '{self.labels[-1]}' END"
         return (
-            f"CASE {' '.join(whens)} WHEN {number} IS NULL THEN NULL ELSE '{self.labels[-1]}' END"
+            f"CASE WHEN {number} - {number} = 0 THEN {inside} "
+            f"WHEN {number} = CAST('inf' AS DOUBLE) THEN '{self.labels[-1]}' "
+            f"WHEN {number} = CAST('-inf' AS DOUBLE) THEN '{self.labels[0]}' END"
         )
 
 

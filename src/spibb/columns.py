@@ -10,9 +10,19 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import InputError, did_you_mean, finite, same_length, some
-from spibb.labels import Vocabulary, encode, factorize, same_kind, translate
+from spibb.labels import (
+    Vocabulary,
+    check_present,
+    densify,
+    encode,
+    factorize,
+    factorize_present,
+    same_kind,
+    translate,
+)  # fmt: skip
 
 NO_STATE = -1
+"""The one code that is not ≥ 0: the successor of a row that none follows."""
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "episode_id": ("episode",),
@@ -23,8 +33,8 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 REQUIRED = ("episode_id", "step", "state", "action", "reward", "terminated")
 OPTIONAL = ("next_state", "truncated", "action_prob")
 
-FLAGS = {"true": True, "t": True, "yes": True, "1": True,
-         "false": False, "f": False, "no": False, "0": False}  # fmt: skip
+FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
+         "false": False, "f": False, "no": False, "0": False, "0.0": False}  # fmt: skip
 EMPTY = "the log is empty: it needs at least one transition; check what wrote it"
 
 
@@ -44,16 +54,14 @@ class Columns:
 
 
 def assemble(
-    columns: Columns,
-    states: Vocabulary | None,
-    actions: Vocabulary | None,
-    state_names: Sequence[str] = ("state",),
-    action_names: Sequence[str] = ("action",),
+    columns: Columns, states: Vocabulary | None, actions: Vocabulary | None
 ) -> dict[str, Any]:
     """Check, code, sort, and derive what the columns leave out: the fields of a Log."""
-    states, state, next_state = code_states(columns, states, state_names)
+    states, state, next_state = code_states(
+        columns.state, columns.next_state, columns.terminated, states, ("state",)
+    )
     if actions is None:
-        actions, action = factorize(columns.action, *action_names)
+        actions, action = factorize(columns.action, "action")
     else:
         action = encode(columns.action, actions, "actions")
     n = same_length(
@@ -63,7 +71,6 @@ def assemble(
     )  # fmt: skip
     if n == 0:
         raise InputError(EMPTY)
-    _no_missing(state=state, action=action)
     finite(columns.reward, "reward")
     _check_propensities(columns.action_prob)
     none = np.zeros(n, dtype=bool)
@@ -96,28 +103,45 @@ def assemble(
 
 
 def code_states(
-    columns: Columns, states: Vocabulary | None, names: Sequence[str]
+    state: Any,
+    following: Any,
+    terminated: np.ndarray | None,
+    states: Vocabulary | None,
+    names: Sequence[str],
 ) -> tuple[Vocabulary, np.ndarray, np.ndarray | None]:
     """Code states and successors in one vocabulary: a state may occur only as a successor.
 
-    A CSV file has no types: where one of the two columns reads as text, so does the other.
+    States are codes ≥ 0. Successors are NO_STATE where none is given, and beyond the end: what lies
+    there is no state of the problem. Where one of the two columns is text, so is the other.
     """
     if states is None:
-        found, state = factorize(columns.state, *names)
+        found, codes = factorize(state, *names)
     else:
-        found, state = states, encode(columns.state, states, "states")
-    if columns.next_state is None:
-        return found, state, None
-    others, following = factorize(columns.next_state, *names)
-    if columns.terminated is not None:  # what lies beyond the end is no state of the problem
-        following = np.where(columns.terminated, np.int32(NO_STATE), following)
+        found, codes = states, encode(state, states, "states")
+    if following is None:
+        return found, codes, None
+    others, reached, present = factorize_present(following, *names)
+    same_length(state=codes, next_state=present, terminated=terminated)
+    if terminated is not None:
+        reached, present = reached[~terminated[present]], present & ~terminated
+    used, reached = densify(reached, len(others))
+    others = Vocabulary(tuple(others[code] for code in used.tolist()), others.names)
     if states is None:
         found, others = found.as_text_like(others), others.as_text_like(found)
         same_kind((*found.labels[:1], *others.labels[:1]), "state and next_state")
-        reached = [others[code] for code in np.unique(following).tolist() if code >= 0]
-        both = Vocabulary(sorted(set(found.labels).union(reached)), found.names)
-        state, found = both.codes(found)[state], both
-    return found, state, translate(others, following, found, "next states")
+        both = Vocabulary(sorted(set(found.labels).union(others.labels)), found.names)
+        codes, found = both.codes(found)[codes], both
+    successor = np.full(len(codes), NO_STATE, dtype=np.int32)
+    successor[present] = translate(others, reached, found, "next states")
+    return found, codes, successor
+
+
+def recode_successors(successor: np.ndarray, codes: np.ndarray) -> np.ndarray:
+    """Successors in another vocabulary, given the code there of each label; NO_STATE stays."""
+    moved = np.full(len(successor), NO_STATE, dtype=np.int32)
+    known = successor != NO_STATE
+    moved[known] = codes[successor[known]]
+    return moved
 
 
 def _episodes(columns: Columns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +151,6 @@ def _episodes(columns: Columns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
         starts = np.flatnonzero(np.concatenate([[True], ends[:-1]]))
         return np.arange(n), np.append(starts, n)
     episode = columns.episode
-    _no_missing(episode_id=episode)
     step = np.arange(n) if columns.step is None else columns.step
     order = np.lexsort((step, episode))
     new = np.diff(episode[order]) != 0
@@ -172,16 +195,6 @@ def _check_propensities(action_prob: np.ndarray | None) -> None:
         )
 
 
-def _no_missing(**codes: np.ndarray) -> None:
-    for name, column in codes.items():
-        missing = column < 0
-        if missing.any():
-            raise InputError(
-                f"{name} is missing in row {int(np.argmax(missing))} "
-                f"({int(missing.sum())} such rows): fill or drop them"
-            )
-
-
 def labels_column(values: Any) -> Any:
     """Leave labels as they are, but let any array type through as NumPy."""
     if isinstance(values, np.ndarray | list | tuple) or type(values).__module__ == "pyarrow.lib":
@@ -195,27 +208,45 @@ def to_arrow_table(frame: Any) -> Any:
 
     try:
         return frame.to_arrow()
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+    except UnicodeError:
+        raise InputError(
+            "a column of the log holds text that is not valid Unicode: fix the column"
+        ) from None
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise InputError(
             f"a column of the log mixes types ({' '.join(str(error).split())}): "
             "make every value a string, or a number"
         ) from None
 
 
-def float_column(values: Any, name: str) -> np.ndarray:
-    """A column of numbers [N]."""
+def _array(values: Any, name: str) -> np.ndarray:
+    """Values as an array [N]; a masked entry is missing."""
+    if isinstance(values, np.ma.MaskedArray):
+        masked = np.ma.getmaskarray(values).reshape(len(values), -1)
+        check_present(np.asarray(~masked.any(axis=1)), name)
     try:
-        array = np.array(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} holds something that is not a number: check the column") from None
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise InputError(f"{name} is no column of values: give one per transition") from None
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one number per transition")
     return array
 
 
+def float_column(values: Any, name: str) -> np.ndarray:
+    """A column of numbers [N]; complex numbers and times are none."""
+    array = _array(values, name)
+    try:
+        if array.dtype.kind not in "biufOSUT":
+            raise TypeError
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} holds something that is not a number: check the column") from None
+
+
 def step_column(values: Any) -> np.ndarray:
-    """Steps as numbers or times: sorted as text, 10 would come before 2."""
-    array = np.asarray(values)
+    """Steps as finite numbers or times: sorted as text, 10 would come before 2."""
+    array = _array(values, "step")
     for kind in ("float64", "datetime64[us]"):
         if array.dtype.kind in "OSUT":
             with suppress(TypeError, ValueError):
@@ -224,12 +255,10 @@ def step_column(values: Any) -> np.ndarray:
         raise InputError(
             "step holds something that is neither a number nor a time: mend the column"
         )
-    missing = array != array  # NaN and NaT
-    if missing.any():
-        raise InputError(
-            f"step is missing in row {int(np.argmax(missing))} ({int(missing.sum())} such rows): "
-            "fill or drop them"
-        )
+    missing: np.ndarray = np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array)
+    check_present(~missing, "step")
+    if array.dtype.kind == "f":
+        finite(array, "step")
     return array
 
 
@@ -237,11 +266,11 @@ def flag_column(values: Any, name: str) -> np.ndarray | None:
     """A column of booleans [N]: true/false, 0/1 or such words; None stays None."""
     if values is None:
         return None
-    array = np.asarray(values)
+    array = _array(values, name)
     if array.dtype.kind in "OSUT":
-        words = array.tolist()
-        meaning = {word: FLAGS.get(str(word).lower(), word) for word in set(words)}
-        array = np.array([meaning[word] for word in words])
+        meaning = [FLAGS.get(str(word).lower()) for word in array.tolist()]
+        if None not in meaning:
+            return np.array(meaning, dtype=bool)
     if array.dtype == bool:
         return array.copy()
     if array.dtype.kind in "iuf" and np.isin(array, (0, 1)).all():
@@ -295,35 +324,3 @@ def _successors(
     """A state in the columns `ward, age` has its successor in `next_ward, next_age`."""
     columns = tuple(f"next_{column}" for column in found.get("state", ()))
     return columns if name == "next_state" and set(columns) <= set(present) else ()
-
-
-@dataclass(frozen=True)
-class Taker:
-    """Takes columns out of an Arrow table by our names."""
-
-    table: Any
-    names: Mapping[str, tuple[str, ...]]
-
-    def labels(self, name: str, may_be_missing: bool = False) -> Any:
-        """The Arrow columns behind a name, None where the table has none."""
-        columns = [self.table.column(column) for column in self.names[name]]
-        if not columns:
-            return None
-        for mine, column in zip(self.names[name], columns):
-            if column.null_count and not may_be_missing:
-                row = column.is_null().to_pylist().index(True)
-                raise InputError(
-                    f"column {mine!r} is missing in row {row} "
-                    f"({column.null_count} such rows): fill or drop them"
-                )
-        return columns
-
-    def numbers(self, name: str) -> np.ndarray | None:
-        """A column of numbers or flags as it stands."""
-        columns = self.labels(name)
-        return None if columns is None else columns[0].to_numpy()
-
-    def floats(self, name: str) -> Any:
-        """A column of numbers [N], None where the table has none."""
-        column = self.numbers(name)
-        return None if column is None else float_column(column, name)

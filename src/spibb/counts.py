@@ -10,12 +10,13 @@ import numpy as np
 
 from spibb.binning import Bins
 from spibb.checks import InputError
+from spibb.columns import NO_STATE, recode_successors
 from spibb.kernels import counting
 from spibb.labels import Vocabulary
 from spibb.log import Log
 
 SparseRows = tuple[np.ndarray, np.ndarray, np.ndarray]
-END = -1
+END = NO_STATE
 """The successor code of a termination."""
 
 
@@ -39,6 +40,10 @@ class Counts:
     states: Vocabulary
     actions: Vocabulary
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.reward_sum).all():
+            raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
 
     @classmethod
     def from_log(cls, log: Log) -> Counts:
@@ -94,7 +99,7 @@ class Counts:
         starts[rows] = self.starts
         return Counts.from_outcomes(
             rows[state].astype(np.int64) * len(actions) + columns[action],
-            np.append(rows, np.int32(END))[self.successors],
+            recode_successors(self.successors, rows),
             np.column_stack([self.n, self.reward_sum, self.reward_sq]),
             starts=starts, reward_range=self.reward_range, states=states, actions=actions,
             bins=self.bins,

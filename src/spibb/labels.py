@@ -5,9 +5,11 @@ A label is a string, a whole number, or a tuple of these when a state spans seve
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 
@@ -19,6 +21,8 @@ Label = Any
 
 EXACT_FLOATS = 2.0**53
 """Below this a float names one whole number; above, several round to it."""
+LEAST, LARGEST = -(2**63), 2**63 - 1
+"""Whole numbers that files and frames can keep."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,44 +109,77 @@ def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocab
 
 
 def factorize(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray]:
-    """Split a column of labels into its sorted vocabulary and its codes [N], −1 where missing.
+    """Split a column of labels into its sorted vocabulary and its codes [N], all ≥ 0.
 
     `values` is a sequence of labels, an array [N] or [N, k] (labels of k parts), or a list of
-    `k` Arrow columns; None and NaN are missing. Sorting makes the codes independent of the order
-    of the rows.
+    `k` Arrow columns. None, NaN and masked entries are missing, and the first one is refused with
+    its row. Sorting makes the codes independent of the order of the rows.
+    """
+    found, codes, present = factorize_present(values, *names)
+    check_present(present, "/".join(names))
+    return found, codes
+
+
+def factorize_present(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray, np.ndarray]:
+    """The sorted vocabulary, codes ≥ 0 of the rows that have a label, and which rows have one.
+
+    `values` are those of `factorize`; the last result is a mask [N], the codes are as many as it
+    marks. A label of several parts is missing as soon as one part is.
     """
     columns = _columns(values, "/".join(names))
-    parts = [_factorize_one(column, name) for column, name in zip(columns, _spread(names, columns))]
-    if len(parts) == 1:
-        labels, codes = parts[0]
-        return Vocabulary(labels, names), codes
-    key = np.zeros(len(parts[0][1]), dtype=np.int64)
-    for labels, codes in parts:
-        key = np.where((codes < 0) | (key < 0), -1, key * len(labels) + codes)
-    seen, inverse = np.unique(key, return_inverse=True)
-    first = 1 if len(seen) and seen[0] < 0 else 0
-    tuples = []
-    for k in seen[first:].tolist():
-        label = []
-        for labels, _ in reversed(parts):
-            k, code = divmod(k, len(labels))
-            label.append(labels[code])
-        tuples.append(tuple(reversed(label)))
-    return Vocabulary(tuple(tuples), names), (inverse.reshape(-1) - first).astype(np.int32)
+    coded = [_factorize_one(column, name) for column, name in zip(columns, _spread(names, columns))]
+    present = np.logical_and.reduce([codes >= 0 for _, codes in coded])
+    parts = [(labels, codes[present]) for labels, codes in coded]
+    labels, codes = parts[0] if len(parts) == 1 else _combined(parts)
+    return Vocabulary(labels, names), codes, present
+
+
+def check_present(present: np.ndarray, name: str) -> None:
+    """Refuse a column with missing values; name the first row."""
+    if not present.all():
+        n = len(present) - int(present.sum())
+        raise InputError(
+            f"{name} is missing in row {int(np.argmin(present))} ({n} such rows): fill or drop them"
+        )
+
+
+def _combined(parts: Sequence[tuple[Sequence[Label], np.ndarray]]) -> tuple[Any, np.ndarray]:
+    """Tuple labels and their codes, from the labels and codes of each part.
+
+    Parts are joined one by one, and codes made dense after each: the product of all the parts'
+    sizes may be beyond 64 bits, that of two parts, each with at most as many labels as there are
+    rows, is not.
+    """
+    labels: list[tuple[Label, ...]] = [(label,) for label in parts[0][0]]
+    codes = parts[0][1]
+    for more, other in parts[1:]:
+        seen, codes = densify(codes.astype(np.int64) * len(more) + other, len(labels) * len(more))
+        pairs = (divmod(key, len(more)) for key in seen.tolist())
+        labels = [(*labels[left], more[right]) for left, right in pairs]
+    return tuple(labels), codes
+
+
+def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The keys that occur, sorted, and the position of each key [N] among them."""
+    if size > max(4 * len(keys), 1 << 20):
+        seen, codes = np.unique(keys, return_inverse=True)
+        return seen, codes.reshape(-1).astype(np.int32)
+    occurs = np.zeros(size, dtype=bool)
+    occurs[keys] = True
+    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[keys]
 
 
 def encode(values: Any, vocabulary: Vocabulary, what: str) -> np.ndarray:
-    """Codes [N] of a column of labels in a given vocabulary, −1 where missing."""
+    """Codes [N] ≥ 0 of a column of labels in a given vocabulary; none may be missing."""
     return translate(*factorize(values, *vocabulary.names), vocabulary, what)
 
 
 def translate(
     found: Vocabulary, codes: np.ndarray, vocabulary: Vocabulary, what: str
 ) -> np.ndarray:
-    """Codes [N] in another vocabulary, which must hold every label that occurs."""
-    mapped = np.append(vocabulary.codes(found.as_text_like(vocabulary)), np.int32(-1))
-    used = np.unique(codes[codes >= 0])
-    unknown = [found[code] for code in used.tolist() if mapped[code] < 0]
+    """Codes [N] ≥ 0 in another vocabulary, which must hold every label that occurs."""
+    mapped = vocabulary.codes(found.as_text_like(vocabulary))
+    unknown = [found[code] for code in np.unique(codes).tolist() if mapped[code] < 0]
     if unknown:
         raise InputError(
             f"{what} {some(unknown)} not among the {len(vocabulary)} labels given: "
@@ -177,6 +214,8 @@ def _columns(values: Any, name: str) -> list[Any]:
     """The parts of a column of labels: one per element of a tuple label."""
     if isinstance(values, list) and values and _is_arrow(values[0]):
         return values if len(values) > 1 else _columns(values[0], name)
+    if isinstance(values, np.ma.MaskedArray):
+        return [part.tolist() for part in (values.T if values.ndim == 2 else [values])]
     if isinstance(values, np.ndarray) and (values.ndim == 2 or values.dtype.kind != "O"):
         return list(values.T) if values.ndim == 2 else [values]
     if _is_arrow(values):
@@ -207,7 +246,10 @@ def _tuple_parts(values: list[Any], name: str) -> list[Any]:
     if width is None:
         return [values]
     missing = (None,) * width
-    rows = [missing if value is None or value != value else value for value in values]
+    rows = [
+        missing if value is None or (isinstance(value, float) and value != value) else value
+        for value in values
+    ]
     for row in rows:
         if not isinstance(row, tuple | list) or len(row) != width:
             raise InputError(
@@ -217,20 +259,49 @@ def _tuple_parts(values: list[Any], name: str) -> list[Any]:
 
 
 def _factorize_one(column: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    """Sorted labels, and codes [N] that are −1 where a value is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
         labels, inverse = np.unique(column, return_inverse=True)
-        return tuple(labels.tolist()), inverse.reshape(-1).astype(np.int32)
-    return _factorize_arrow(column, name)
+        whole = tuple(_checked(label, name) for label in labels.tolist())
+        return whole, inverse.reshape(-1).astype(np.int32)
+    return _factorize_arrow(_to_arrow(column, name), name)
 
 
-def _factorize_arrow(column: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
-    """Dictionary encoding by Arrow: fast on strings, and it knows missing values."""
+def _to_arrow(column: Any, name: str) -> Any:
+    """A column as an Arrow array, which knows missing values."""
     import pyarrow as pa
 
+    if isinstance(column, np.ndarray) and column.ndim != 1:
+        raise InputError(f"{name} has shape {column.shape}, expected one label per row")
     try:
         array = column if _is_arrow(column) else pa.array(column, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError):
+    except UnicodeError:
+        raise InputError(f"{name} holds text that is not valid Unicode: fix the column") from None
+    except OverflowError:
+        raise InputError(
+            f"{name} holds a whole number beyond 64 bits: turn the column into text"
+        ) from None
+    except (pa.ArrowException, TypeError, ValueError):
         raise InputError(f"{name} mixes types: make every label a string, or a number") from None
+    if pa.types.is_nested(array.type) or not (
+        pa.types.is_dictionary(array.type) or pa.types.is_primitive(array.type)
+        or pa.types.is_string(array.type) or pa.types.is_large_string(array.type)
+        or pa.types.is_string_view(array.type) or pa.types.is_null(array.type)
+        or pa.types.is_decimal(array.type)
+    ):  # fmt: skip
+        raise InputError(
+            f"{name} holds values of type {array.type}, expected strings or whole numbers: turn "
+            "the column into text"
+        )
+    return array
+
+
+def _factorize_arrow(array: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    """Dictionary encoding by Arrow, fast on strings."""
+    import pyarrow as pa
+
+    if pa.types.is_null(array.type):
+        return (), np.full(len(array), -1, dtype=np.int32)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     if not pa.types.is_dictionary(array.type):
@@ -250,21 +321,25 @@ def _used(values: Sequence[Label], codes: np.ndarray) -> list[Label]:
 
 
 def _checked(value: Any, name: str) -> Label:
-    if isinstance(value, float):
-        if value != value:
-            return None
-        if not value.is_integer():
-            raise InputError(
-                f"{name} holds the fraction {value:g}: labels are strings or whole numbers; "
-                "bin the column or turn it into text"
-            )
-        if abs(value) >= EXACT_FLOATS:
-            raise InputError(
-                f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
-                "turn the column into text"
-            )
-        return int(value)
+    if isinstance(value, float | Decimal):
+        return None if value != value else _whole(value, name)
+    if isinstance(value, int) and not isinstance(value, bool) and not LEAST <= value <= LARGEST:
+        raise InputError(f"{name} holds {value}, beyond 64 bits: turn the column into text")
     return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def _whole(value: Any, name: str) -> int:
+    if not math.isfinite(value) or value != int(value):
+        raise InputError(
+            f"{name} holds the fraction {value:g}: labels are strings or whole numbers; "
+            "bin the column or turn it into text"
+        )
+    if abs(value) >= EXACT_FLOATS:
+        raise InputError(
+            f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
+            "turn the column into text"
+        )
+    return int(value)
 
 
 def _kind(label: Label) -> Any:

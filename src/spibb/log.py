@@ -12,17 +12,14 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.checks import InputError
 from spibb.columns import (
-    EMPTY,
     NO_STATE,
     Columns,
-    Taker,
     assemble,
     flag_column,
     float_column,
     labels_column,
-    resolve,
+    recode_successors,
     step_column,
-    to_arrow_table,
 )
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
 
@@ -147,34 +144,11 @@ class Log:
         several: ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then
         found in `next_ward` and `next_severity` if these exist and no other mapping is given.
         """
-        import narwhals as nw
+        from spibb.sql.engines import open_frame
+        from spibb.sql.typed import TypedTable
 
-        native = nw.from_native(frame)
-        table = to_arrow_table(native.collect() if isinstance(native, nw.LazyFrame) else native)
-        names = resolve(table.column_names, columns or {})
-        if table.num_rows == 0:
-            raise InputError(EMPTY)
-        state, action = names["state"], names["action"]
-        take = Taker(table, names)
-        parts = Columns(
-            state=take.labels("state"),
-            action=take.labels("action"),
-            reward=take.floats("reward"),
-            next_state=take.labels("next_state", may_be_missing=True),
-            terminated=flag_column(take.numbers("terminated"), "terminated"),
-            truncated=flag_column(take.numbers("truncated"), "truncated"),
-            episode=factorize(take.labels("episode_id"), "episode_id")[1],
-            step=step_column(take.numbers("step")),
-            action_prob=take.floats("action_prob"),
-        )
-        fields = assemble(
-            parts,
-            None if state_labels is None else vocabulary(state_labels, *state),
-            None if action_labels is None else vocabulary(action_labels, *action),
-            state_names=state,
-            action_names=action,
-        )
-        return cls(**fields)
+        table = TypedTable.open(open_frame(frame), columns or {}, {})
+        return cls(**table.fields(state_labels, action_labels))
 
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
         """The same log with codes into larger vocabularies."""
@@ -183,10 +157,9 @@ class Log:
         rows, columns = states.codes(self.states), actions.codes(self.actions)
         if (rows < 0).any() or (columns < 0).any():
             raise InputError("the log has states or actions that the new vocabulary lacks")
-        next_state = np.append(rows, np.int32(NO_STATE))[self.next_state]
         return replace(
-            self, state=rows[self.state], action=columns[self.action], next_state=next_state,
-            states=states, actions=actions,
+            self, state=rows[self.state], action=columns[self.action], states=states,
+            actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
 
     def episodes(self, which: np.ndarray) -> Log:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tempfile
-import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -27,23 +25,6 @@ LONGEST_LABEL = 100_000
 
 Progress = Callable[[float], None]
 """Told now and then which share of the work is done, from 0 to 1."""
-
-MEMORY = "700MB"
-"""What DuckDB may hold before it writes to temporary files."""
-
-
-def open_duckdb() -> Any:
-    """A connection to DuckDB with bounded memory, which knows its progress but does not draw it.
-
-    Each has a temporary folder of its own, which it removes: one that all share would belong to the
-    user who came first.
-    """
-    import duckdb
-
-    spill = Path(tempfile.gettempdir()) / f"spibb-{uuid.uuid4().hex}"
-    connection = duckdb.connect(config={"memory_limit": MEMORY, "temp_directory": str(spill)})
-    connection.execute("SET enable_progress_bar = true; SET enable_progress_bar_print = false")
-    return connection
 
 
 def long_form(states: Vocabulary, actions: Vocabulary, **columns: np.ndarray) -> pa.Table:

@@ -24,7 +24,7 @@ from logs import (
 import spibb
 from spibb import Counts, Log, count_log, open_log, read_log
 from spibb.errors import InputError
-from spibb.ingest import queries
+from spibb.sql import queries
 
 TABLE = hospital()
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
@@ -166,14 +166,18 @@ def test_steps_may_be_times(tmp_path, order_up_to):
 
 def test_repeated_rows_are_refused(order_up_to):
     table = pa.concat_tables([TABLE, TABLE.slice(0, 3)])
-    with pytest.raises(InputError, match="3 rows repeat a step of their episode, expected each"):
+    with pytest.raises(
+        InputError, match=r"row 664 repeats step 4 of its episode.* \(3 repeated\): drop"
+    ):
         count_log(table, columns=COLUMNS)
 
 
 def test_an_episode_that_goes_on_after_its_end_is_refused(order_up_to):
     steps = np.asarray(TABLE.column("step"))
     ends = np.asarray(TABLE.column("terminated")) | (steps == 1)
-    with pytest.raises(InputError, match="rows are terminated or truncated, but their episodes go"):
+    with pytest.raises(
+        InputError, match=r"row 6 is terminated or truncated, but its episode goes on \("
+    ):
         count_log(altered(terminated=ends.tolist()), columns=COLUMNS)
 
 
@@ -187,7 +191,7 @@ def test_a_missing_value_is_named_with_its_column(column, ending, tmp_path):
     table = altered(**{column: [None, None, *values[2:]]})
     path = tmp_path / f"log.{ending}"
     (write_jsonl if ending == "jsonl" else write)(table, path)
-    message = f"column '{column}' is missing in 2 of {len(TABLE)} rows: fill or drop them"
+    message = rf"column '{column}' is missing in row 0 \(2 such rows\): fill or drop them"
     with pytest.raises(InputError, match=message):
         count_log(path, columns=COLUMNS)
 
@@ -195,11 +199,11 @@ def test_a_missing_value_is_named_with_its_column(column, ending, tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("reward", "much", "reward holds something other than a number in 1 of"),
-        ("step", "later", "step holds something other than a number or a time in 1 of"),
-        ("terminated", "maybe", "terminated holds something other than true/false or 0/1 in 1 of"),
-        ("reward", "nan", "reward holds nan, expected finite numbers"),
-        ("reward", "inf", "reward holds inf, expected finite numbers"),
+        ("reward", "much", "reward in row 50 is much, expected a number: fix or drop the row"),
+        ("step", "later", "step in row 50 is later, expected a finite number, or a time"),
+        ("terminated", "maybe", "terminated in row 50 is maybe, expected true/false or 0/1"),
+        ("reward", "nan", "reward in row 50 is nan, expected a finite number"),
+        ("reward", "inf", "reward in row 50 is inf, expected a finite number"),
     ],
 )
 def test_a_value_that_cannot_be_read_is_told(column, value, message, tmp_path):
@@ -212,7 +216,9 @@ def test_a_value_that_cannot_be_read_is_told(column, value, message, tmp_path):
 @pytest.mark.parametrize("value", [0.0, -1.0, 1.5])
 def test_an_impossible_propensity_is_refused(value):
     table = TABLE.append_column("action_prob", [[value] + [0.5] * (len(TABLE) - 1)])
-    with pytest.raises(InputError, match=r"action_prob holds .*, expected numbers in \(0, 1\]"):
+    with pytest.raises(
+        InputError, match=r"action_prob in row 0 is .*, expected a number in \(0, 1\]"
+    ):
         count_log(table, columns=COLUMNS)
 
 

@@ -39,8 +39,9 @@ from spibb.loading import (
     text,
     whole,
 )
+from spibb.sql.duck import open_duckdb
 from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
-from spibb.tables import Progress, open_duckdb
+from spibb.tables import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa

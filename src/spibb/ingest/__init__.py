@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from spibb.binning import Bins, Request, check_requests, quantile_bins
-from spibb.checks import InputError
-from spibb.columns import resolve
+from spibb.binning import Bins, Request
 from spibb.counts import Counts
-from spibb.ingest import engines, queries
 from spibb.ingest.aggregate import LogTable
-from spibb.ingest.engines import Engine
 from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.policy_files import read_policy as read_policy
-from spibb.ingest.reading import read_table as read_table
-from spibb.ingest.sources import find_files
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
+from spibb.sql import engines
+from spibb.sql.engines import Engine
+from spibb.sql.reading import read_table as read_table
+from spibb.sql.sources import find_files
 from spibb.tables import Progress
 
 
@@ -69,17 +67,7 @@ def open_log(
     progress: Progress | None = None,
 ) -> LogTable:
     """Find the columns of a log, type and bin them, and check that every value is there."""
-    engine = _engine(source, progress)
-    names = resolve(list(engine.kinds), columns or {})
-    labels = (*names["state"], *names["action"])
-    check_requests(bins or {}, labels)
-    if len(names["next_state"]) not in (0, len(names["state"])):
-        raise InputError(
-            f"next_state spans {len(names['next_state'])} columns and state {len(names['state'])}: "
-            "map as many"
-        )
-    cut = {column: _resolve_bins(engine, column, given) for column, given in (bins or {}).items()}
-    return LogTable(engine, names, cut)
+    return LogTable.open(_engine(source, progress), columns or {}, bins or {})
 
 
 def _engine(source: Any, progress: Progress | None) -> Engine:
@@ -89,19 +77,9 @@ def _engine(source: Any, progress: Progress | None) -> Engine:
         return engines.open_files(find_files(source), progress)
     kind = type(source).__module__.split(".")[0]
     if kind in ("ibis", "pyspark"):
-        from spibb.ingest.warehouse import open_table
+        from spibb.sql.warehouse import open_table
 
         return open_table(source)
     if "duckdb" in kind:
         return engines.open_relation(source)
     return engines.open_frame(source)
-
-
-def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:
-    if isinstance(given, Bins):
-        return given
-    if not isinstance(given, int):
-        return Bins(tuple(given))
-    number = queries.Reader(engine, {}).number(column, column)
-    row = engine.table(queries.quantile_query(number, given)).to_pylist()[0]
-    return quantile_bins((cut for cut in row.values() if cut is not None), column)

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.ingest.engines import open_files
-from spibb.ingest.reading import numbers_if_all
-from spibb.ingest.sources import find_files
+from spibb.sql.engines import open_files
+from spibb.sql.reading import numbers_if_all
+from spibb.sql.sources import find_files
 from spibb.tables import SPREADSHEET_SAFE
 
 if TYPE_CHECKING:

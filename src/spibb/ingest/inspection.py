@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.counts import Counts
-from spibb.ingest import queries
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
+from spibb.sql import queries
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""

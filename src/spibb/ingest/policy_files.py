@@ -18,11 +18,11 @@ from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.mapping import ColumnMap
-from spibb.ingest.sources import check_readable
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.sql.sources import check_readable
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from spibb.checks import InputError
 from spibb.errors import install
-from spibb.ingest.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME
+from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,8 +24,14 @@ class Warehouse:
     expression: Any
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
     casts_text: bool = field(default=False, init=False)
     streams: bool = field(default=False, init=False)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """Each column is its own only part."""
+        return {name: (name,) for name in self.kinds}
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
@@ -58,6 +64,6 @@ def _from_spark(frame: Any) -> Any:
 
 def _kind(dtype: Any) -> str:
     """Our word for a type of Ibis's."""
-    tests = (("integer", INTEGER), ("floating", NUMBER), ("decimal", NUMBER), ("boolean", FLAG),
-             ("string", TEXT), ("temporal", TIME))  # fmt: skip
+    tests = (("uint64", WIDE), ("integer", INTEGER), ("floating", NUMBER), ("decimal", NUMBER),
+             ("boolean", FLAG), ("string", TEXT), ("temporal", TIME))  # fmt: skip
     return next((kind for test, kind in tests if getattr(dtype, f"is_{test}")()), OTHER)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from spibb.checks import InputError, some
 from spibb.columns import to_arrow_table
-from spibb.ingest.sources import Files
-from spibb.tables import Progress, open_duckdb
+from spibb.sql.duck import open_duckdb
+from spibb.sql.sources import Files
+from spibb.tables import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -26,7 +28,9 @@ REMEDIES = {
     ".parquet": "check that it is a Parquet file, and whole",
     ".jsonl": "check that it is whole, text in UTF-8, with one JSON object per line",
 }
-INTEGER, NUMBER, FLAG, TEXT, TIME, OTHER = "integer", "number", "flag", "text", "time", "other"
+INTEGER, WIDE, NUMBER, FLAG = "integer", "wide integer", "number", "flag"
+TEXT, TIME, OTHER = "text", "time", "other"
+"""Kinds of columns; wide integers may be beyond 64 bits."""
 
 
 class Engine(Protocol):
@@ -38,6 +42,14 @@ class Engine(Protocol):
     @property
     def kinds(self) -> Mapping[str, str]:
         """Kind of each column."""
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """The caller's columns, and those that each is kept in: one per part of its labels."""
+
+    @property
+    def repeated(self) -> frozenset[str]:
+        """Names, in lower case, that several columns have."""
 
     @property
     def loose(self) -> frozenset[str]:
@@ -74,9 +86,15 @@ class DuckFiles:
     source: str
     kinds: Mapping[str, str]
     loose: frozenset[str]
+    repeated: frozenset[str]
     progress: Progress | None = None
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """Each column is its own only part."""
+        return {name: (name,) for name in self.kinds}
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
@@ -90,13 +108,16 @@ class DuckFrame:
 
     connection: Any
     kinds: Mapping[str, str]
+    columns: Mapping[str, tuple[str, ...]]
     loose: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
-        return self.connection.sql(sql).to_arrow_table()
+        with answered("the frame"):
+            return self.connection.sql(sql).to_arrow_table()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,12 +127,19 @@ class DuckRelation:
     relation: Any
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
+    repeated: frozenset[str] = frozenset()
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
 
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """Each column is its own only part."""
+        return {name: (name,) for name in self.kinds}
+
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
-        return self.relation.query("log", sql).to_arrow_table()
+        with answered("the DuckDB relation"):
+            return self.relation.query("log", sql).to_arrow_table()
 
 
 def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
@@ -127,6 +155,8 @@ def open_files(files: Files, progress: Progress | None = None, csv: str = "") ->
         _check_schemas(connection, files)
         types = _describe(connection, source, files)
     _check_separated(types, files)
+    with readable(files):
+        repeated = _repeated(connection, files)
     if files.kind == ".jsonl":
         types = {name: _as_written(kind) for name, kind in types.items()}
         columns = ", ".join(
@@ -136,7 +166,7 @@ def open_files(files: Files, progress: Progress | None = None, csv: str = "") ->
     partitions = _partitions(files) if files.hive else frozenset()
     loose = frozenset(types) if files.kind == ".csv" else partitions & types.keys()
     kinds = {name: kind_of(kind) for name, kind in types.items()}
-    return DuckFiles(files, connection, source, kinds, loose, progress)
+    return DuckFiles(files, connection, source, kinds, loose, repeated, progress)
 
 
 def _as_written(kind: str) -> str:
@@ -145,11 +175,44 @@ def _as_written(kind: str) -> str:
 
 
 def open_arrow(table: pa.Table) -> DuckFrame:
-    """Query an Arrow table."""
+    """Query an Arrow table; a column of lists of one length is one column per element."""
+    import pyarrow as pa
+
+    _check_distinct(table.column_names or [""])
+    columns = {name: _parts(table, name) for name in table.column_names}
+    flat = [(part, values) for parts in columns.values() for part, values in parts.items()]
+    _check_distinct([part for part, _ in flat] or [""])
     connection = open_duckdb()
-    connection.register("log", table)
-    rows = connection.execute("DESCRIBE SELECT * FROM log").fetchall()
-    return DuckFrame(connection, {name: kind_of(kind) for name, kind, *_ in rows})
+    with answered("the frame"):
+        connection.register("log", pa.table([v for _, v in flat], names=[name for name, _ in flat]))
+        rows = connection.execute("DESCRIBE SELECT * FROM log").fetchall()
+    kinds = {name: kind_of(kind) for name, kind, *_ in rows}
+    return DuckFrame(connection, kinds, {name: tuple(parts) for name, parts in columns.items()})
+
+
+def _check_distinct(names: Sequence[str]) -> None:
+    """SQL takes State and state for one name."""
+    name, times = Counter(name.lower() for name in names).most_common(1)[0]
+    if times > 1:
+        alike = some(other for other in names if other.lower() == name)
+        raise InputError(f"the frame has {times} columns of one name, {alike}: rename them")
+
+
+def _parts(table: pa.Table, name: str) -> dict[str, Any]:
+    """A column by itself, or the elements of its lists."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    column = table.column(name)
+    if not (pa.types.is_list(column.type) or pa.types.is_large_list(column.type)
+            or pa.types.is_fixed_size_list(column.type)):  # fmt: skip
+        return {name: column}
+    widths = compute.unique(compute.list_value_length(column)).drop_null().to_pylist()
+    if len(widths) != 1 or widths[0] == 0:
+        raise InputError(
+            f"column {name!r} mixes labels of {some(sorted(widths))} parts: give all the same form"
+        )
+    return {f"{name}_{i}": compute.list_element(column, i) for i in range(widths[0])}
 
 
 def open_frame(frame: Any) -> DuckFrame:
@@ -162,6 +225,11 @@ def open_frame(frame: Any) -> DuckFrame:
         raise InputError(
             f"a {type(frame).__name__} is no log: give a path, a dataframe, or an Ibis table"
         ) from None
+    except nw.exceptions.DuplicateError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"two columns of the frame have the same name ({reason})") from None
+    if not isinstance(native, nw.DataFrame | nw.LazyFrame):
+        raise InputError(f"a {type(frame).__name__} is no log: give a dataframe with its columns")
     return open_arrow(
         to_arrow_table(native.collect() if isinstance(native, nw.LazyFrame) else native)
     )
@@ -176,7 +244,9 @@ def open_relation(relation: Any) -> DuckRelation:
 def kind_of(duckdb_type: str) -> str:
     """Our word for a type of DuckDB's."""
     name = duckdb_type.upper()
-    if re.fullmatch(r"U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?", name):
+    if name in ("UBIGINT", "HUGEINT", "UHUGEINT", "BIGNUM"):
+        return WIDE
+    if re.fullmatch(r"U?(TINY|SMALL|BIG)?INT(EGER)?", name):
         return INTEGER
     if name in ("FLOAT", "DOUBLE") or name.startswith("DECIMAL"):
         return NUMBER
@@ -184,7 +254,7 @@ def kind_of(duckdb_type: str) -> str:
         return FLAG
     if name in ("VARCHAR", '"NULL"') or name.startswith("ENUM"):
         return TEXT
-    return TIME if name.startswith(("DATE", "TIME")) else OTHER
+    return TIME if name.startswith(("DATE", "TIME", "INTERVAL")) else OTHER
 
 
 def _run(connection: Any, source: str, sql: str, files: Files) -> pa.Table:
@@ -216,6 +286,18 @@ def readable(files: Files) -> Iterator[None]:
 
 
 @contextmanager
+def answered(source: str) -> Iterator[None]:
+    """Turn the complaints of an engine into one line."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"cannot read {source} ({reason}): check its columns") from None
+
+
+@contextmanager
 def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
     """Tell `progress` five times a second how far the running query is."""
     if progress is None:
@@ -242,6 +324,23 @@ def _partitions(files: Files) -> frozenset[str]:
     return frozenset(
         part.split("=")[0] for path in files.paths for part in path.parts[:-1] if "=" in part
     )
+
+
+def _repeated(connection: Any, files: Files) -> frozenset[str]:
+    """Names that the first file has twice, in lower case; DuckDB renames the second."""
+    if files.kind == ".csv":
+        one = Files(files.paths[:1], files.kind)
+        query = f"SELECT * FROM read_csv($files, {CSV.replace('header=true', 'header=false')})"
+        cells = connection.execute(f"{query} LIMIT 1", {"files": _literal(one)}).fetchall()
+        names = [name for row in cells for name in row if name]
+    elif files.kind == ".parquet":
+        import pyarrow.parquet
+
+        names = pyarrow.parquet.read_schema(files.paths[0]).names
+    else:
+        return frozenset()
+    times = Counter(name.lower() for name in names)
+    return frozenset(name for name, n in times.items() if n > 1)
 
 
 def _check_separated(types: Mapping[str, str], files: Files) -> None:

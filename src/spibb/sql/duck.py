@@ -1,0 +1,42 @@
+"""DuckDB as we run it: bounded memory, no extensions from outside, spill files of our own."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+MEMORY = "700MB"
+"""What DuckDB may hold before it writes to temporary files."""
+
+SETTINGS = {
+    "memory_limit": MEMORY,
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+}
+
+
+def open_duckdb() -> Any:
+    """A connection to DuckDB, which knows its progress but does not draw it.
+
+    It neither installs nor loads extensions, and reads times as UTC wherever it runs.
+    """
+    import duckdb
+
+    spill = Path(_private_folder(os.getpid()).name) / uuid.uuid4().hex
+    connection = duckdb.connect(config={**SETTINGS, "temp_directory": str(spill)})
+    connection.execute(
+        "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
+        "SET enable_progress_bar_print = false"
+    )
+    return connection
+
+
+@cache
+def _private_folder(process: int) -> tempfile.TemporaryDirectory[str]:
+    """A folder for one process's spill files: nobody else may look in, and it goes at exit."""
+    return tempfile.TemporaryDirectory(prefix=f"spibb-{process}-")

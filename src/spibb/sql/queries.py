@@ -1,0 +1,415 @@
+"""The SQL that counts a log: one text for every engine, in DuckDB's dialect.
+
+Every query reads a table called `log`. Nothing that a user writes becomes part of a query but
+quoted column names and the numbers of bin edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from spibb.binning import Bins
+from spibb.checks import InputError
+from spibb.columns import FLAGS
+from spibb.sql.engines import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    OTHER,
+    TEXT,
+    TIME,
+    WIDE,
+    Engine,
+    quoted,
+)  # fmt: skip
+
+STEP_NUMBER, STEP_TIME, STEP_ZONED = "DECIMAL(38, 9)", "TIMESTAMP", "TIMESTAMPTZ"
+"""How steps written as text are read: exactly, unlike floats; as times, all with a zone or none."""
+STEP_TYPES = (STEP_NUMBER, STEP_TIME, STEP_ZONED)
+ZONE = r":[0-9.]+\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z][A-Za-z_/]*)\s*$"
+"""What follows the minutes or seconds of a time that has a zone."""
+LABELS = ("episode_id", "state", "action", "next_state")
+INFINITY = "CAST('inf' AS DOUBLE)"
+
+
+def finite(number: str) -> str:
+    """Whether a number is neither NaN nor infinite.
+
+    Footers of Parquet files tell the range of a column without its NaN, and DuckDB believes them:
+    it takes ``x <= 5`` for true of all rows, and ``isnan(x)`` for false. A difference is computed.
+    """
+    return f"{number} - {number} = 0"
+
+
+@dataclass(frozen=True)
+class Expressions:
+    """SQL expressions for the columns of a log; labels may span several columns."""
+
+    episode: str
+    step: str
+    state: tuple[str, ...]
+    action: tuple[str, ...]
+    next_state: tuple[str, ...]
+    reward: str
+    terminated: str
+    truncated: str | None
+    action_prob: str | None
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The keys of the aggregation besides the end flag."""
+        return (*self.state, *self.action, *self.next_state)
+
+    @property
+    def ends(self) -> tuple[str, ...]:
+        """The end flags that there are."""
+        return (self.terminated,) if self.truncated is None else (self.terminated, self.truncated)
+
+    def by_column(self, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
+        """Our name, the caller's column, and the expression that reads it."""
+        found = {
+            "episode_id": (self.episode,), "step": (self.step,), "state": self.state,
+            "action": self.action, "next_state": self.next_state, "reward": (self.reward,),
+            "terminated": (self.terminated,), "truncated": (self.truncated,),
+            "action_prob": (self.action_prob,),
+        }  # fmt: skip
+        for name, columns in names.items():
+            for column, expression in zip(columns, found[name]):
+                assert expression is not None
+                yield name, column, expression
+
+
+def expressions(
+    engine: Engine,
+    names: Mapping[str, tuple[str, ...]],
+    bins: Mapping[str, Bins],
+    step_type: str = STEP_NUMBER,
+) -> Expressions:
+    """Expressions that type and bin the caller's columns."""
+    read = Reader(engine, bins, step_type)
+    pairs = tuple(zip(names["state"], names["next_state"] or names["state"]))
+    return Expressions(
+        episode=read.label(_only(names, "episode_id")),
+        step=read.step(_only(names, "step")),
+        state=tuple(read.label(column, other) for column, other in pairs),
+        action=tuple(read.label(column) for column in names["action"]),
+        next_state=tuple(read.label(other, column) for column, other in pairs)
+        if names["next_state"] else (),
+        reward=read.number(_only(names, "reward"), "reward"),
+        terminated=read.flag(_only(names, "terminated")),
+        truncated=read.flag(_only(names, "truncated")) if names["truncated"] else None,
+        action_prob=(
+            read.number(_only(names, "action_prob"), "action_prob")
+            if names["action_prob"] else None
+        ),
+    )  # fmt: skip
+
+
+def _only(names: Mapping[str, tuple[str, ...]], name: str) -> str:
+    if len(names[name]) > 1:
+        raise InputError(f"{name} spans {len(names[name])} columns, expected one: map one")
+    return names[name][0]
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Expressions for one engine's columns by their kinds; NULL where a value cannot be read."""
+
+    engine: Engine
+    bins: Mapping[str, Bins]
+    step_type: str = STEP_NUMBER
+
+    def label(self, column: str, like: str | None = None) -> str:
+        """A label: text, a whole number of 64 bits, or a flag; binned where `like` is.
+
+        State and successor are read alike: where one is text so is the other.
+        """
+        bins = self.bins.get(column) or self.bins.get(like or column)
+        if bins is not None:
+            return bins.sql(self.number(column, column))
+        mine, theirs = self._label_kind(column), self._label_kind(like or column)
+        label = self._plain_label(column)
+        if mine != theirs and TEXT in (mine, theirs):
+            return label if mine == TEXT else f"CAST({label} AS VARCHAR)"
+        return f"CAST({label} AS BIGINT)" if mine == FLAG and theirs == INTEGER else label
+
+    def _label_kind(self, column: str) -> str:
+        kind = self.engine.kinds[column]
+        return {NUMBER: INTEGER, WIDE: INTEGER, TIME: TEXT}.get(kind, kind)
+
+    def _plain_label(self, column: str) -> str:
+        kind, name = self.engine.kinds[column], quoted(column)
+        if kind == OTHER:
+            raise InputError(
+                f"column {column!r} mixes types or is nested: make every value a string, or a "
+                "whole number"
+            )
+        if kind == NUMBER:
+            whole = f"{name} = FLOOR({name}) AND ABS({name}) < 9007199254740992"
+            label = f"CASE WHEN {whole} THEN CAST({name} AS BIGINT) END"
+            return f"CASE WHEN {finite(name)} THEN {label} END"
+        if kind == WIDE:
+            inside = f"{name} BETWEEN -9223372036854775808 AND 9223372036854775807"
+            return f"CASE WHEN {inside} THEN CAST({name} AS BIGINT) END"
+        return f"CAST({name} AS VARCHAR)" if kind == TIME else name
+
+    def number(self, column: str, name: str) -> str:
+        """A double."""
+        kind = self.engine.kinds[column]
+        if kind == TEXT and self.engine.casts_text:
+            return f"TRY_CAST({quoted(column)} AS DOUBLE)"
+        if kind == FLAG:
+            return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
+        if kind not in (INTEGER, WIDE, NUMBER):
+            raise InputError(
+                f"{name} is {kind} in column {column!r}, expected numbers: cast the column, or map "
+                "another"
+            )
+        return f"CAST({quoted(column)} AS DOUBLE)"
+
+    def step(self, column: str) -> str:
+        """What sorts an episode: a finite number or a time."""
+        kind, name = self.engine.kinds[column], quoted(column)
+        if kind == NUMBER:
+            return f"CASE WHEN {finite(name)} THEN {name} END"
+        if kind in (INTEGER, WIDE, TIME):
+            return name
+        if kind == TEXT and self.engine.casts_text:
+            return self._step_in_text(name)
+        raise InputError(
+            f"step is {kind} in column {column!r}, expected numbers or times: cast the column, or "
+            "map another"
+        )
+
+    def _step_in_text(self, name: str) -> str:
+        value = f"TRY_CAST({name} AS {self.step_type})"
+        if self.step_type == STEP_NUMBER:
+            return value
+        zoned = f"regexp_matches({name}, '{ZONE}')"
+        alike = zoned if self.step_type == STEP_ZONED else f"NOT {zoned}"
+        return f"CASE WHEN {alike} AND isfinite({value}) THEN {value} END"
+
+    def flag(self, column: str) -> str:
+        """A boolean."""
+        kind, name = self.engine.kinds[column], quoted(column)
+        if kind == FLAG:
+            return name
+        if kind in (INTEGER, WIDE, NUMBER):
+            return f"CASE WHEN {name} = 1 THEN TRUE WHEN {name} = 0 THEN FALSE END"
+        if kind == TEXT:
+            words = {wanted: [f"'{w}'" for w, value in FLAGS.items() if value is wanted]
+                     for wanted in (True, False)}  # fmt: skip
+            yes, no = ", ".join(words[True]), ", ".join(words[False])
+            word = f"LOWER({name})"
+            return f"CASE WHEN {word} IN ({yes}) THEN TRUE WHEN {word} IN ({no}) THEN FALSE END"
+        raise InputError(f"column {column!r} is {kind}, expected true/false or 0/1: cast it")
+
+
+def present(engine: Engine, name: str, column: str) -> str:
+    """A column, NULL where the value is missing; a label that is NaN is."""
+    if engine.kinds[column] != NUMBER or name not in LABELS:
+        return quoted(column)
+    name = quoted(column)
+    return f"CASE WHEN {finite(name)} OR ABS({name}) = {INFINITY} THEN {name} END"
+
+
+def possible(prob: str) -> str:
+    """Whether a propensity is one."""
+    return f"CASE WHEN {finite(prob)} THEN {prob} > 0 AND {prob} <= 1 ELSE FALSE END"
+
+
+def profile_query(
+    x: Expressions, names: Mapping[str, tuple[str, ...]], engine: Engine
+) -> tuple[list[str], str]:
+    """Names and values: rows, how many values are there, how many can be read, and ranges.
+
+    Parquet files answer this from their footers.
+    """
+    parts = {
+        "rows": "COUNT(*)", "low": f"MIN({x.reward})", "high": f"MAX({x.reward})",
+        "first": f"MIN({x.step})",
+    }  # fmt: skip
+    if x.action_prob is not None:
+        parts["possible"] = _times(possible(x.action_prob))
+    for name, column, expression in x.by_column(names):
+        if name == "next_state" and expression == quoted(column):
+            continue  # may be missing, and is read as it stands
+        parts[f"there {column}"] = f"COUNT({present(engine, name, column)})"
+        if expression != quoted(column):
+            parts[f"read {column}"] = f"COUNT({expression})"
+    return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM log"
+
+
+def times_query(condition: str) -> str:
+    """How many rows meet a condition."""
+    return f"SELECT {_times(condition)} AS n FROM log"
+
+
+def first_row_query(column: str, condition: str) -> str:
+    """The first row that meets a condition, its value in a column, and how many rows do."""
+    rows = (
+        f"SELECT ROW_NUMBER() OVER () - 1 AS i, CAST({quoted(column)} AS VARCHAR) AS value, "
+        f"{condition} AS found FROM log"
+    )
+    return (
+        f"SELECT MIN(i) AS i, ARG_MIN(value, i) AS value, COUNT(*) AS n FROM ({rows}) AS numbered "
+        "WHERE found"
+    )
+
+
+def outcomes_query(x: Expressions, first: str) -> str:
+    """N, Σr, Σr² and Σ(step − first) for each outcome as it is written, in one pass.
+
+    Outcomes are (state, action, next state, terminated[, truncated]). The last sum tells the
+    lengths of episodes where the rows are ends; as a float it costs less than a wide integer.
+    """
+    keys = [*x.labels, *x.ends]
+    sums = ["COUNT(*)", f"SUM({x.reward})", f"SUM({x.reward} * {x.reward})",
+            f"SUM(CAST({x.step} - {first} AS DOUBLE))"]  # fmt: skip
+    return f"SELECT {_aliased([*keys, *sums])} FROM log GROUP BY {_positions(len(keys))}"
+
+
+def starts_query(x: Expressions, first: str, streams: bool) -> str:
+    """Episodes that begin in each state, where all begin with one step; and descents.
+
+    A descent is an episode whose name is not larger than that of the one that began before it.
+    Without any, no two have the same name, whatever order the rows come in. Where rows do not
+    stream, all count as descents.
+    """
+    state = _named("s", x.state)
+    columns = ", ".join(f"{text} AS {name}" for text, name in [*state, (x.episode, "e")])
+    names = ", ".join(name for _, name in state)
+    before = "LAG(e) OVER ()" if streams else "e"
+    rows = f"SELECT {columns} FROM log WHERE {x.step} = {first}"
+    pairs = f"SELECT {names}, e, {before} AS e0 FROM ({rows}) AS started"
+    return (
+        f"SELECT {names}, COUNT(*) AS n, {_times('e <= e0')} AS descents "
+        f"FROM ({pairs}) AS pairs GROUP BY {names}"
+    )
+
+
+def beginnings_query(x: Expressions, first: str) -> str:
+    """How often the episode that begins most often does."""
+    rows = f"SELECT {x.episode} AS e, COUNT(*) AS n FROM log WHERE {x.step} = {first} GROUP BY 1"
+    return f"SELECT MAX(n) AS n FROM ({rows}) AS started"
+
+
+def _sequence(x: Expressions, more: str = "") -> tuple[list[str], list[str], str]:
+    """Label columns, those of the successor, and typed rows with what precedes and follows each.
+
+    Where a successor is absent it is the state of the episode's next row. `more` are columns to
+    carry along.
+    """
+    state, action, given = (
+        _named(letter, part) for letter, part in zip("sag", (x.state, x.action, x.next_state))
+    )
+    base = [*state, *action, *given, (x.terminated, "ended"), (x.truncated or "FALSE", "cut"),
+            (x.reward, "r"), (x.episode, "e"), (x.step, "t")]  # fmt: skip
+    over = "OVER (PARTITION BY e ORDER BY t)"
+    leads = ", ".join(f"LEAD({name}) {over} AS l{i}" for i, (_, name) in enumerate(state))
+    around = f"LEAD(t) {over} AS following, LAG(t) {over} AS previous"
+    missing = " OR ".join(f"{name} IS NULL" for _, name in given) or "TRUE"
+    successor = [f"CASE WHEN {missing} THEN l{i} ELSE {name} END" for i, (_, name)
+                 in enumerate(given)] or [f"l{i}" for i in range(len(state))]  # fmt: skip
+    typed = f"SELECT {', '.join(f'{text} AS {name}' for text, name in base)}{more} FROM log"
+    rows = f"SELECT *, {leads}, {around} FROM ({typed}) AS typed"
+    return [name for _, name in (*state, *action)], successor, rows
+
+
+REPEATED = "following = t"
+GOES_ON = "(ended OR cut) AND following IS NOT NULL"
+
+
+def ordered_query(x: Expressions) -> str:
+    """The outcomes with successors from the next row of the episode where they are absent.
+
+    Besides: Σ of first rows, of rows that repeat a step, and of ends that are not the last row.
+    """
+    labels, successor, rows = _sequence(x)
+    keys = [*labels, *successor, "ended"]
+    sums = ["COUNT(*)", "SUM(r)", "SUM(r * r)", _times("previous IS NULL"), _times(REPEATED),
+            _times(GOES_ON)]  # fmt: skip
+    return (
+        f"SELECT {_aliased([*keys, *sums])} FROM ({rows}) AS ordered "
+        f"GROUP BY {_positions(len(keys))}"
+    )
+
+
+def rows_query(x: Expressions, by_number: bool) -> str:
+    """Every row, by episode and step: labels, successor, ended, cut, reward, propensity, and ends.
+
+    The last three columns say whether a row begins its episode, repeats a step, and goes on after
+    an end. `by_number` puts episodes whose names are text in the order of the numbers they show.
+    """
+    prob = "" if x.action_prob is None else f", {x.action_prob} AS p"
+    labels, successor, rows = _sequence(x, prob)
+    columns = [*labels, *successor, "ended", "cut", "r", "p" if prob else "NULL",
+               "previous IS NULL", f"COALESCE({REPEATED}, FALSE)", GOES_ON]  # fmt: skip
+    order = "TRY_CAST(e AS BIGINT), e, t" if by_number else "e, t"
+    return f"SELECT {_aliased(columns)} FROM ({rows}) AS ordered ORDER BY {order}"
+
+
+def repeated_query(x: Expressions, step: str) -> str:
+    """The first row that repeats a step of its episode, and the step as it is written."""
+    numbered = _numbered(step)
+    rows = f"SELECT {x.episode} AS e, {x.step} AS t{numbered} FROM log"
+    times = "ROW_NUMBER() OVER (PARTITION BY e, t ORDER BY i) AS k"
+    return (
+        f"SELECT MIN(i) AS i, ARG_MIN(shown, i) AS t FROM (SELECT *, {times} FROM ({rows}) AS typed"
+        ") AS counted WHERE k = 2"
+    )
+
+
+def goes_on_query(x: Expressions, step: str) -> str:
+    """The first row that ends an episode which goes on, and its step as it is written."""
+    _, _, rows = _sequence(x, _numbered(step))
+    return f"SELECT MIN(i) AS i, ARG_MIN(shown, i) AS t FROM ({rows}) AS ordered WHERE {GOES_ON}"
+
+
+def _numbered(step: str) -> str:
+    return f", ROW_NUMBER() OVER () - 1 AS i, CAST({quoted(step)} AS VARCHAR) AS shown"
+
+
+def quantile_query(number: str, bins: int) -> str:
+    """The inner quantiles of a column as values that occur in it."""
+    cuts = (
+        f"PERCENTILE_DISC({k / bins!r}) WITHIN GROUP (ORDER BY {number})" for k in range(1, bins)
+    )
+    return f"SELECT {_aliased(list(cuts))} FROM log WHERE {number} IS NOT NULL"
+
+
+def _named(letter: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(text, f"{letter}{i}") for i, text in enumerate(texts)]
+
+
+def _times(condition: str) -> str:
+    return f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"
+
+
+def _aliased(parts: list[str]) -> str:
+    return ", ".join(f"{part} AS c{i}" for i, part in enumerate(parts))
+
+
+def _positions(n: int) -> str:
+    return ", ".join(str(i + 1) for i in range(n))
+
+
+def episodes_query(x: Expressions) -> str:
+    """Number of episodes, their lengths, and how many terminate."""
+    inner = (
+        f"SELECT {x.episode} AS e, COUNT(*) AS n, "
+        f"MAX(CASE WHEN {x.terminated} THEN 1 ELSE 0 END) AS ended FROM log GROUP BY 1"
+    )
+    return (
+        "SELECT COUNT(*) AS episodes, MIN(n) AS shortest, MAX(n) AS longest, "
+        "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY n) AS median, SUM(ended) AS terminated "
+        f"FROM ({inner}) AS lengths"
+    )
+
+
+def backwards_query(x: Expressions) -> str:
+    """Rows whose step is below that of the row before, in the same episode and in file order."""
+    rows = f"SELECT {x.episode} AS e, {x.step} AS t FROM log"
+    before = f"SELECT e, t, LAG(e) OVER () AS e0, LAG(t) OVER () AS t0 FROM ({rows}) AS typed"
+    return f"SELECT {_times('e = e0 AND t < t0')} AS n FROM ({before}) AS pairs"

@@ -1,0 +1,62 @@
+"""Whole files as Arrow tables, and the types that the values of a CSV file decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spibb.sql.engines import open_files
+from spibb.sql.sources import find_files
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIGITS = r"((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)"
+NUMBER = rf"^[+-]?({DIGITS}([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
+"""How numbers are written."""
+
+
+def read_table(path: str | Path) -> pa.Table:
+    """Read a whole file; columns of a CSV file that hold nothing but numbers become numbers.
+
+    DuckDB would guess types from the first 20,480 rows, round a later 0.5 in a column that began
+    with whole numbers, and turn the labels yes and 12:00 into others.
+    """
+    import pyarrow as pa
+
+    engine = open_files(find_files([path]))
+    table = engine.table("SELECT * FROM log")
+    columns = [
+        numbers_if_all(table.column(name)) if name in engine.loose else table.column(name)
+        for name in table.column_names
+    ]
+    return pa.table(columns, names=table.column_names)
+
+
+def numbers_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of text as numbers if it holds nothing else; 007 is a name."""
+    kind = number_type([column])
+    return column if kind is None else column.cast(kind)
+
+
+def number_type(columns: Sequence[Any]) -> pa.DataType | None:
+    """The type of numbers that columns of text show together, None where they are text.
+
+    Whole numbers as a computer writes them are whole numbers; 007, +1 and 20 digits are names. If
+    all are numbers and some have a point or an exponent, they are floats.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    values = pa.chunked_array([compute.unique(column).cast("string") for column in columns])
+    values = values.drop_null()
+    with suppress(pa.ArrowInvalid):
+        whole = compute.equal(values.cast(pa.int64()).cast("string"), values)
+        return pa.int64() if compute.all(whole, min_count=0).as_py() else None
+    if not compute.all(compute.match_substring_regex(values, NUMBER), min_count=0).as_py():
+        return None
+    if not compute.any(compute.match_substring_regex(values, "[.eEnN]")).as_py():
+        return None
+    return pa.float64()

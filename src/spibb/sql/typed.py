@@ -1,0 +1,348 @@
+"""The columns of a log, typed and checked by SQL: one definition for rows and for counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from spibb.binning import Bins, Request, check_requests, quantile_bins
+from spibb.checks import InputError
+from spibb.columns import EMPTY, code_states, resolve
+from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.sql import queries
+from spibb.sql.engines import TEXT, Engine
+from spibb.sql.reading import number_type
+
+Labels = Vocabulary | Sequence[Label]
+FIX = "fix or drop the row"
+A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false or 0/1: {FIX}"
+WANTED = {
+    "step": f"a finite number, or a time, all with a time zone or none: {FIX}", "reward": A_NUMBER,
+    "action_prob": A_NUMBER, "terminated": A_FLAG, "truncated": A_FLAG,
+}  # fmt: skip
+A_LABEL = "text, or a whole number of 64 bits that is exact: bin the column or turn it into text"
+A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
+FINITE = f"a finite number: {FIX}"
+POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How many rows there are, how many values each column has and can be read, and ranges."""
+
+    found: Mapping[str, Any]
+
+    @property
+    def rows(self) -> int:
+        """How many there are."""
+        return int(self.found["rows"])
+
+    @property
+    def reward_range(self) -> tuple[float, float]:
+        """The smallest and the largest reward."""
+        return _float(self.found["low"]), _float(self.found["high"])
+
+    @property
+    def first_step(self) -> str:
+        """The smallest step as an SQL literal."""
+        step = self.found["first"]
+        return str(step) if isinstance(step, int | Decimal) else f"CAST('{step}' AS DOUBLE)"
+
+    def there(self, column: str) -> int:
+        """How many values a column has."""
+        return int(self.found.get(f"there {column}", 0))
+
+    def read(self, column: str) -> int:
+        """How many of them can be read."""
+        return int(self.found.get(f"read {column}", self.there(column)))
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Codes of typed rows: those of states and actions are ≥ 0, successors may be NO_STATE.
+
+    `types` are those that the values of each column of the state decided, None for text.
+    """
+
+    states: Vocabulary
+    actions: Vocabulary
+    state: np.ndarray
+    action: np.ndarray
+    successor: np.ndarray
+    types: tuple[Any, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class TypedTable:
+    """A log where it lies: an engine, the columns behind our names, and bins."""
+
+    engine: Engine
+    names: Mapping[str, tuple[str, ...]]
+    bins: Mapping[str, Bins]
+
+    @classmethod
+    def open(
+        cls, engine: Engine, columns: Mapping[str, Any], bins: Mapping[str, Request | Bins]
+    ) -> Self:
+        """Find the columns of a log, and the edges of its bins."""
+        found = resolve(list(engine.columns), columns)
+        names = {
+            name: tuple(part for column in mine for part in engine.columns[column])
+            for name, mine in found.items()
+        }
+        for column in (column for mine in found.values() for column in mine):
+            if column.lower() in engine.repeated:
+                raise InputError(
+                    f"the log has several columns {column!r}: rename or drop all but one"
+                )
+        check_requests(bins, (*names["state"], *names["action"]))
+        if len(names["next_state"]) not in (0, len(names["state"])):
+            raise InputError(
+                f"next_state spans {len(names['next_state'])} columns and state "
+                f"{len(names['state'])}: map as many"
+            )
+        cut = {column: _resolve_bins(engine, column, given) for column, given in bins.items()}
+        return cls(engine, names, cut)
+
+    @cached_property
+    def rows(self) -> int:
+        """How many there are."""
+        return self.number("SELECT COUNT(*) AS n FROM log")
+
+    @cached_property
+    def x(self) -> queries.Expressions:
+        """The columns as SQL expressions; steps in text are numbers, or else times."""
+        return self._profiled[0]
+
+    @cached_property
+    def profile(self) -> Profile:
+        """Row count and ranges, after the check that every value is there and of its kind."""
+        return self._profiled[1]
+
+    @cached_property
+    def _profiled(self) -> tuple[queries.Expressions, Profile]:
+        step = self.names["step"][0]
+        in_text = self.engine.kinds[step] == TEXT
+        tried = []
+        for step_type in queries.STEP_TYPES if in_text else queries.STEP_TYPES[:1]:
+            x = queries.expressions(self.engine, self.names, self.bins, step_type)
+            tried.append((x, self._ask(x)))
+            if tried[-1][1].read(step) == tried[-1][1].there(step):
+                break
+        x, profile = max(tried, key=lambda one: one[1].read(step))
+        self._check(x, profile)
+        return x, profile
+
+    def _ask(self, x: queries.Expressions) -> Profile:
+        fields, query = queries.profile_query(x, self.names, self.engine)
+        values = [column[0].as_py() for column in self.engine.table(query).columns]
+        profile = Profile(dict(zip(fields, values)))
+        if profile.rows == 0:
+            raise InputError(EMPTY)
+        return profile
+
+    @property
+    def steps_are_times(self) -> bool:
+        """Whether steps in text read as times."""
+        return queries.STEP_NUMBER not in self.x.step
+
+    def number(self, query: str) -> int:
+        """The one number that a query gives."""
+        return int(self.engine.table(query).column(0)[0].as_py())
+
+    def _check(self, x: queries.Expressions, profile: Profile) -> None:
+        """Refuse what is missing or cannot be read, and name its first row."""
+        for name, column, expression in x.by_column(self.names):
+            there = queries.present(self.engine, name, column)
+            if name != "next_state" and profile.there(column) < profile.rows:
+                where, _, n = self._first(column, f"{there} IS NULL")
+                raise InputError(f"column {column!r} is missing in {where}{n}: fill or drop them")
+            if profile.read(column) < profile.there(column):
+                wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, A_LABEL)
+                unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"
+                self._refuse(name, column, unread, wanted)
+        if x.action_prob is not None and profile.found["possible"] < profile.rows:
+            impossible = f"NOT ({queries.possible(x.action_prob)})"
+            self._refuse("action_prob", self.names["action_prob"][0], impossible, POSSIBLE)
+        self.check_rewards(profile.reward_range)
+
+    def check_rewards(self, numbers: Any) -> None:
+        """Refuse rewards that are not finite, told by themselves, their extremes or their sums.
+
+        The extremes in a Parquet file's footer overlook NaN; finite rewards may add up to infinity.
+        """
+        reward = queries.Reader(self.engine, {}).number(self.names["reward"][0], "reward")
+        bad = f"NOT ({queries.finite(reward)})"
+        if not np.isfinite(numbers).all() and self.number(queries.times_query(bad)):
+            self._refuse("reward", self.names["reward"][0], bad, FINITE)
+
+    def _refuse(self, name: str, column: str, condition: str, wanted: str) -> None:
+        mapped = "" if name == column else f" (column {column!r})"
+        where, value, n = self._first(column, condition)
+        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}")
+
+    def _first(self, column: str, condition: str) -> tuple[str, str, str]:
+        """Where a condition is first met, the value there, and how often it is."""
+        if not self.engine.streams:
+            return "some rows", "something else", ""
+        found = self.engine.table(queries.first_row_query(column, condition)).to_pylist()[0]
+        return f"row {found['i']}", str(found["value"]), f" ({found['n']} such rows)"
+
+    def check_order(self, repeated: int, goes_on: int) -> None:
+        """Refuse a step that occurs twice in its episode, and rows after an end."""
+        step = self.names["step"][0]
+        if repeated:
+            row, shown = self._culprit(queries.repeated_query(self.x, step))
+            raise InputError(
+                f"{row} repeats step{shown} of its episode, expected each (episode_id, step) once "
+                f"({repeated} repeated): drop or renumber the row"
+            )
+        if goes_on:
+            row, _ = self._culprit(queries.goes_on_query(self.x, step))
+            raise InputError(
+                f"{row} is terminated or truncated, but its episode goes on ({goes_on} such rows): "
+                "give what follows its own episode_id"
+            )
+
+    def _culprit(self, query: str) -> tuple[str, str]:
+        if not self.engine.streams:
+            return "a row", ""
+        row, step = self.engine.table(query).columns
+        return f"row {row[0]}", f" {step[0]}"
+
+    def code(
+        self,
+        found: Any,
+        terminated: np.ndarray,
+        state_labels: Labels | None = None,
+        action_labels: Labels | None = None,
+    ) -> CodedRows:
+        """Code the first columns of a table: those of states, actions and successors."""
+        names, actions = self.names["state"], self.names["action"]
+        width = len(names) + len(actions)
+        state, action = found.columns[: len(names)], found.columns[len(names) : width]
+        following = found.columns[width : width + len(names)]
+        types = self._state_types(state, following, terminated)
+        given = None if state_labels is None else vocabulary(state_labels, *names)
+        states, codes, successor = code_states(
+            [cast(column, kind) for column, kind in zip(state, types)],
+            [cast(column, kind) for column, kind in zip(following, types)],
+            terminated, given, names,
+        )  # fmt: skip
+        assert successor is not None
+        typed = [
+            cast(column, _number_type([column], name) if self._is_loose(name) else None)
+            for column, name in zip(action, actions)
+        ]
+        plays, played = _coded(typed, action_labels, actions)
+        return CodedRows(states, plays, codes, played, successor, tuple(types))
+
+    def _state_types(
+        self, state: list[Any], following: list[Any], terminated: np.ndarray
+    ) -> list[Any]:
+        """The type that the values of each part of the state decide, None where it has one.
+
+        A CSV file has no types: states and successors show one together. What lies beyond an end is
+        no state, and decides nothing; it is dropped from `following`.
+        """
+        import pyarrow.compute as pc
+
+        beyond = terminated | np.logical_or.reduce([column.is_null() for column in following])
+        types: list[Any] = [None] * len(state)
+        names = self.names["state"]
+        for i, other in enumerate(self.names["next_state"] or names):
+            if self._is_loose(names[i], other):
+                following[i] = pc.if_else(beyond, None, following[i])
+                types[i] = _number_type([state[i], following[i]], names[i])
+        return types
+
+    def _is_loose(self, *columns: str) -> bool:
+        """Whether values decide the type of columns that share their labels."""
+        return any(column in self.engine.loose for column in columns) and not any(
+            column in self.bins
+            or (self.engine.kinds[column] == TEXT and column not in self.engine.loose)
+            for column in columns
+        )
+
+    def fields(
+        self, state_labels: Labels | None = None, action_labels: Labels | None = None
+    ) -> dict[str, Any]:
+        """All rows by episode and step: the fields of a Log."""
+        by_number = self.names["episode_id"][0] in self.engine.loose
+        found = self.engine.table(queries.rows_query(self.x, by_number))
+        first, repeated, goes_on = (_flags(column) for column in found.columns[-3:])
+        self.check_order(int(repeated.sum()), int(goes_on.sum()))
+        ended, cut, reward, prob = found.columns[-7:-3]
+        rewards = _floats(reward)
+        self.check_rewards(rewards)
+        terminated = _flags(ended)
+        coded = self.code(found, terminated, state_labels, action_labels)
+        last = np.append(first[1:], True)
+        return {
+            "state": coded.state,
+            "action": coded.action,
+            "reward": rewards,
+            "next_state": coded.successor,
+            "terminated": terminated,
+            "truncated": (_flags(cut) | last) & ~terminated,
+            "episode_starts": np.append(np.flatnonzero(first), len(first)),
+            "states": coded.states,
+            "actions": coded.actions,
+            "action_prob": None if self.x.action_prob is None else _floats(prob),
+            "bins": self.bins,
+        }
+
+
+def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:
+    if isinstance(given, Bins):
+        return given
+    if not isinstance(given, int):
+        return Bins(tuple(given))
+    number = queries.Reader(engine, {}).number(column, column)
+    row = engine.table(queries.quantile_query(number, given)).to_pylist()[0]
+    return quantile_bins((cut for cut in row.values() if cut is not None), column)
+
+
+def _coded(
+    columns: Sequence[Any], labels: Labels | None, names: Sequence[str]
+) -> tuple[Vocabulary, np.ndarray]:
+    if labels is None:
+        return factorize(list(columns), *names)
+    given = vocabulary(labels, *names)
+    return given, encode(list(columns), given, "actions")
+
+
+def _number_type(columns: Sequence[Any], name: str) -> Any:
+    """The type of numbers that labels show, none of which may be NaN."""
+    import pyarrow.compute as pc
+
+    kind = number_type(columns)
+    if kind == "double" and any(pc.any(pc.is_nan(c.cast(kind))).as_py() for c in columns):
+        raise InputError(
+            f"column {name!r} holds nan among numbers, expected whole numbers: fill or drop those "
+            "rows"
+        )
+    return kind
+
+
+def cast(column: Any, kind: Any) -> Any:
+    """A column of text as the numbers it shows, unchanged where `kind` is None."""
+    return column if kind is None else column.cast(kind)
+
+
+def _flags(column: Any) -> np.ndarray:
+    return column.cast("bool").to_numpy().astype(bool)
+
+
+def _floats(column: Any) -> np.ndarray:
+    return np.array(column.cast("float64").to_numpy())
+
+
+def _float(value: Any) -> float:
+    return math.nan if value is None else float(value)
