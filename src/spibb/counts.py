@@ -91,9 +91,7 @@ class Counts:
         """The same counts with codes into larger vocabularies."""
         if states == self.states and actions == self.actions:
             return self
-        rows, columns = states.codes(self.states), actions.codes(self.actions)
-        if (rows < 0).any() or (columns < 0).any():
-            raise InputError("the log has states or actions that the new vocabulary lacks")
+        rows, columns = self.states.codes_in(states), self.actions.codes_in(actions)
         state, action = np.divmod(self.pair_of_outcome, len(self.actions))
         starts = np.zeros(len(states), dtype=np.int64)
         starts[rows] = self.starts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -71,8 +71,30 @@ def shown_v_max(counts: Counts, discount_: float) -> float:
     return float(max(ended, others))
 
 
-Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], Any]
-"""A policy; rows in the order of the log's labels; or a function of a state's label."""
+Counted = TypeVar("Counted", Log, Counts)
+
+
+def in_common(log: Counted, policies: Mapping[str, Policy]) -> tuple[Counted, list[Policy]]:
+    """A log (or its counts) and policies, over the log's states and the actions of all of them.
+
+    Each policy needs a row for every state of the log; the keys name them in messages.
+    """
+    played: dict[Label, None] = {
+        label: None
+        for policy in policies.values()
+        for label, mass in zip(policy.actions.labels, policy.probs.max(axis=0))
+        if mass > 0 and label not in log.actions.index
+    }
+    actions: Vocabulary = log.actions
+    if played:
+        labels = (*actions.labels, *sorted(played, key=repr))
+        actions = Vocabulary(labels, actions.names)
+    rows = [policy.aligned(log.states, actions, what) for what, policy in policies.items()]
+    return log.with_labels(log.states, actions), rows
+
+
+Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], Any] | Any
+"""A policy; rows in the order of the log's labels; a function of a state's label; or a table."""
 
 
 def as_policy(baseline: Baseline | None, log: Log | Counts, smoothing: float = 0.0) -> Policy:

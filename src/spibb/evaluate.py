@@ -9,7 +9,7 @@ import numpy as np
 
 from spibb import checks, solve
 from spibb.counts import Counts
-from spibb.estimate import estimate_mdp
+from spibb.estimate import estimate_mdp, in_common
 from spibb.kernels import posterior
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -21,7 +21,8 @@ BATCH_NUMBERS = 1 << 22
 
 def exact_value(mdp: MDP, policy: Policy) -> float:
     """ρ(π, M) = Σ_x p₀(x) V^π(x) in a known MDP."""
-    return float(mdp.initial @ solve.evaluate(mdp, policy.probs).v)
+    rows = policy.aligned(mdp.states, mdp.actions).probs
+    return float(mdp.initial @ solve.evaluate(mdp, rows).v)
 
 
 def returns(log: Log, discount: float) -> np.ndarray:
@@ -144,6 +145,7 @@ def posterior_values(
     """ρ of M policies in the same models drawn from the posterior [draws, M]."""
     checks.number("prior", prior, 0, np.inf, "()")
     checks.positive("draws", draws)
+    counts, policies = in_common(counts, {f"policy {k}": p for k, p in enumerate(policies)})
     mdp = estimate_mdp(counts, discount)
     outcomes = counts.indptr, counts.successors, counts.reward_sum / counts.n
     stacked = np.stack([policy.probs for policy in policies])

@@ -98,6 +98,10 @@ class Vocabulary:
         """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
         return np.array([self.index.get(label, -1) for label in other.labels], dtype=np.int32)
 
+    def codes_in(self, other: Vocabulary) -> np.ndarray:
+        """The code in `other` of each label here [len(self)]; every one must be known there."""
+        return translate(self, np.arange(len(self)), other, f"{self.kind} of the log")
+
 
 def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
     """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""

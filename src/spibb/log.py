@@ -154,9 +154,7 @@ class Log:
         """The same log with codes into larger vocabularies."""
         if states == self.states and actions == self.actions:
             return self
-        rows, columns = states.codes(self.states), actions.codes(self.actions)
-        if (rows < 0).any() or (columns < 0).any():
-            raise InputError("the log has states or actions that the new vocabulary lacks")
+        rows, columns = self.states.codes_in(states), self.actions.codes_in(actions)
         return replace(
             self, state=rows[self.state], action=columns[self.action], states=states,
             actions=actions, next_state=recode_successors(self.next_state, rows),

@@ -132,6 +132,14 @@ class MDP:
         """(S, A)."""
         return len(self.states), len(self.actions)
 
+    def check_fits(self, array: np.ndarray, what: str) -> None:
+        """Refuse an array that is not [S, A]: it was made for another MDP."""
+        if array.shape != self.shape:
+            raise InputError(
+                f"{what} has shape {array.shape}, expected {self.shape}: one row per state and one "
+                "column per action of the MDP"
+            )
+
     @property
     def rows(self) -> SparseRows:
         """(indptr, successors, probs), as the kernels take them."""

@@ -42,10 +42,9 @@ import numpy as np
 from spibb import checks
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.estimate import estimate_mdp
+from spibb.estimate import estimate_mdp, in_common
 from spibb.evaluate import returns
 from spibb.kernels import ope as kernels
-from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
@@ -195,14 +194,12 @@ def _aligned(
     """The log, and the rows [S, A] of the policies given, in common labels: the model's, if any."""
     given = {what: policy for what, policy in policies.items() if policy is not None}
     if model is None:
-        labels = dict.fromkeys(log.actions.labels)
-        for policy in given.values():
-            labels |= dict.fromkeys(policy.actions.labels)
-        states, actions = log.states, Vocabulary(tuple(labels), log.actions.names)
+        log, aligned = in_common(log, given)
     else:
         states, actions = model.states, model.actions
-    rows = tuple(policy.aligned(states, actions, what).probs for what, policy in given.items())
-    return log.with_labels(states, actions), rows
+        aligned = [policy.aligned(states, actions, what) for what, policy in given.items()]
+        log = log.with_labels(states, actions)
+    return log, tuple(policy.probs for policy in aligned)
 
 
 def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
@@ -345,6 +342,7 @@ def contributions(
     for name in names:
         checks.choice("estimator", name, ESTIMATORS)
     _check_model(model, discount, truncated, names)
+    _check_shapes(log, candidates, propensities, model)
     checks.discount(discount)
     checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
     sweep = _Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
@@ -394,6 +392,19 @@ def _check_model(model: MDP | None, discount: float, truncated: str, names: Iter
             f"the model's discount is {model.discount:g} and the estimate's is {discount:g}: "
             "use one discount"
         )
+
+
+def _check_shapes(
+    log: Log, candidates: Candidates, propensities: np.ndarray, model: MDP | None
+) -> None:
+    """What the kernels index must be there: they read without a check."""
+    shape = len(log.states), len(log.actions)
+    if candidates.probs.shape[:2] != shape or (model is not None and model.shape != shape):
+        raise InputError(
+            f"the policies are {candidates.probs.shape[:2]} and the log's labels {shape}: give "
+            "policies, model and log the same labels"
+        )
+    checks.same_length(state=log.state, propensities=propensities)
 
 
 @dataclass(frozen=True, eq=False)

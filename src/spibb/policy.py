@@ -32,6 +32,11 @@ class Policy:
         actions: Vocabulary | Sequence[Label] | None = None,
         what: str = "policy",
     ) -> None:
+        if hasattr(type(probs), "columns"):
+            raise InputError(
+                f"{what} is a table, whose labels would be lost: give the table itself as the "
+                "baseline of a problem, or its numbers with states= and actions="
+            )
         try:
             array = np.array(probs, dtype=np.float64, order="C")
         except (TypeError, ValueError):
@@ -96,8 +101,9 @@ class Policy:
     def aligned(self, states: Vocabulary, actions: Vocabulary, what: str = "policy") -> Policy:
         """The same policy with rows and columns in the order of other vocabularies.
 
-        Every state asked for must have a row here; actions that this policy does not know get
-        probability 0, and dropping an action that it plays is an error.
+        Whatever takes a policy together with an MDP, counts or a log calls this first: inside the
+        library rows and columns always match. Every state asked for must have a row here; actions
+        that this policy does not know get probability 0, and one that it plays may not be missing.
         """
         if states == self.states and actions == self.actions:
             return self
@@ -108,8 +114,25 @@ class Policy:
                 f"{what} has no row for state {some(missing)} ({len(missing)} of {len(states)} "
                 "states are absent): add the rows, or drop those states from the log"
             )
-        probs = np.where(columns >= 0, self.probs[np.ix_(rows, np.maximum(columns, 0))], 0.0)
-        return Policy(probs, states, actions, what)
+        chosen = self.probs[rows]
+        self._check_kept(chosen, columns, states, actions, what)
+        probs = np.where(columns >= 0, chosen[:, np.maximum(columns, 0)], 0.0)
+        return Policy.trusted(np.ascontiguousarray(probs), states, actions)
+
+    def _check_kept(
+        self, chosen: np.ndarray, kept: np.ndarray, states: Vocabulary, actions: Vocabulary,
+        what: str,
+    ) -> None:  # fmt: skip
+        """No action that is played in the chosen rows [S, A] may be left out."""
+        lost = np.setdiff1d(np.arange(self.n_actions), kept)
+        played = np.argwhere(chosen[:, lost] > 0)
+        if len(played):
+            s, a = played[0]
+            raise InputError(
+                f"{what} plays action {self.actions[int(lost[a])]!r} in state {states[int(s)]!r}, "
+                f"which is none of the {len(actions)} actions known there, such as "
+                f"{some(actions.labels[:3])}: use the same labels"
+            )
 
     def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
         """Write the table `state, action, probability` as .csv or .parquet, in long form.

@@ -46,6 +46,8 @@ class Sampler:
 
     def __post_init__(self) -> None:
         positive("max_steps", self.max_steps)
+        aligned = self.policy.aligned(self.mdp.states, self.mdp.actions)
+        object.__setattr__(self, "policy", aligned)
 
     def draw(self, n_episodes: int, *, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """Draw episodes as outcome codes [N] and lengths [E]."""

@@ -68,6 +68,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     is above 1).
     """
     choice("method", method, METHODS)
+    mdp.check_fits(box.start, "the box of policies")
     shape = mdp.shape
     if method == "policy-iteration" or (method == "auto" and shape[0] <= DENSE_UP_TO):
         probs, q = box.start.copy(), np.empty(shape)
@@ -93,6 +94,7 @@ def evaluate(
 ) -> Solution:
     """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V."""
     choice("method", method, METHODS)
+    mdp.check_fits(probs, "the policy")
     if method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO):
         writable = np.array(probs)  # as in policy iteration: one type, one compilation
         v = dense.evaluate(mdp.rows, mdp.rewards, mdp.discount, writable)

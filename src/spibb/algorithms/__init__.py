@@ -17,8 +17,8 @@ from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.checks import InputError, choice, did_you_mean
+from spibb.estimate import Baseline
 from spibb.log import Log
-from spibb.policy import Policy
 
 REGISTRY: dict[str, type[Algorithm]] = {
     algorithm.name: algorithm
@@ -70,7 +70,7 @@ def _imported(name: str) -> type[Algorithm]:
 
 def improve(
     log: Log,
-    baseline: Policy,
+    baseline: Baseline | None,
     *,
     discount: float = 0.95,
     v_max: float | None = None,

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -16,7 +16,15 @@ from spibb import evaluate as evaluation
 from spibb.certificate import Certificate, Setting, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
-from spibb.estimate import Baseline, as_policy, default_v_max, estimate_mdp, shown_v_max
+from spibb.estimate import (
+    Baseline,
+    Counted,
+    as_policy,
+    default_v_max,
+    estimate_mdp,
+    shown_v_max,
+)
+from spibb.ingest.policy_frames import is_frame, policy_from_frame
 from spibb.kernels import projection
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
@@ -52,6 +60,12 @@ class Problem:
     baseline_estimated: bool = False
 
     def __post_init__(self) -> None:
+        for name, coded in (("counts", self.counts), ("log", self.log)):
+            if coded is not None and (coded.states, coded.actions) != (self.states, self.actions):
+                raise InputError(
+                    f"the problem's {name} and baseline have different labels: build it with "
+                    "Problem.from_log or Problem.from_counts, which align them"
+                )
         if self.v_max_given:
             _check_v_max(self)
 
@@ -67,11 +81,13 @@ class Problem:
     ) -> Problem:
         """Count a log and align it with the baseline's labels.
 
-        The baseline is a policy, an array [S, A] in the order of the log's labels, a function that
-        gives the distribution of a state's label, or None: estimated from the log, with smoothing.
+        The baseline is a policy; a dataframe, long (state, action, probability) or wide (a row per
+        state, a column per action), read by its labels; an array [S, A] in the order of the log's
+        labels; a function that gives the distribution of a state's label; or None: estimated from
+        the log, with smoothing.
         """
         checks.discount(discount)
-        policy = as_policy(baseline, log, smoothing)
+        policy = _policy(baseline, log, smoothing)
         log, policy = align(log, policy)
         problem = cls.from_counts(Counts.from_log(log), policy, discount=discount, v_max=v_max)
         return replace(problem, log=log, baseline_estimated=baseline is None)
@@ -90,7 +106,7 @@ class Problem:
         checks.discount(discount)
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
-        counts, policy = align(counts, as_policy(baseline, counts, smoothing))
+        counts, policy = align(counts, _policy(baseline, counts, smoothing))
         given = v_max is not None
         bound = v_max if v_max is not None else default_v_max(counts, discount)
         return cls(
@@ -176,7 +192,11 @@ class _Models(dict[str, MDP]):
         return model
 
 
-Counted = TypeVar("Counted", Log, Counts)
+def _policy(given: Baseline | None, log: Log | Counts, smoothing: float) -> Policy:
+    """A baseline in any form that `Problem.from_log` takes."""
+    if is_frame(given):
+        return policy_from_frame(given, log)
+    return as_policy(given, log, smoothing)
 
 
 def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
@@ -248,6 +268,12 @@ class Improvement:
     def __post_init__(self) -> None:
         for array in (self.q, self.v, self.bootstrapped):
             array.flags.writeable = False
+        theirs = self.problem.states, self.problem.actions
+        if (self.policy.states, self.policy.actions) != theirs:
+            raise InputError(
+                f"algorithm {self.algorithm.name!r} returned a policy whose labels are not those "
+                "of the problem: make it with problem.states and problem.actions"
+            )
 
     @classmethod
     def from_solution(

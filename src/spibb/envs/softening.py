@@ -63,6 +63,7 @@ def softened_baselines(
     _check(mdp, etas, randomisation)
     if optimal_q is None:
         optimal_q = optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).q
+    mdp.check_fits(optimal_q, "optimal_q")
     seeds = rng.integers(2**64, size=len(etas), dtype=np.uint64)
     problem = (mdp.rows, mdp.rewards, mdp.discount, mdp.initial)
     probs, (values, _, targets), uniform, optimal = garnet.baselines(

@@ -110,7 +110,9 @@ class Plan:
 
     @cached_property
     def _policies(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.baseline.probs, self.sampler.policy.probs
+        mdp = self.sampler.mdp
+        baseline = self.baseline.aligned(mdp.states, mdp.actions, "baseline")
+        return baseline.probs, self.sampler.policy.probs
 
     @cached_property
     def _truth(self) -> tuple[Any, ...]:

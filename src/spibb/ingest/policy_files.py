@@ -79,12 +79,24 @@ def _read(
     what = f"policy file {path.name!r}"
     if state_names is None or action_names is None:
         state_names, action_names = _label_columns(table.column_names)
+    return policy_of_cells(cells, what, state_names, action_names, log)
+
+
+def policy_of_cells(
+    cells: Cells,
+    what: str,
+    state_names: tuple[str, ...],
+    action_names: tuple[str, ...],
+    log: Log | Counts | None = None,
+) -> Policy:
+    """The policy of a table with columns of the state, of the action, and `probability`."""
+    present = cells.table.column_names
     for name in (*state_names, *action_names, "probability"):
-        if name not in table.column_names:
-            hint = did_you_mean(name, table.column_names)
+        if name not in present:
+            hint = did_you_mean(name, present)
             raise InputError(
-                f"{what} has no column {name!r}{hint}: its columns are "
-                f"{some(table.column_names, 20)}; rename one"
+                f"{what} has no column {name!r}{hint}: its columns are {some(present, 20)}; "
+                "rename one"
             )
     states, state = _read_labels(cells, state_names, log.states if log else None, what)
     actions, action = _read_labels(cells, action_names, log.actions if log else None, what)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spibb.envs.gridworld import GOAL, MOVES, N_STATES, SIZE, START, blocked, cell
+from spibb.envs.gridworld import GOAL, MOVES, N_STATES, SIZE, START, blocked, cell, gridworld_mdp
 from spibb.files import write_whole
 from spibb.policy import Policy
 
@@ -27,7 +27,9 @@ def arrow_picture(
 
     figure = Figure(figsize=(4.2 * len(policies), 4.7), layout="constrained")
     FigureCanvasAgg(figure)
-    for number, (title, policy) in enumerate(policies.items()):
+    mdp = gridworld_mdp()
+    for number, (title, given) in enumerate(policies.items()):
+        policy = given.aligned(mdp.states, mdp.actions, title)
         axes = figure.add_subplot(1, len(policies), number + 1)
         copied = bootstrapped.get(title, np.ones(policy.probs.shape, dtype=bool))
         draw_grid(axes)

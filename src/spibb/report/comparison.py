@@ -8,7 +8,7 @@ import numpy as np
 
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.estimate import estimate_mdp
+from spibb.estimate import estimate_mdp, in_common
 from spibb.evaluate import exact_value, posterior_improvement
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
@@ -108,12 +108,8 @@ def _visits(log: Log, states: Vocabulary) -> np.ndarray:
 
 def _values(a: Policy, b: Policy, log: Log, discount: float, rng: np.random.Generator) -> Values:
     """Both policies in the models that the log leaves possible."""
-    labels = dict.fromkeys((*log.actions.labels, *a.actions.labels, *b.actions.labels))
-    actions = Vocabulary(tuple(labels), log.actions.names)
-    left, right = (
-        policy.aligned(log.states, actions, name) for name, policy in (("A", a), ("B", b))
-    )
-    counts = Counts.from_log(log.with_labels(log.states, actions))
+    log, (left, right) = in_common(log, {"A": a, "B": b})
+    counts = Counts.from_log(log)
     model = estimate_mdp(counts, discount)
     draws = 1000 if len(log.states) <= DENSE_UP_TO else 100
     posterior = posterior_improvement(counts, left, right, discount, rng=rng, draws=draws)
