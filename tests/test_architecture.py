@@ -12,9 +12,9 @@ import spibb
 ORDER = [
     "__init__", "errors", "files", "checks", "loading", "kernels", "pseudocounts", "labels",
     "tables", "policy", "binning", "columns", "sql", "log", "counts", "outcomes", "mdp",
-    "estimate", "solve", "certificate", "simulate", "evaluate", "mean_bounds", "ope", "stats",
-    "envs", "ingest", "algorithms", "pipeline", "deep", "assurance", "report", "experiments",
-    "paper", "cli", "__main__",
+    "estimate", "solve", "certificate", "tested", "simulate", "evaluate", "betting",
+    "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
+    "assurance", "report", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -47,6 +47,7 @@ _HOME = {
     "ModelFreeSpibb": "spibb.algorithms.spibb",
     "BasicRL": "spibb.algorithms.basic_rl",
     "Auto": "spibb.algorithms.auto",
+    "Certified": "spibb.algorithms.certified",
     "HCPI": "spibb.algorithms.hcpi",
     "RobustMDP": "spibb.algorithms.robust_mdp",
     "RaMDP": "spibb.algorithms.ramdp",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from spibb.algorithms.base import Improvement as Improvement
     from spibb.algorithms.base import Problem as Problem
     from spibb.algorithms.basic_rl import BasicRL as BasicRL
+    from spibb.algorithms.certified import Certified as Certified
     from spibb.algorithms.hcpi import HCPI as HCPI
     from spibb.algorithms.ramdp import RaMDP as RaMDP
     from spibb.algorithms.robust_mdp import RobustMDP as RobustMDP

@@ -12,6 +12,7 @@ from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
@@ -32,6 +33,7 @@ REGISTRY: dict[str, type[Algorithm]] = {
         RobustMDP,
         ARBRM,
         Auto,
+        Certified,
     )
 }
 

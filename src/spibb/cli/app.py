@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from spibb.ingest.mapping import ColumnMap
 
-ALGORITHMS = "pi-b, pi-leq-b, auto, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
+ALGORITHMS = (
+    "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
+)
 
 app = typer.Typer(
     help="Improve a decision policy from its own log, without making it worse.",

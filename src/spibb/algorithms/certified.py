@@ -1,0 +1,376 @@
+"""Certified: every change passes a test on episodes that did not choose it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from spibb import betting, checks, ope
+from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.plans import Chooser, Plan, best_group, worth_testing
+from spibb.betting import Sample
+from spibb.errors import InputError
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.solve import evaluate
+from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
+from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
+
+SAME = 0.01
+"""Recorded probabilities may differ from the baseline's by this share, or by 0.0005."""
+
+
+@dataclass(frozen=True)
+class Certified(Algorithm):
+    """Changes that were tested one by one on held-out episodes: ρ(π) ≥ ρ(π_b), with P ≥ 1 − δ.
+
+    **Guarantee.** If A^{π_b}(s, π) = Σ_a (π − π_b)(a|s) Q^{π_b}(s, a) ≥ 0 in every state s where π
+    differs from π_b, then V^π ≥ V^{π_b} in every state (policy improvement theorem), and ζ = 0 from
+    any start. `choose_share` of the episodes, drawn at random, choose the changes; the others test
+    each of them by betting on unbiased, bounded samples of A (`algorithms.plans`, `betting`). A
+    change of negative A is accepted with probability at most δ over all changes together
+    (`betting.adjusted_p_values`), in a sample of any size. The number of states, of actions and
+    1/(1 − γ) do not enter, and there is no model in it.
+
+    1. Assumed: episodes are independent; the states are Markov; π_b made the log, and is given,
+       recorded (the log's action_prob), or unknown (then the tests compare actions with each other,
+       and the policy says what to avoid; its other numbers are estimates); returns stay within the
+       declared limits.
+    2. Limits: `lowest_reward` and `highest_reward` (with `horizon`, the most steps that the process
+       itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
+       problem's v_max. What the log happens to show is no limit.
+    3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
+       the result does not depend on the order of the episodes in the log.
+    4. Where all episodes have one step (bandits), a single test of many contexts' changes together
+       is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
+    """
+
+    name: ClassVar[str] = "certified"
+    needs_log: ClassVar[bool] = True
+    no_certificate: ClassVar[str | None] = None
+
+    delta: float = 0.05
+    choose_share: float = 0.3
+    lowest_return: float | None = None
+    highest_return: float | None = None
+    lowest_reward: float | None = None
+    highest_reward: float | None = None
+    horizon: int | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        checks.delta(self.delta)
+        checks.number("choose_share", self.choose_share, 0, 1, "()")
+        if self.horizon is not None:
+            checks.positive("horizon", self.horizon)
+        for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
+            if (value := getattr(self, name)) is not None:
+                checks.number(name, value, -math.inf, math.inf, "()")
+
+    def improve(self, problem: Problem) -> CertifiedImprovement:
+        """Choose changes on some episodes, test them on the others."""
+        log = problem.log
+        if log is None:
+            raise InputError(
+                "certified needs the episodes, and this problem holds counts only: build it from a "
+                "log"
+            )
+        problem, known = with_recorded_baseline(problem)
+        n_choose = max(1, round(self.choose_share * log.n_episodes))
+        if log.n_episodes - n_choose < 2:
+            few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
+            return self._result(problem, problem.baseline.probs, (), few)
+        declared = self._declared(problem, log)
+        bounds = declared.bounds(problem.discount)
+        order = shuffled_by_content(log, self.seed)
+        chosen, judged = log.episodes(order[:n_choose]), log.episodes(order[n_choose:])
+        chooser = Chooser.of(
+            chosen, problem.baseline.probs, problem.discount, bounds, judged.n_episodes / n_choose,
+            self.delta, known,
+        )  # fmt: skip
+        families = self._families(chooser, declared.horizon == 1)
+        judge = _Judge(problem, Visits.of(judged, problem.discount, bounds), bounds, self.delta)
+        tests = judge.tests(families)
+        probs = judge.accepted(families, tests, problem.baseline.probs)
+        facts = _Facts(bounds, declared, known, log.action_prob is not None)
+        return self._result(
+            problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
+        )
+
+    def _declared(self, problem: Problem, log: Log) -> Declared:
+        single = len(log) == log.n_episodes and bool(log.terminated.all())
+        declared = Declared(
+            self.lowest_return, self.highest_return, self.lowest_reward, self.highest_reward,
+            problem.v_max if problem.v_max_given else None, 1 if single else self.horizon,
+        )  # fmt: skip
+        check_rewards(log, declared)
+        return declared
+
+    def _families(self, chooser: Chooser, one_step: bool) -> list[_Family]:
+        """What is tested together: single changes, or one group of them."""
+        plans = chooser.plans()
+        singles = worth_testing(plans, self.delta)
+        if one_step and chooser.known:
+            group, bet, score = best_group(plans, chooser)
+            alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
+            if score > alone:
+                return [_Family(tuple(group), bet)]
+        return [_Family((plan,), plan.bet) for plan in singles]
+
+    def _result(
+        self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
+        facts: _Facts | None = None, episodes: tuple[int, int] = (0, 0),
+    ) -> CertifiedImprovement:  # fmt: skip
+        solution = evaluate(self.model(problem), probs)
+        same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
+        return CertifiedImprovement(
+            Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
+            np.repeat(same, probs.shape[1], axis=1), len(tests), True, problem, self, tests,
+            reason, facts, episodes,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Family:
+    """Changes that one test decides on, and its bet."""
+
+    plans: tuple[Plan, ...]
+    bet: float
+
+    def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
+        """The values of all the plans' episodes; each plan's are those of other episodes."""
+        parts = [plan.sample(visits, bounds) for plan in self.plans]
+        return Sample(
+            np.concatenate([part.x for part in parts]),
+            np.concatenate([part.times for part in parts]),
+            max(part.loss for part in parts), max(part.longest for part in parts),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Facts:
+    """What the assumptions of the certificate name."""
+
+    bounds: ReturnBounds
+    declared: Declared
+    known: bool
+    recorded: bool
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        source = "as the log records it" if self.recorded else "as given"
+        made = (
+            f"the baseline made the log, {source}"
+            if self.known
+            else "one policy made the log; it is not known, and the certificate is about avoiding "
+            "the listed actions while that policy decides the rest: the other probabilities of the "
+            "policy file are estimates of it"
+        )
+        low, high = self.bounds.low, self.bounds.high
+        return (
+            made,
+            "episodes are independent",
+            "every episode has one step, as all in the log have"
+            if self.declared.horizon == 1
+            else "the process is Markov in the states given",
+            f"every return lies in [{low:g}, {high:g}] ({self.bounds.source})",
+        )
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """The episodes that chose nothing."""
+
+    problem: Problem
+    visits: Visits
+    bounds: ReturnBounds
+    delta: float
+
+    def tests(self, families: Sequence[_Family]) -> tuple[ChangeTest, ...]:
+        """Test all families together."""
+        if not families:
+            return ()
+        samples = [family.sample(self.visits, self.bounds) for family in families]
+        log_e = np.array([
+            betting.log_e_value(sample, family.bet) for sample, family in zip(samples, families)
+        ])  # fmt: skip
+        adjusted = betting.adjusted_p_values(log_e)
+        return tuple(
+            self._test(family, sample, float(e), float(p), len(families))
+            for family, sample, e, p in zip(families, samples, log_e, adjusted)
+        )
+
+    def _test(
+        self, family: _Family, sample: Sample, log_e: float, adjusted: float, n_tests: int
+    ) -> ChangeTest:
+        accepted = adjusted <= self.delta
+        wanted = math.log(n_tests / self.delta)
+        lower = betting.lower_rate(sample, family.bet, wanted)
+        blocks = family.plans[0].block
+        scale = 1 / family.plans[0].mass if blocks else 1.0
+        return ChangeTest(
+            changes=tuple(self._change(plan) for plan in family.plans),
+            accepted=accepted,
+            p_value=min(1.0, math.exp(-log_e)),
+            adjusted_p_value=adjusted,
+            advantage=sample.rate * scale,
+            lower_bound=max(lower, 0.0) if accepted else lower,
+            visits=int(len(sample.x) * blocks if blocks else sample.times.sum()),
+            episodes=int(len(sample.x) * max(blocks, 1)),
+            more_episodes=0 if accepted else self._more(sample, wanted),
+        )
+
+    def _more(self, sample: Sample, wanted: float) -> int | None:
+        """Further episodes until n = 2σ² log(K/δ)/μ² values are there, at the rate seen so far."""
+        n = len(sample.x)
+        mean = float(sample.x.mean()) if n else 0.0
+        if mean <= 0:
+            return None
+        needed = 2 * float(sample.x.var()) * wanted / mean**2
+        log = self.problem.log
+        assert log is not None  # `improve` has checked it
+        return max(1, math.ceil(log.n_episodes * (needed / n - 1)))
+
+    def _change(self, plan: Plan) -> Change:
+        gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
+        labels = self.problem.actions
+        avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())
+        return Change(self.problem.states[plan.state], avoided)
+
+    def accepted(
+        self, families: Sequence[_Family], tests: Sequence[ChangeTest], baseline: np.ndarray
+    ) -> np.ndarray:
+        """The baseline's rows [S, A] with the accepted changes."""
+        probs = baseline.copy()
+        plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
+        for plan in plans:
+            row = np.where(plan.kept, baseline[plan.state], 0.0)
+            probs[plan.state] = row / row.sum()
+        return probs
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedImprovement(Improvement):
+    """The policy, the tests of its changes and of those that failed, and the reason in words.
+
+    `iterations` counts the tests; `episodes` those that chose and those that judged.
+    """
+
+    tests: tuple[ChangeTest, ...]
+    reason: str
+    facts: _Facts | None
+    episodes: tuple[int, int]
+
+    def certificate(self, delta: float | None = None) -> ChangeCertificate:
+        """The tested changes; at a smaller δ than the algorithm's it may be refused."""
+        asked = self.algorithm.delta if delta is None else checks.delta(delta)  # type: ignore[attr-defined]
+        facts = self.facts
+        return certify_changes(
+            self.tests, asked, self.reason,
+            return_range=math.nan if facts is None else facts.bounds.span,
+            assumptions=() if facts is None else facts.assumptions,
+            episodes=self.episodes,
+        )  # fmt: skip
+
+
+def _reason(problem: Problem, tests: Sequence[ChangeTest]) -> str:
+    """What happened, in one line."""
+    if not tests and (problem.available.sum(axis=1) < 2).all():
+        return "every state has one action only: there is nothing to choose"
+    if not tests:
+        return "no change has enough evidence among the choosing episodes to be worth a test"
+    passed = sum(test.accepted for test in tests)
+    if passed:
+        return f"{passed} of {len(tests)} changes passed"
+    nearest = min((t.more_episodes for t in tests if t.more_episodes is not None), default=None)
+    hope = "" if nearest is None else f"; the nearest needs about {nearest:,} more episodes"
+    return f"none of the {len(tests)} changes tested passed{hope}"
+
+
+def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
+    """The problem with the baseline that the log records, if none was given; whether π_b is known.
+
+    Every recorded probability must be the given baseline's, or, if none was given, that of the same
+    pair elsewhere in the log. Actions that the log never takes in a state share what is left.
+    """
+    log = problem.log
+    assert log is not None  # `improve` has checked it
+    if not problem.baseline_estimated:
+        ope.behaviour_probs(log, problem.baseline.probs)
+        if log.action_prob is not None:
+            _check_recorded(log, problem.baseline.probs, "the baseline's")
+        return problem, True
+    if log.action_prob is None:
+        return problem, False
+    table = _recorded_table(log)
+    _check_recorded(log, table, "that of the same state and action elsewhere,")
+    recorded = Policy(table, log.states, log.actions, "action_prob")
+    return replace(problem, baseline=recorded, baseline_estimated=False), True
+
+
+def _recorded_table(log: Log) -> np.ndarray:
+    """The mean recorded probability of each pair, the rest of a row spread over the other pairs."""
+    assert log.action_prob is not None
+    shape = len(log.states), len(log.actions)
+    pair = log.state.astype(np.int64) * shape[1] + log.action
+    n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+    total = np.bincount(pair, weights=log.action_prob, minlength=n.size).reshape(shape)
+    seen = np.where(n > 0, total / np.maximum(n, 1), 0.0)
+    rest, others = 1 - seen.sum(axis=1, keepdims=True), (n == 0).sum(axis=1, keepdims=True)
+    if (rest < -0.01).any():
+        s = int(np.argmin(rest))
+        raise InputError(
+            f"action_prob of state {log.states[s]!r} sums to {1 - rest[s, 0]:.4g} over its "
+            "actions, expected at most 1: check the column"
+        )
+    table = np.where(n > 0, seen, np.where(rest > 1e-6, rest, 0.0) / np.maximum(others, 1))
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def _check_recorded(log: Log, table: np.ndarray, other: str) -> None:
+    assert log.action_prob is not None
+    expected = table[log.state, log.action]
+    bad = np.abs(log.action_prob - expected) > np.maximum(SAME * expected, 5e-4)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"action_prob {log.action_prob[row]:g} in row {row} contradicts {other} "
+            f"{expected[row]:g} (state {log.states[log.state[row]]!r}, action "
+            f"{log.actions[log.action[row]]!r}; {int(bad.sum())} such rows): give the policy that "
+            "made the log, put what the probability depends on into the state, or drop the column"
+        )
+
+
+def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
+    """A random order of the episodes [E] that depends on what they are, not on where they stand.
+
+    Each episode gets a number made of its rewards' ranks and of how often its pairs and states
+    occur in the log: nothing that labels or units of reward could change. Sorted by it, the
+    episodes stand in an order that any permuted log has too; the shuffle that follows knows nothing
+    of them, so that every share of them is a fair sample.
+    """
+    n_actions = len(log.actions)
+    pair = log.state.astype(np.int64) * n_actions + log.action
+    pairs, states = np.bincount(pair)[pair], np.bincount(log.state)[log.state]
+    ranks = np.unique(np.round(log.reward, 9), return_inverse=True)[1]
+    lengths = np.diff(log.episode_starts)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    with np.errstate(over="ignore"):
+        number = _scrambled(ranks.astype(np.uint64))
+        for part in (pairs, states, log.terminated, step):
+            number = _scrambled(number + part.astype(np.uint64))
+        content = np.add.reduceat(number, log.episode_starts[:-1])
+    order = np.argsort(content, kind="stable")
+    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+
+
+def _scrambled(x: np.ndarray) -> np.ndarray:
+    """A permutation of the 64-bit numbers that spreads neighbours (splitmix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

@@ -1,0 +1,300 @@
+"""Which changes `certified` tests, and how: all of it chosen on the choosing episodes.
+
+A change is a state and a set of actions to be avoided there; the kept actions K share the avoided
+mass in proportion, π(a|s) = π_b(a|s)/π_b(K|s). Two samples test it on other episodes.
+
+**Known π_b.** At a visit of s with action a and return G from there on, and any number V̂,
+
+    X = (π(a|s)/π_b(a|s) − 1)·(G − V̂),  E[X] = Σ_a (π − π_b)(a|s) Q^{π_b}(s, a) = A^{π_b}(s, π):
+
+given s, the ratio has mean 1, so V̂ changes the variance and not the mean. This holds at every visit
+of s, whatever came before it (Markov), so it holds for the sum over the first m visits that come
+before step T, m and T fixed in advance: its mean is A times the mean number of visits counted.
+X ≥ −c with c = max{G_max − V̂, (1/π_b(K|s) − 1)(V̂ − G_min)}, and the sum is at least −c times
+that number. A cut episode enters with the bound on its rest that hurts: the lower one where the
+ratio is above 1, the upper one elsewhere; that makes X smaller, never larger.
+
+**Unknown π_b.** With 1_K = 1 where a kept action was taken, A = Cov(1_K, G)/π_b(K|s). Of b first
+visits in different episodes
+
+    Z = Σ_i (1_K^i − mean of 1_K)(G^i − mean of G),  E[Z] = (b − 1) Cov(1_K, G),  |Z| ≤ b/4·span
+
+where span = G_max − G_min: Z is n_K n_D/b times a difference of two means. Neither π_b nor its
+estimate enters; against the known π_b, a share 1/b of the evidence is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.special import ndtr
+
+from spibb.betting import MOST, Sample
+from spibb.counts import Counts
+from spibb.estimate import estimate_mdp
+from spibb.log import Log
+from spibb.solve import evaluate
+from spibb.visits import ReturnBounds, Visits
+
+TRUSTED = 3
+"""Visits that a pair needs before its mean is worth a look."""
+COUNTED = (1, 2, 4, 8)
+"""Numbers m of visits per episode that are tried."""
+EARLIEST = (0.2, 0.4, 0.6, 0.8)
+"""Quantiles of the steps of a state's visits that are tried as the last step T."""
+BLOCKS = (2, 4, 8, 16)
+"""Sizes of the blocks that are tried where the baseline is not known."""
+SHRINKAGE = 0.25
+"""Standard errors by which a predicted advantage is lowered."""
+SETS = 3
+"""Sets of actions per state that are looked at closely."""
+WORTH_TESTING = 0.3
+"""A change is tested if this share of the evidence that it will need is predicted."""
+TYPICAL_FAMILY = 5
+"""Number of tests that a single one expects to share δ with."""
+FOREVER = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A change and its test, fixed before the judging episodes are looked at.
+
+    In `state` only the actions `kept` [A] remain, whose mass under π_b is `mass`. The first
+    `counted` visits up to step `last_step` give the X around `centre` (known π_b), or blocks of
+    `block` first visits the Z (`block` > 0). `bet` is the favoured bet. `evidence` (the predicted
+    logarithm of the e-value), `advantage` (predicted, lowered), `visiting` (choosing episodes that
+    were counted), `second` (mean square of X) and `power` are predictions.
+    """
+
+    state: int
+    kept: np.ndarray
+    mass: float
+    centre: float
+    counted: int
+    last_step: int
+    bet: float
+    evidence: float
+    advantage: float
+    visiting: int
+    second: float
+    power: float
+    block: int = 0
+
+    def loss(self, bounds: ReturnBounds) -> float:
+        """c: no X of a single visit is below −c."""
+        return loss_per_visit(self.mass, self.centre, bounds)
+
+    def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
+        """The X or Z of the episodes; `times` are the visits counted, or (b − 1) per block."""
+        rows = visits.of_state(self.state)
+        use = (visits.rank[rows] < self.counted) & (visits.step[rows] <= self.last_step)
+        kept = self.kept[visits.action[rows]][use]
+        g = np.where(kept, visits.low[rows][use], visits.high[rows][use])
+        if self.block:
+            return self._blocks(kept, g, bounds)
+        x = np.where(kept, 1 / self.mass - 1, -1.0) * (g - self.centre)
+        number = np.cumsum(visits.rank[rows][use] == 0) - 1
+        return Sample(
+            np.bincount(number, weights=x), np.bincount(number).astype(np.float64),
+            self.loss(bounds), float(self.counted),
+        )  # fmt: skip
+
+    def _blocks(self, kept: np.ndarray, g: np.ndarray, bounds: ReturnBounds) -> Sample:
+        b = self.block
+        n = len(g) // b
+        took, paid = (v[: n * b].reshape(n, b) for v in (kept.astype(np.float64), g))
+        z = ((took - took.mean(axis=1, keepdims=True)) * paid).sum(axis=1)
+        limit = b / 4 * bounds.span
+        return Sample(z, np.full(n, b - 1.0), limit / (b - 1), b - 1.0)
+
+
+def loss_per_visit(mass: float, centre: float, bounds: ReturnBounds) -> float:
+    """c = max{G_max − V̂, (1/π_b(K) − 1)(V̂ − G_min)}."""
+    return max(bounds.high - centre, (1 / mass - 1) * (centre - bounds.low))
+
+
+@dataclass(frozen=True, eq=False)
+class Chooser:
+    """What the choosing episodes say: model values, visits, and how many more will judge.
+
+    `scale` is the number of judging per choosing episode; `known` says whether π_b is.
+    """
+
+    baseline: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    counts: np.ndarray
+    visits: Visits
+    typical: np.ndarray
+    noise: np.ndarray
+    bounds: ReturnBounds
+    scale: float
+    delta: float
+    known: bool
+
+    @classmethod
+    def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
+           scale: float, delta: float, known: bool) -> Chooser:  # fmt: skip
+        """Estimate the model of the choosing episodes and π_b's values in it.
+
+        Of an action never seen in a state nothing is known: it counts as the others do there.
+        """
+        counts = Counts.from_log(log)
+        seen = np.where(counts.pairs > 0, baseline, 0.0)
+        mass = seen.sum(axis=1, keepdims=True)
+        rows = np.where(mass > 0, seen / np.where(mass > 0, mass, 1.0), baseline)
+        values = evaluate(estimate_mdp(counts, discount), rows)
+        v = np.clip(values.v, bounds.low, bounds.high)
+        q = np.where(counts.pairs > 0, np.clip(values.q, bounds.low, bounds.high), v[:, None])
+        visits = Visits.of(log, discount, bounds)
+        return cls(baseline, q, v, counts.pairs, visits, *_noise(visits, q, v, bounds), bounds,
+                   scale, delta, known)  # fmt: skip
+
+    def plans(self) -> list[Plan]:
+        """The best plan of every state that has one, the strongest evidence first."""
+        found = [self._best(int(s)) for s in np.flatnonzero(self.counts.sum(axis=1) >= TRUSTED)]
+        return sorted((p for p in found if p is not None), key=lambda p: (-p.evidence, p.state))
+
+    def _best(self, s: int) -> Plan | None:
+        rough = [plan for kept in self._sets(s) if (plan := self._plan(s, kept, 1, FOREVER))]
+        rough.sort(key=lambda plan: -plan.power * plan.advantage)
+        closer = [
+            plan
+            for first in rough[:SETS]
+            for counted, last in self._windows(s)
+            if (plan := self._plan(s, first.kept, counted, last))
+        ]
+        return max(closer, key=lambda plan: plan.power * plan.advantage, default=None)
+
+    def _sets(self, s: int) -> Iterator[np.ndarray]:
+        """Sets to keep: all but the worst trusted actions, for every number of them; the best."""
+        playable = self.baseline[s] > 0
+        trusted = np.flatnonzero(playable & (self.counts[s] >= TRUSTED))
+        worst_first = trusted[np.argsort(self.q[s, trusted], kind="stable")]
+        for n in range(1, len(worst_first)):
+            kept = playable.copy()
+            kept[worst_first[:n]] = False
+            yield kept
+        if len(worst_first) and playable.sum() > len(worst_first):
+            yield np.arange(len(playable)) == worst_first[-1]
+
+    def _windows(self, s: int) -> Iterator[tuple[int, int]]:
+        """Numbers of visits and last steps to try."""
+        steps = self.visits.step[self.visits.of_state(s)]
+        lasts = {FOREVER, *np.quantile(steps, EARLIEST).astype(int).tolist()}
+        for last in sorted(lasts):
+            for counted in COUNTED if self.known else COUNTED[:1]:
+                yield counted, last
+
+    def _plan(self, s: int, kept: np.ndarray, counted: int, last: int) -> Plan | None:
+        """Predict the test of a change; None where it has no prospect."""
+        p, q, v = self.baseline[s], self.q[s], float(self.v[s])
+        mass = float(p[kept].sum())
+        moved = np.where(kept, p / mass, 0.0) - p
+        gain = float(moved @ q)
+        error = math.sqrt(self.noise[s] * float((moved**2 / np.maximum(self.counts[s], 1)).sum()))
+        lowered = gain - SHRINKAGE * error
+        plan = Plan(s, kept, mass, v, counted, last, 0.0, 0.0, lowered, 0, 0.0, 0.0)
+        if lowered <= 0:
+            return None
+        sample = plan.sample(self.visits, self.bounds)
+        n = len(sample.x)
+        if n == 0:
+            return None
+        per_episode = float(sample.times.mean())
+        prior = self.noise[s] * (1 / mass - 1) * per_episode
+        second = (float((sample.x**2).sum()) + 2 * prior) / (n + 2)
+        mean = lowered * per_episode - self._hurt(plan, n)
+        if mean <= 0:
+            return None
+        plan = replace(plan, visiting=n, second=second)
+        planned = self._with_bet(plan, mean) if self.known else self._with_block(plan, mean)
+        return self._with_power(planned, error * per_episode)
+
+    def _with_bet(self, plan: Plan, mean: float) -> Plan:
+        bet = min(mean / plan.second, MOST / (plan.loss(self.bounds) * plan.counted))
+        per_visit = bet * mean - bet**2 * plan.second / 2
+        return replace(plan, bet=bet, evidence=self.scale * plan.visiting * per_visit)
+
+    def _with_block(self, plan: Plan, mean: float) -> Plan:
+        """Z is π_b(K) times the sum of b of the X, less its share 1/b."""
+        best = plan
+        for b in BLOCKS:
+            z_mean, z_second = (b - 1) * plan.mass * mean, (b - 1) * plan.mass**2 * plan.second
+            bet = min(z_mean / z_second, MOST / (b / 4 * self.bounds.span))
+            per_block = bet * z_mean - bet**2 * z_second / 2
+            evidence = self.scale * plan.visiting / b * per_block
+            if evidence > best.evidence:
+                best = replace(plan, block=b, bet=bet, evidence=evidence)
+        return best
+
+    def _with_power(self, plan: Plan, error: float) -> Plan:
+        """P(log e reaches log(5/δ)), log e being roughly normal around the evidence.
+
+        Its variance is twice the evidence, and what is not known of the mean adds to it.
+        """
+        unsure = plan.bet * (plan.mass if plan.block else 1.0) * self.scale * plan.visiting * error
+        spread = math.sqrt(2 * plan.evidence + unsure**2) or 1.0
+        wanted = math.log(TYPICAL_FAMILY / self.delta)
+        return replace(plan, power=float(ndtr((plan.evidence - wanted) / spread)))
+
+    def _hurt(self, plan: Plan, n: int) -> float:
+        """What cut episodes cost the mean: the worst rest instead of a typical one."""
+        rows = self.visits.of_state(plan.state)
+        use = (self.visits.rank[rows] < plan.counted) & (self.visits.step[rows] <= plan.last_step)
+        kept = plan.kept[self.visits.action[rows]][use]
+        typical, low, high = (
+            part[rows][use] for part in (self.typical, self.visits.low, self.visits.high)
+        )
+        costs = np.where(kept, (1 / plan.mass - 1) * (typical - low), high - typical)
+        return float(costs.sum()) / n
+
+
+def _noise(
+    visits: Visits, q: np.ndarray, v: np.ndarray, bounds: ReturnBounds
+) -> tuple[np.ndarray, np.ndarray]:
+    """Typical returns [N], a cut rest worth the mean value, and their variance per state [S]."""
+    numbers = np.diff(visits.starts)
+    state = np.repeat(np.arange(len(v)), numbers)
+    share = np.clip((v[state].mean() - bounds.low) / bounds.span, 0.0, 1.0)
+    typical = visits.low + share * (visits.high - visits.low)
+    squares = (typical - q[state, visits.action]) ** 2
+    per_state = np.bincount(state, weights=squares, minlength=len(v))
+    return typical, (per_state + TRUSTED * squares.mean()) / (numbers + TRUSTED)
+
+
+def worth_testing(plans: list[Plan], delta: float) -> list[Plan]:
+    """The plans with a prospect: weak ones would only cost the others power.
+
+    The k-th strongest needs about log(k/δ).
+    """
+    return [
+        plan
+        for rank, plan in enumerate(plans, start=1)
+        if plan.evidence >= WORTH_TESTING * math.log(rank / delta)
+    ]
+
+
+def best_group(plans: list[Plan], chooser: Chooser) -> tuple[list[Plan], float, float]:
+    """The set of one-step changes whose common test promises most: (plans, bet, gain · power).
+
+    States enter by advantage over mean square, as the common bet wants them.
+    """
+    ordered = sorted(plans, key=lambda plan: (-plan.advantage / plan.second, plan.state))
+    best: tuple[list[Plan], float, float] = ([], 0.0, 0.0)
+    n, gain, second, loss = 0, 0.0, 0.0, 0.0
+    for end, plan in enumerate(ordered, start=1):
+        n += plan.visiting
+        gain += plan.visiting * plan.advantage
+        second += plan.visiting * plan.second
+        loss = max(loss, plan.loss(chooser.bounds))
+        bet = min(gain / second, MOST / loss)
+        evidence = chooser.scale * (bet * gain - bet**2 * second / 2)
+        spread = math.sqrt(2 * evidence) or 1.0
+        score = gain * float(ndtr((evidence - math.log(1 / chooser.delta)) / spread))
+        if score > best[2]:
+            best = (ordered[:end], bet, score)
+    return best

@@ -1,0 +1,182 @@
+"""Tests and lower bounds by betting: exact in finite samples, for values bounded from below only.
+
+Under the hypothesis E[X] ≤ 0 no bet on X > 0 makes money on average: with X ≥ −c and a bet λ in
+[0, 1/c] that does not depend on X, the factor 1 + λX is not negative and has mean at most 1. What
+is won by betting is evidence (Shafer 2021; Waudby-Smith & Ramdas 2024): a wealth of mean at most 1
+is an *e-value*, and by Markov's inequality it exceeds 1/δ with probability at most δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb import checks
+from spibb.errors import InputError
+
+SPREADS = np.exp(np.linspace(-0.8, 0.8, 9))
+"""Factors on the favoured bet that a mixture plays."""
+WEIGHTS = np.exp(-0.5 * np.linspace(-2, 2, 9) ** 2)
+WEIGHTS /= WEIGHTS.sum()
+"""The share of the capital on each of them."""
+MOST = 0.95
+"""No bet stakes more than this share of the wealth."""
+LARGEST_LOG = 600.0
+"""e-values beyond e⁶⁰⁰ count as e⁶⁰⁰, which is lower and so valid."""
+HALVINGS = 60
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Independent values X [n] with the times T [n] over which they were earned.
+
+    What is known of them beforehand: X ≥ −loss·T and T ≤ longest. A value without a time of its
+    own has T = 1.
+    """
+
+    x: np.ndarray
+    times: np.ndarray
+    loss: float
+    longest: float
+
+    @property
+    def most_lost(self) -> float:
+        """c: no value is below −c."""
+        return self.loss * self.longest
+
+    @property
+    def rate(self) -> float:
+        """The estimate ΣX/ΣT of E[X]/E[T]; NaN without values."""
+        total = float(self.times.sum())
+        return float(self.x.sum()) / total if total > 0 else math.nan
+
+    def shares(self, bet: float) -> np.ndarray:
+        """κ_k = λ_k·c: the shares of the wealth that the bets around `bet` stake."""
+        return np.minimum(bet * SPREADS * self.most_lost, MOST)
+
+
+def log_e_value(sample: Sample, bet: float) -> float:
+    """log of Σ_k w_k Π_i (1 + λ_k X_i): the wealth of a mixture of bets around `bet`.
+
+    If the X_i are independent of mean at most 0, none is below −c, and `bet` was chosen without
+    them, this is the logarithm of an e-value: for each λ_k = min(bet·s_k, 0.95/c) the factors are
+    independent, not negative and of mean at most 1, so is their product, and so is the weighted
+    mean of the products. It does not depend on the order of the X_i. Against the best of the λ_k
+    it loses −log w_k at most.
+    """
+    return _log_mixture(sample.shares(bet)[:, None] * (sample.x / sample.most_lost))
+
+
+def _log_mixture(stakes: np.ndarray) -> float:
+    """log Σ_k w_k Π_i (1 + stakes[k, i])."""
+    logs = np.log1p(stakes).sum(axis=1) + np.log(WEIGHTS)
+    top = logs.max()
+    return min(float(top + np.log(np.exp(logs - top).sum())), LARGEST_LOG)
+
+
+def lower_rate(sample: Sample, bet: float, log_wanted: float) -> float:
+    """A lower bound on r = E[X]/E[T]: the largest r that the wealth still refutes.
+
+    At the true r the X − rT have mean 0 and are at least −(loss + r)·longest; staking the shares
+    κ_k of `log_e_value` gives an e-value whose factors
+
+        1 + κ (X − rT) / ((loss + r)·longest)
+
+    fall in r, because (X − rT)/(loss + r) has the derivative −(X + loss·T)/(loss + r)² ≤ 0. So the
+    r whose wealth reaches exp(`log_wanted`) = 1/δ form an interval that ends at the bound, found
+    by halving. It misses with probability at most δ. At r = 0 the wealth is that of `log_e_value`.
+    """
+    shares = sample.shares(bet)[:, None]
+
+    def wealth(r: float) -> float:
+        scaled = (sample.x - r * sample.times) / ((sample.loss + r) * sample.longest)
+        return _log_mixture(shares * scaled)
+
+    low, high = -sample.loss * (1 - 1e-9), sample.rate
+    if not high > low or wealth(low) < log_wanted:
+        return -sample.loss
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if wealth(middle) >= log_wanted else (low, middle)
+    return low
+
+
+def adjusted_p_values(log_e: np.ndarray) -> np.ndarray:
+    """p-values [K] that may be compared with δ all at once, from the logarithms of K e-values.
+
+    A mean of e-values is one, whatever their dependence, so the mean over a set I of hypotheses
+    tests that all of I are true. Closed testing rejects k if every set that contains k is
+    rejected:
+
+        p_k = max over I ∋ k of 1 / mean_{i ∈ I} e_i,
+
+    and P(some true hypothesis has p_k ≤ δ) ≤ δ: that needs the mean over the set of all true ones
+    to reach 1/δ (Vovk & Wang 2021). Of the sets of j + 1 members the worst holds k and the j
+    smallest of the others. Holm's procedure on the p-values 1/e rejects whenever e_k ≥ (K − rank
+    + 1)/δ, which uses that the other e-values are at least 0; this uses what they are, so that it
+    accepts all that Holm accepts, and more.
+    """
+    e = np.exp(np.minimum(np.asarray(log_e, dtype=np.float64), LARGEST_LOG))
+    sizes = np.arange(1, len(e) + 1)
+    order = np.argsort(e, kind="stable")
+    sums = np.concatenate([[0.0], np.cumsum(e[order])])
+    p = np.empty(len(e))
+    for place, k in enumerate(order.tolist()):
+        worst = np.where(sizes <= place + 1, e[k] + sums[:-1], sums[1:])
+        p[k] = (sizes / np.maximum(worst, 1e-300)).max()
+    return np.minimum(p, 1.0)
+
+
+def betting_bound(values: np.ndarray, delta: float, *, lowest: float = 0.0) -> float:
+    """A lower bound on the mean by betting (Waudby-Smith & Ramdas 2024), in the values' order.
+
+    For values of mean μ given those before them, none of which can be below `lowest`, the wealth
+    W_t(m) = Π_{i≤t} (1 + λ_i(m)(X_i − m)) is a martingale at m = μ if λ_i depends on earlier values
+    only, so that max_t W_t(μ) ≥ 1/δ with probability at most δ (Ville). The bound is the largest m
+    with max_t W_t(m) ≥ 1/δ. Nothing is assumed about how large a value can be: importance weights
+    need no cap.
+
+    1. λ_i = √(2 log(1/δ) / (n σ̂²_{i−1})), at most 0.95/(m − lowest): what a normal sample of n
+       values would call for. σ̂² is the variance so far, with one pseudo-value half as far off as
+       the largest so far; nothing is bet before a value above `lowest` is seen.
+    2. W_t falls in m, so the bound is found by halving.
+    """
+    checks.delta_or_one(delta)
+    y = np.asarray(values, dtype=np.float64) - lowest
+    if len(y) < 2:
+        raise InputError(f"betting has {len(y)} episodes, expected at least 2: add episodes")
+    checks.finite(y, "betting: contribution")
+    if y.min() < -1e-12 * max(1.0, abs(lowest)):
+        raise InputError(
+            f"betting: value {y.min() + lowest:g} of episode {int(y.argmin())} is below the "
+            f"declared limit {lowest:g}: declare a lower one, or use student-t or bca"
+        )
+    y, wanted = np.maximum(y, 0.0), math.log(1 / delta)
+    bets = _predictable_bets(y, wanted)
+
+    def wealth(m: float) -> float:
+        return float(np.cumsum(np.log1p(np.minimum(bets, MOST / m) * (y - m))).max())
+
+    high = float(y.max())
+    if high <= 0 or delta == 1:
+        return lowest if delta < 1 else math.inf
+    low, least = 0.0, high * 2.0**-HALVINGS
+    if wealth(least) < wanted:
+        return lowest
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if wealth(max(middle, least)) >= wanted else (low, middle)
+    return lowest + low
+
+
+def _predictable_bets(y: np.ndarray, wanted: float) -> np.ndarray:
+    """λ_i from the values before i [n]."""
+    count = np.arange(1, len(y) + 1)
+    mean = np.cumsum(y) / count
+    spread = np.cumsum(y**2) - count * mean**2
+    variance = (np.maximum(spread, 0.0) + np.maximum.accumulate(y) ** 2 / 4) / (count + 1)
+    with np.errstate(divide="ignore"):
+        bets = np.sqrt(2 * wanted / (len(y) * variance))
+    return np.concatenate([[0.0], np.where(variance > 0, bets, 0.0)[:-1]])

@@ -1,0 +1,115 @@
+"""The certificate of changes that were tested one by one on episodes that did not choose them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from spibb.certificate import Bound, Certificate
+from spibb.checks import some
+from spibb.labels import Label
+
+BOUND = "held-out tests"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a test is about: in `state`, avoid some actions; the others keep their proportions."""
+
+    state: Label
+    avoided: tuple[Label, ...]
+
+    def __str__(self) -> str:
+        return f"in state {self.state!r} avoid {some(self.avoided, 3)}"
+
+
+@dataclass(frozen=True)
+class ChangeTest:
+    """A change (or several that stand or fall together) and what the held-out episodes say of it.
+
+    `p_value` is that of the test alone, `adjusted_p_value` may be compared with δ beside all the
+    others. `advantage` is the estimated gain per visit of changing this state alone, cut episodes
+    counted at their worst, and `lower_bound` a lower limit of it: all limits of one certificate
+    hold together with probability 1 − δ. `visits` of `episodes` held-out episodes were counted.
+    `more_episodes` is a rough number of further episodes that a rejected change needs; None where
+    the held-out episodes do not favour it, 0 where it was accepted.
+    """
+
+    changes: tuple[Change, ...]
+    accepted: bool
+    p_value: float
+    adjusted_p_value: float
+    advantage: float
+    lower_bound: float
+    visits: int
+    episodes: int
+    more_episodes: int | None
+
+    @property
+    def lacks(self) -> str:
+        """What a rejected change would need."""
+        if self.accepted:
+            return "nothing"
+        if self.more_episodes is None:
+            return "the held-out episodes do not favour it"
+        return f"about {self.more_episodes:,} more episodes"
+
+    def __str__(self) -> str:
+        what = str(self.changes[0])
+        if len(self.changes) > 1:
+            what = f"{what}, and {len(self.changes) - 1} more states"
+        if not self.accepted:
+            return f"{what}: not accepted (p = {self.adjusted_p_value:.2g}): {self.lacks}"
+        return (
+            f"{what}: accepted (p = {self.adjusted_p_value:.2g}), advantage {self.advantage:.3g}, "
+            f"at least {self.lower_bound:.3g}, {self.visits:,} visits"
+        )
+
+
+@dataclass(frozen=True)
+class ChangeCertificate(Certificate):
+    """Every change of the policy passed a test on episodes that did not choose it: ζ = 0.
+
+    `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes.
+    """
+
+    tests: tuple[ChangeTest, ...] = ()
+    choosing: int = 0
+    judging: int = 0
+
+    @property
+    def accepted(self) -> tuple[ChangeTest, ...]:
+        """The tests that were passed."""
+        return tuple(test for test in self.tests if test.accepted)
+
+    def __str__(self) -> str:
+        if self.refusal is not None:
+            return f"No certificate: {self.refusal}."
+        return (
+            f"Certified: with probability at least {1 - self.delta:g} the new policy is no worse "
+            f"than the baseline. {len(self.accepted)} of {len(self.tests)} changes passed their "
+            f"tests on {self.judging:,} episodes that did not choose them."
+        )
+
+
+def certify_changes(
+    tests: tuple[ChangeTest, ...],
+    delta: float,
+    reason: str,
+    *,
+    return_range: float,
+    assumptions: tuple[str, ...],
+    episodes: tuple[int, int],
+) -> ChangeCertificate:
+    """ζ = 0 at δ if some change was accepted and all accepted ones pass at δ; else the reason."""
+    worst = max((t.adjusted_p_value for t in tests if t.accepted), default=math.inf)
+    refusal = None if worst <= delta else reason
+    if delta < worst < math.inf:
+        refusal = (
+            f"the changes were accepted at a larger failure probability than {delta:g}: improve "
+            f"with delta={delta:g}, or ask for a certificate at {worst:.2g} or more"
+        )
+    bounds = () if refusal else (Bound(BOUND, 0.0, vacuous=False),)
+    return ChangeCertificate(
+        delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes
+    )

@@ -1,0 +1,189 @@
+"""What followed each visit of a state: returns that are bounded by declaration, cuts included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb import checks
+from spibb.errors import InputError
+from spibb.log import Log
+
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class ReturnBounds:
+    """No discounted return, counted from any step on, is below `low` or above `high`.
+
+    `source` says what was declared.
+    """
+
+    low: float
+    high: float
+    source: str
+
+    @property
+    def span(self) -> float:
+        """How far apart two returns can be."""
+        return self.high - self.low
+
+
+@dataclass(frozen=True)
+class Declared:
+    """What a user may know of returns; every field is optional."""
+
+    lowest_return: float | None = None
+    highest_return: float | None = None
+    lowest_reward: float | None = None
+    highest_reward: float | None = None
+    v_max: float | None = None
+    horizon: int | None = None
+
+    def bounds(self, discount: float) -> ReturnBounds:
+        """The tightest bounds that the declarations give; an error names what is missing.
+
+        Rewards in [r, R] over at most H steps (or for ever) give returns between
+        min(r, r·s) and max(R, R·s), s = 1 + γ + … + γ^{H−1}: at least one step is made, and no
+        more are counted after the end. An upper limit of the return is a lower one of its negative.
+        """
+        steps = (1 - discount ** (self.horizon or np.inf)) / (1 - discount)
+        low = _highest_limit(
+            "lowest", self.lowest_return, _negative(self.v_max), self.lowest_reward, steps
+        )
+        high = _highest_limit(
+            "highest", _negative(self.highest_return), _negative(self.v_max),
+            _negative(self.highest_reward), steps,
+        )  # fmt: skip
+        if not low[1] < -high[1]:
+            raise InputError(
+                f"the declared returns are empty: {low[0]} gives at least {low[1]:g}, {high[0]} at "
+                f"most {-high[1]:g}: check both"
+            )
+        names = " and ".join(dict.fromkeys((low[0], high[0])))
+        within = f" over at most {self.horizon} steps" if self.horizon else ""
+        return ReturnBounds(low[1], -high[1], f"from the declared {names}{within}")
+
+
+def _negative(value: float | None) -> float | None:
+    return None if value is None else -value
+
+
+def _highest_limit(
+    side: str, of_return: float | None, v_max: float | None, of_reward: float | None, steps: float
+) -> tuple[str, float]:
+    """The tightest of the lower limits that are declared, with its name."""
+    limits = (
+        (f"{side}_return", of_return),
+        (f"{side}_reward", None if of_reward is None else min(of_reward, of_reward * steps)),
+        ("v_max", v_max),
+    )
+    given = [(name, float(value)) for name, value in limits if value is not None]
+    if not given:
+        raise InputError(
+            f"certified needs limits that no return can leave, and has no {side} one: give "
+            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max; the "
+            "rewards seen in the log prove no limit"
+        )
+    return max(given, key=lambda limit: limit[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Visits:
+    """The rows of a log, sorted by state, episode and step, with the returns that followed.
+
+    `action`, `step`, `rank` (how many visits of the same state came before it in the episode) and
+    `episode` [N]; the visits of state s are the rows starts[s] … starts[s + 1]. The return from a
+    row on lies between `low` and `high` [N]: they are equal where the episode was recorded to its
+    end; where it was cut, the unseen rest is taken as the lowest and as the highest declared
+    return, discounted.
+    """
+
+    action: np.ndarray
+    step: np.ndarray
+    rank: np.ndarray
+    episode: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, log: Log, discount: float, bounds: ReturnBounds) -> Visits:
+        """Look up every row's future; an error names a return that contradicts the bounds."""
+        ended = log.terminated[log.episode_starts[1:] - 1]
+        low = returns_to_go(log, discount, np.where(ended, 0.0, bounds.low))
+        high = returns_to_go(log, discount, np.where(ended, 0.0, bounds.high))
+        _check(log, low, high, bounds)
+        lengths = np.diff(log.episode_starts)
+        episode = np.repeat(np.arange(log.n_episodes), lengths)
+        step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+        order = np.lexsort((step, episode, log.state))
+        state, sorted_episode = log.state[order], episode[order]
+        new = np.ones(len(log), dtype=bool)
+        new[1:] = (np.diff(state) != 0) | (np.diff(sorted_episode) != 0)
+        first = np.flatnonzero(new)
+        rank = np.arange(len(log)) - np.repeat(first, np.diff(np.append(first, len(log))))
+        return cls(
+            log.action[order], step[order], rank, sorted_episode,
+            np.clip(low, bounds.low, bounds.high)[order],
+            np.clip(high, bounds.low, bounds.high)[order],
+            np.searchsorted(state, np.arange(len(log.states) + 1)),
+        )  # fmt: skip
+
+    def of_state(self, s: int) -> slice:
+        """The rows of a state."""
+        return slice(int(self.starts[s]), int(self.starts[s + 1]))
+
+
+def returns_to_go(log: Log, discount: float, beyond: np.ndarray) -> np.ndarray:
+    """Σ_{k≥0} γ^k r_{t+k} from every row on [N], with `beyond` [E] after the last."""
+    found, following = np.empty(len(log)), np.array(beyond, dtype=np.float64)
+    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
+    longest_first = np.argsort(-lengths, kind="stable")
+    alive = np.searchsorted(-lengths[longest_first], -np.arange(lengths.max()), side="left")
+    for back, n in enumerate(alive.tolist()):
+        which = longest_first[:n]
+        rows = last[which] - back
+        following[which] = found[rows] = log.reward[rows] + discount * following[which]
+    return found
+
+
+def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) -> None:
+    """No return that was recorded to its end may leave the bounds; nor may any cut one."""
+    slack = ROUNDING * max(1.0, abs(bounds.low), abs(bounds.high))
+    bad = (high < bounds.low - slack) | (low > bounds.high + slack)
+    if bad.any():
+        row = int(np.argmax(bad))
+        episode = int(np.searchsorted(log.episode_starts, row, side="right")) - 1
+        raise InputError(
+            f"episode {episode} returns {low[row]:g} from step {row - log.episode_starts[episode]} "
+            f"on, outside the declared [{bounds.low:g}, {bounds.high:g}] ({bounds.source}): "
+            "declare limits that no return can leave"
+        )
+
+
+def check_rewards(log: Log, declared: Declared) -> None:
+    """No reward may leave its declared limits, no episode be longer than the horizon."""
+    slack = ROUNDING * max(1.0, float(np.abs(log.reward).max()))
+    low, high = declared.lowest_reward, declared.highest_reward
+    _within(
+        "lowest_reward", low, log.reward, log.reward < (-np.inf if low is None else low) - slack
+    )
+    _within("highest_reward", high, log.reward,
+            log.reward > (np.inf if high is None else high) + slack)  # fmt: skip
+    longest = int(np.diff(log.episode_starts).max())
+    if declared.horizon is not None and longest > checks.positive("horizon", declared.horizon):
+        raise InputError(
+            f"an episode has {longest} steps, more than the declared horizon {declared.horizon}: "
+            "declare a larger one, or none"
+        )
+
+
+def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndarray) -> None:
+    if outside.any():
+        row = int(np.argmax(outside))
+        raise InputError(
+            f"reward {reward[row]:g} in row {row} is outside the declared {name} {limit:g} "
+            f"({int(outside.sum())} such rows): declare a limit that no reward can leave"
+        )

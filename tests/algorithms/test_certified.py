@@ -1,0 +1,413 @@
+"""Certified: unbiased bounded samples, valid acceptances, and what it says."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles_ope import exact_values, random_mdp, simulate
+
+from spibb.algorithms.base import Problem
+from spibb.algorithms.certified import Certified, shuffled_by_content
+from spibb.algorithms.plans import FOREVER, Plan
+from spibb.counts import Counts
+from spibb.envs.baselines import gridworld_baseline
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.errors import InputError
+from spibb.labels import Vocabulary
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.simulate import Sampler
+from spibb.visits import ReturnBounds, Visits
+
+UNIT = ReturnBounds(0.0, 1.0, "declared")
+
+
+def plan_for(state, kept, mass, *, centre=0.3, counted=1, last_step=FOREVER, block=0):
+    kept = np.asarray(kept, dtype=bool)
+    return Plan(state, kept, mass, centre, counted, last_step, 0.1, 1, 1, 1, 1, 1, block)
+
+
+# ---- the samples --------------------------------------------------------------------------------
+
+
+def walks(depth: int):
+    """All episodes of a two-state chain with revisits, cut after `depth` steps: rows and chances.
+
+    In state 0, actions 0, 1, 2 end with chance 0.5, 0.6, 0.2 and pay as they end; state 1 has one
+    way back to 0.
+    """
+    ends = {(0, 0): (0.5, 0.9), (0, 1): (0.6, 0.2), (0, 2): (0.2, 0.7), (1, 0): (0.3, 0.1)}
+    found = []
+
+    def go(state, rows, chance):
+        for action, p in enumerate(BASELINE[state]):
+            if p == 0:
+                continue
+            end, paid = ends[state, action]
+            row = (state, action, paid)
+            found.append(([*rows, row], chance * p * end, True))
+            further = chance * p * (1 - end)
+            if len(rows) + 1 == depth:
+                found.append(([*rows, (state, action, 0.0)], further, False))
+            else:
+                go(1 - state, [*rows, (state, action, 0.0)], further)
+
+    go(0, [], 1.0)
+    return found
+
+
+BASELINE = np.array([[0.5, 0.2, 0.3], [1.0, 0.0, 0.0]])
+DISCOUNT = 0.5
+
+
+def chain_advantage(kept) -> float:
+    """A^{π_b}(0, π) of the chain, by its Bellman equations."""
+    end, paid = np.array([0.5, 0.6, 0.2]), np.array([0.9, 0.2, 0.7])
+    p = BASELINE[0]
+    # V0 = Σ p (e·r + (1 − e)γ V1), V1 = 0.3·0.1 + 0.7 γ V0
+    own, on = p @ (end * paid), p @ ((1 - end) * DISCOUNT)
+    v0 = (own + on * 0.03) / (1 - on * 0.7 * DISCOUNT)
+    v1 = 0.03 + 0.7 * DISCOUNT * v0
+    q = end * paid + (1 - end) * DISCOUNT * v1
+    row = np.where(kept, p, 0.0)
+    return float((row / row.sum() - p) @ q)
+
+
+@pytest.mark.parametrize("kept", [[1, 0, 1], [1, 0, 0], [0, 0, 1]])
+@pytest.mark.parametrize(("counted", "last_step"), [(1, FOREVER), (3, FOREVER), (8, 2)])
+def test_the_mean_of_x_is_the_advantage_times_the_visits(kept, counted, last_step):
+    """Enumerated: all walks; those of 11 steps are cut, and weigh little."""
+    kept = np.array(kept, dtype=bool)
+    plan = plan_for(0, kept, BASELINE[0][kept].sum(), counted=counted, last_step=last_step)
+    rows, chances, ended = zip(*walks(11))
+    chances, lengths = np.array(chances), np.array([len(walk) for walk in rows])
+    state, action, reward = zip(*(row for walk in rows for row in walk))
+    last = np.zeros(lengths.sum(), dtype=bool)
+    last[np.cumsum(lengths) - 1] = True
+    terminated = last & np.repeat(ended, lengths)
+    log = Log.from_arrays(
+        state, action, reward, terminated=terminated, truncated=last & ~terminated, n_actions=3
+    )
+    visits = Visits.of(log, DISCOUNT, UNIT)
+    sample = plan.sample(visits, UNIT)
+    assert (sample.x >= -sample.loss * sample.times - 1e-12).all()
+    assert chances.sum() == pytest.approx(1, abs=1e-12)
+    flattered = plan.sample(dataclasses.replace(visits, low=visits.high, high=visits.low), UNIT)
+    exact = chain_advantage(kept) * (chances @ sample.times)
+    worst, best = chances @ sample.x, chances @ flattered.x
+    assert worst - 1e-12 <= exact <= best + 1e-12  # a cut walk counts at its worst
+    assert best - worst < 2e-4
+
+
+@pytest.mark.parametrize("b", [2, 3, 4])
+def test_the_mean_of_a_block_is_the_covariance(b):
+    """All samples of b visits: kept or not, return 0, 0.4 or 1, each with its chance."""
+    chances = {(1, 0.0): 0.1, (1, 0.4): 0.1, (1, 1.0): 0.4, (0, 0.0): 0.3, (0, 1.0): 0.1}
+    kept = sum(p for (k, _), p in chances.items() if k)
+    mean_g = sum(p * g for (_, g), p in chances.items())
+    covariance = sum(p * k * g for (k, g), p in chances.items()) - kept * mean_g
+    total = 0.0
+    for drawn in itertools.product(chances, repeat=b):
+        took, paid = (list(column) for column in zip(*drawn))
+        log = Log.from_arrays(
+            [0] * b, [1 - k for k in took], paid, terminated=[True] * b, n_actions=2
+        )
+        sample = plan_for(0, [1, 0], kept, block=b).sample(Visits.of(log, 0.9, UNIT), UNIT)
+        assert abs(sample.x).max() <= sample.most_lost + 1e-12
+        total += np.prod([chances[d] for d in drawn]) * sample.x.sum()
+    assert total == pytest.approx((b - 1) * covariance, abs=1e-12)
+
+
+@given(st.integers(0, 100_000))
+@settings(max_examples=60, deadline=None)
+def test_x_is_never_below_its_limit(seed):
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, n_states=3, n_actions=3)
+    pi = rng.dirichlet(np.ones(3), size=3)
+    log = simulate(mdp, pi, 8, rng, cap=4)
+    bounds = ReturnBounds(0.0, 10.0, "declared")
+    kept = rng.random(3) < 0.5
+    kept[rng.integers(3)] = True
+    plan = plan_for(0, kept, float(pi[0][kept].sum()), centre=rng.uniform(0, 10), counted=2)
+    sample = plan.sample(Visits.of(log, 0.9, bounds), bounds)
+    assert (sample.x >= -sample.loss * sample.times - 1e-9).all()
+    assert (sample.times <= sample.longest).all()
+
+
+# ---- validity and power -------------------------------------------------------------------------
+
+
+def gridworld_log(n: int, seed: int) -> Log:
+    return Sampler(gridworld_mdp(), gridworld_baseline()).log(n, rng=np.random.default_rng(seed))
+
+
+def certify(log, baseline, *, discount=0.95, **options):
+    limits = {"lowest_return": 0.0, "highest_return": 1.0} | options
+    return Certified(**limits).improve(Problem.from_log(log, baseline, discount=discount))
+
+
+@pytest.fixture(scope="module")
+def improved():
+    return certify(gridworld_log(400, 1), gridworld_baseline())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_where_nothing_is_better_nothing_is_accepted_too_often(known):
+    """All actions are the same lottery, so that every acceptance is an error: 300 logs, δ = 0.2."""
+    wrong = 0
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        n, p = 120, np.array([0.6, 0.3, 0.1])
+        state, action = rng.integers(2, size=n), rng.choice(3, p=p, size=n)
+        reward = (rng.random(n) < 0.15) * 1.0
+        log = Log.from_arrays(state, action, reward, terminated=np.ones(n, dtype=bool))
+        baseline = Policy(np.tile(p, (2, 1))) if known else None
+        result = certify(log, baseline, delta=0.2)
+        wrong += any(test.accepted for test in result.tests)
+    assert wrong <= 60  # at most δ; binomial 95 % limit of 0.2 would be 72
+    assert wrong > 0 or not known
+
+
+def test_accepted_changes_are_truly_better_and_the_policy_no_worse():
+    """40 gridworld logs at δ = 0.2: a false change in at most a fifth; here in none."""
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    q, v = exact_values(mdp, baseline.probs)
+    wrong, gains, accepted = 0, [], 0
+    for seed in range(40):
+        result = certify(gridworld_log(150, 1000 + seed), baseline, delta=0.2)
+        advantages = ((result.policy.probs - baseline.probs) * q).sum(axis=1)
+        wrong += bool((advantages < -1e-12).any())
+        accepted += any(test.accepted for test in result.tests)
+        gains.append(mdp.initial @ (exact_values(mdp, result.policy.probs)[1] - v))
+    assert wrong <= 8
+    assert min(gains) >= -1e-12 or wrong
+    assert accepted >= 20
+    assert np.mean(gains) > 0.02
+
+
+def test_an_unknown_baseline_can_be_improved_too():
+    result = certify(gridworld_log(1500, 3), None)
+    q = exact_values(gridworld_mdp(), gridworld_baseline().probs)[0]
+    assert any(test.accepted for test in result.tests)
+    for test in result.tests:
+        if test.accepted:
+            [change] = test.changes
+            s = result.problem.states.code(change.state)
+            p = gridworld_baseline().probs[s]
+            gone = np.array([label in change.avoided for label in result.problem.actions.labels])
+            assert p[~gone] @ q[s, ~gone] / p[~gone].sum() > p[gone] @ q[s, gone] / p[gone].sum()
+    assert "it is not known" in result.certificate().assumptions[0]
+
+
+def test_a_bandit_is_tested_as_a_whole_where_that_promises_more():
+    """Twenty contexts with a small advantage each: no single test would pass."""
+    rng = np.random.default_rng(0)
+    n = 4000
+    context, action = rng.integers(20, size=n), rng.integers(2, size=n)
+    reward = (rng.random(n) < np.where(action == 1, 0.45, 0.35)) * 1.0
+    log = Log.from_arrays(context, action, reward, terminated=np.ones(n, dtype=bool))
+    result = certify(log, Policy.uniform(20, 2))
+    [test] = result.tests
+    assert test.accepted
+    assert len(test.changes) > 10
+    assert test.lower_bound > 0
+    assert "one step" in result.certificate().assumptions[2]
+
+
+# ---- what it says -------------------------------------------------------------------------------
+
+
+def test_every_test_carries_its_evidence(improved):
+    certificate = improved.certificate()
+    assert certificate.refusal is None
+    assert certificate.best.zeta == 0
+    assert "with probability at least 0.95 the new policy is no worse" in str(certificate)
+    assert certificate.choosing + certificate.judging == 400
+    assert certificate.choosing == 120
+    for test in certificate.tests:
+        assert test.accepted == (test.adjusted_p_value <= 0.05)
+        assert test.p_value <= test.adjusted_p_value
+        assert test.episodes <= certificate.judging
+        assert test.visits >= test.episodes > 0
+        assert str(test)
+        if test.accepted:
+            assert 0 <= test.lower_bound < test.advantage
+            assert test.more_episodes == 0
+        else:
+            assert test.more_episodes is None or test.more_episodes > 0
+
+
+def test_only_accepted_states_change_and_the_rest_keep_their_proportions(improved):
+    changed = {
+        change.state: change.avoided
+        for test in improved.tests if test.accepted for change in test.changes
+    }  # fmt: skip
+    old, new = improved.problem.baseline, improved.policy
+    for s, label in enumerate(old.states.labels):
+        gone = [old.actions.code(a) for a in changed.get(label, ())]
+        row = old.probs[s].copy()
+        row[gone] = 0
+        np.testing.assert_allclose(new.probs[s], row / row.sum(), atol=1e-12)
+        assert improved.bootstrapped[s].all() == (label not in changed)
+
+
+def test_a_certificate_at_a_smaller_delta_is_refused_if_a_change_fails_it(improved):
+    worst = max(test.adjusted_p_value for test in improved.tests if test.accepted)
+    assert improved.certificate(worst).refusal is None
+    refused = improved.certificate(worst / 2)
+    assert refused.bounds == ()
+    assert f"improve with delta={worst / 2:g}" in str(refused)
+
+
+def test_a_rejected_change_says_what_it_lacks():
+    lacking = [
+        test
+        for seed in range(6)
+        for test in certify(gridworld_log(60, seed), gridworld_baseline()).tests
+        if not test.accepted and test.more_episodes
+    ]
+    assert lacking
+    assert "more episodes" in lacking[0].lacks
+    assert all(test.more_episodes >= 1 for test in lacking)
+
+
+# ---- what must not matter -----------------------------------------------------------------------
+
+
+def accepted_changes(result):
+    return {
+        (change.state, frozenset(change.avoided))
+        for test in result.tests if test.accepted for change in test.changes
+    }  # fmt: skip
+
+
+def test_the_order_of_the_episodes_does_not_matter(improved):
+    log = improved.problem.log
+    for seed in range(3):
+        order = np.random.default_rng(seed).permutation(log.n_episodes)
+        again = certify(log.episodes(order), gridworld_baseline())
+        assert accepted_changes(again) == accepted_changes(improved)
+
+
+def test_the_unit_of_the_rewards_does_not_matter(improved):
+    log = improved.problem.log
+    scaled = dataclasses.replace(log, reward=log.reward * 8)
+    again = certify(scaled, gridworld_baseline(), highest_return=8.0)
+    assert accepted_changes(again) == accepted_changes(improved)
+    assert again.tests[0].advantage == pytest.approx(8 * improved.tests[0].advantage)
+
+
+def test_labels_and_their_order_do_not_matter(improved):
+    log, baseline = improved.problem.log, improved.problem.baseline
+    order = np.random.default_rng(3).permutation(25)
+    names = [f"cell {i}" for i in range(25)]
+    named = dataclasses.replace(log, states=Vocabulary(names, ("state",)))
+    listed = Vocabulary([names[i] for i in order], ("state",))
+    policy = Policy(baseline.probs[order], listed, baseline.actions)
+    again = certify(named.with_labels(listed, baseline.actions), policy)
+    assert accepted_changes(again) == {
+        (f"cell {state}", avoided) for state, avoided in accepted_changes(improved)
+    }
+
+
+def equal_length_log(constant: float) -> Log:
+    """400 episodes of three steps; states know the step, so that all stay equally long."""
+    rng = np.random.default_rng(12)
+    state, action, reward = [], [], []
+    for _ in range(400):
+        x = 0
+        for step in range(3):
+            a = rng.choice(3, p=[0.2, 0.3, 0.5])
+            state.append(10 * step + x)
+            action.append(a)
+            reward.append(float(rng.random() < [0.7, 0.3, 0.25][a]) + constant)
+            x = (x + a) % 2
+    ends = np.tile([False, False, True], 400)
+    return Log.from_arrays(state, action, reward, terminated=ends)
+
+
+def test_a_constant_added_to_every_reward_does_not_matter():
+    found = []
+    for constant in (0.0, 0.5, -0.5):
+        log = equal_length_log(constant)
+        baseline = Policy(np.tile([0.2, 0.3, 0.5], (len(log.states), 1)), log.states, log.actions)
+        result = certify(
+            log, baseline, lowest_reward=constant, highest_reward=1 + constant, horizon=3,
+            lowest_return=None, highest_return=None,
+        )  # fmt: skip
+        found.append(accepted_changes(result))
+    assert len(found[0]) >= 3
+    assert found[0] == found[1] == found[2]
+
+
+def test_the_shuffle_depends_on_the_seed_and_covers_all_episodes(improved):
+    log = improved.problem.log
+    orders = [shuffled_by_content(log, seed) for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(orders[0], orders[1])
+    assert (orders[0] != orders[2]).any()
+    np.testing.assert_array_equal(np.sort(orders[2]), np.arange(log.n_episodes))
+
+
+# ---- known, recorded, unknown; bad input --------------------------------------------------------
+
+
+def test_recorded_propensities_serve_as_the_baseline(improved):
+    log, baseline = improved.problem.log, gridworld_baseline()
+    recorded = dataclasses.replace(log, action_prob=baseline.probs[log.state, log.action])
+    again = certify(recorded, None)
+    assert accepted_changes(again) == accepted_changes(improved)
+    assert "as the log records it" in again.certificate().assumptions[0]
+    certify(recorded, baseline)
+
+
+def test_propensities_that_contradict_the_baseline_are_refused(improved):
+    log, baseline = improved.problem.log, gridworld_baseline()
+    prob = baseline.probs[log.state, log.action].copy()
+    prob[7] = prob[7] / 2
+    wrong = dataclasses.replace(log, action_prob=prob)
+    with pytest.raises(InputError, match=r"in row 7 contradicts the baseline's .* 1 such rows"):
+        certify(wrong, baseline)
+    with pytest.raises(InputError, match="contradicts that of the same state and action"):
+        certify(wrong, None)
+
+
+def test_the_limits_of_returns_are_never_taken_from_the_log(improved):
+    log = improved.problem.log
+    with pytest.raises(InputError, match="has no lowest one: give lowest_reward"):
+        certify(log, gridworld_baseline(), lowest_return=None, highest_return=None)
+    with pytest.raises(InputError, match=r"outside the declared \[0, 0.5\]"):
+        certify(log, gridworld_baseline(), highest_return=0.5)
+    given = Problem.from_log(log, gridworld_baseline(), v_max=1.0)
+    certificate = Certified().improve(given).certificate()
+    assert "every return lies in [-1, 1] (from the declared v_max)" in certificate.assumptions
+
+
+def test_too_few_episodes_keep_the_baseline():
+    log = gridworld_log(2, 0)
+    result = certify(log, gridworld_baseline())
+    assert "1 episodes to judge with, and at least 2 are needed" in str(result.certificate())
+    np.testing.assert_array_equal(result.policy.probs, gridworld_baseline().probs)
+
+
+def test_one_action_leaves_nothing_to_choose():
+    log = Log.from_arrays([0] * 9, [0] * 9, [1.0] * 9, terminated=[True] * 9)
+    result = certify(log, Policy([[1.0]]))
+    assert "one action only" in str(result.certificate())
+
+
+def test_counts_without_episodes_are_refused():
+    log = gridworld_log(20, 0)
+    problem = Problem.from_counts(Counts.from_log(log), gridworld_baseline(), v_max=1)
+    with pytest.raises(InputError, match="certified needs the episodes"):
+        Certified().improve(problem)
+
+
+def test_an_action_that_the_baseline_never_plays_is_an_error():
+    log = Log.from_arrays([0] * 9, [0, 1, 0] * 3, [1.0] * 9, terminated=[True] * 9)
+    with pytest.raises(InputError, match="gives probability 0 to action 1 in state 0"):
+        certify(log, Policy([[1.0, 0.0]]))

@@ -1,0 +1,54 @@
+"""Slow transcriptions of the tests and bounds by betting."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+from spibb.betting import MOST, SPREADS, WEIGHTS
+
+
+def e_value(x, most_lost, bet):
+    """Σ_k w_k Π_i (1 + λ_k x_i), λ_k = min(bet·s_k, 0.95/c)."""
+    total = 0.0
+    for factor, weight in zip(SPREADS, WEIGHTS):
+        wealth, stake = 1.0, min(bet * factor, MOST / most_lost)
+        for value in x:
+            wealth *= 1 + stake * value
+        total += weight * wealth
+    return total
+
+
+def closed_p_values(e):
+    """p_k: the largest 1/mean over all sets of hypotheses that contain k."""
+    numbers = range(len(e))
+    subsets = [c for size in range(1, len(e) + 1) for c in itertools.combinations(numbers, size)]
+    return [
+        min(1.0, max(len(c) / max(sum(e[i] for i in c), 1e-300) for c in subsets if k in c))
+        for k in numbers
+    ]
+
+
+def holm(p, delta):
+    """The indices that Holm's step-down procedure rejects."""
+    rejected = set()
+    for step, k in enumerate(sorted(range(len(p)), key=lambda k: p[k])):
+        if p[k] > delta / (len(p) - step):
+            break
+        rejected.add(k)
+    return rejected
+
+
+def betting_wealth(values, delta, lowest, m):
+    """max_t Π_{i≤t} (1 + λ_i (X_i − m)), λ_i from the values before."""
+    best, wealth, past = -math.inf, 1.0, []
+    for value in values:
+        bet = 0.0
+        if past and max(past) > lowest:
+            mean = sum(past) / len(past)
+            spread = sum((p - mean) ** 2 for p in past) + (max(past) - lowest) ** 2 / 4
+            bet = math.sqrt(2 * math.log(1 / delta) / (len(values) * spread / (len(past) + 1)))
+        wealth *= 1 + min(bet, MOST / (m - lowest)) * (value - m)
+        best = max(best, wealth)
+        past.append(value)
+    return best

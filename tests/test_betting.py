@@ -1,0 +1,139 @@
+"""Tests and lower bounds by betting: validity, and slow transcriptions."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles_betting import betting_wealth, closed_p_values, e_value, holm
+
+from spibb.betting import Sample, adjusted_p_values, betting_bound, log_e_value, lower_rate
+from spibb.errors import InputError
+
+
+def sample_of(x, c, times=None, longest=1.0):
+    x = np.asarray(x, dtype=float)
+    times = np.ones(len(x)) if times is None else np.asarray(times, dtype=float)
+    return Sample(x, times, c / longest, longest)
+
+
+values = st.lists(st.floats(-1, 5), min_size=0, max_size=12)
+
+
+@given(values, st.floats(0.01, 3))
+def test_the_wealth_is_that_of_the_slow_transcription_in_any_order(x, bet):
+    found = log_e_value(sample_of(x, 1.0), bet)
+    assert found == pytest.approx(math.log(e_value(x, 1.0, bet)), abs=1e-9)
+    assert log_e_value(sample_of(x[::-1], 1.0), bet) == pytest.approx(found, abs=1e-9)
+
+
+@pytest.mark.parametrize(("gain", "bet"), [(1.0, 0.1), (4.0, 0.9), (20.0, 5.0)])
+def test_a_fair_game_has_a_mean_wealth_of_exactly_one(gain, bet):
+    """X = gain with probability 1/(1 + gain), else −1: all 2^8 outcomes, each with its chance."""
+    chance, total = 1 / (1 + gain), 0.0
+    for won in itertools.product([False, True], repeat=8):
+        x = np.where(won, gain, -1.0)
+        likely = np.prod(np.where(won, chance, 1 - chance))
+        total += likely * math.exp(log_e_value(sample_of(x, 1.0), bet))
+    assert total == pytest.approx(1.0, abs=1e-12)
+
+
+def test_under_the_null_the_wealth_is_rarely_large():
+    """Skewed values of mean 0: 4,000 samples of 60; P(e ≥ 1/δ) ≤ δ and the mean is about 1."""
+    rng = np.random.default_rng(0)
+    wealth = np.exp([
+        log_e_value(sample_of(rng.exponential(size=60) - 1, 1.0), 0.2) for _ in range(4000)
+    ])  # fmt: skip
+    assert abs(wealth.mean() - 1) < 4 * wealth.std() / math.sqrt(len(wealth))
+    for delta in (0.05, 0.2):
+        assert (wealth >= 1 / delta).mean() <= delta
+
+
+@given(st.lists(st.floats(-20, 40), min_size=1, max_size=8))
+def test_adjusted_p_values_are_those_of_all_subsets(log_e):
+    found = adjusted_p_values(np.array(log_e))
+    np.testing.assert_allclose(found, closed_p_values(np.exp(log_e)), rtol=1e-9)
+
+
+@given(st.lists(st.floats(-5, 12), min_size=1, max_size=10), st.sampled_from([0.05, 0.2]))
+def test_what_holm_accepts_is_accepted(log_e, delta):
+    accepted = set(np.flatnonzero(adjusted_p_values(np.array(log_e)) <= delta * (1 + 1e-12)))
+    assert holm(np.minimum(1, np.exp(-np.array(log_e))), delta) <= accepted
+
+
+def test_more_is_accepted_than_by_holm():
+    e = np.array([30.0, 19.0])  # Holm: 30 < 2/0.05
+    assert adjusted_p_values(np.log(e))[0] <= 0.05
+    assert holm(1 / e, 0.05) == set()
+
+
+@given(st.integers(0, 10_000))
+def test_a_rate_is_positive_exactly_where_the_test_rejects(seed):
+    rng = np.random.default_rng(seed)
+    times = rng.integers(1, 4, size=40)
+    sample = Sample(rng.uniform(-1, 2, size=40) * times, times.astype(float), 1.0, 3.0)
+    wanted = math.log(20)
+    bound = lower_rate(sample, 0.3, wanted)
+    assert (bound >= 0) == (log_e_value(sample, 0.3) >= wanted)
+    assert -1 <= bound <= sample.rate
+
+
+def test_a_lower_rate_misses_rarely():
+    rng, missed = np.random.default_rng(1), 0
+    for _ in range(1000):
+        times = rng.integers(1, 4, size=50)
+        x = np.array([rng.choice([-1.0, 1.0], p=[0.4, 0.6], size=t).sum() for t in times])
+        sample = Sample(x, times.astype(float), 1.0, 3.0)
+        missed += lower_rate(sample, 0.2, math.log(5)) > 0.2
+    assert missed <= 200
+
+
+@given(st.lists(st.floats(0, 10), min_size=2, max_size=15), st.sampled_from([0.05, 0.5]))
+def test_the_bound_on_a_mean_is_that_of_the_slow_transcription(x, delta):
+    x = [round(value, 3) for value in x]
+    bound = betting_bound(np.array(x) - 2, delta, lowest=-2)
+    if bound > -2 + 1e-9:
+        shifted = [value - 2 for value in x]
+        wanted = pytest.approx(1 / delta, rel=1e-6)
+        assert betting_wealth(shifted, delta, -2, bound) == wanted
+    else:
+        assert betting_wealth([value - 2 for value in x], delta, -2, -2 + 1e-6) < 1 / delta
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+def test_the_bound_on_a_mean_holds_where_the_others_fail(delta):
+    """Rare large values, as importance weights have them: 2,000 samples of 40."""
+    rng = np.random.default_rng(2)
+    samples = rng.exponential(size=(2000, 40)) ** 3
+    missed = np.mean([betting_bound(x, delta) > 6 for x in samples])
+    assert missed <= delta
+    disasters = np.where(rng.random((2000, 20)) < 0.05, -20.0, 1.0)
+    assert np.mean([betting_bound(x, delta, lowest=-20) > -0.05 for x in disasters]) <= delta
+
+
+def test_the_bound_scales_and_shifts_with_the_values():
+    x = np.random.default_rng(3).exponential(size=60)
+    bound = betting_bound(x, 0.05)
+    assert betting_bound(7 * x + 3, 0.05, lowest=3) == pytest.approx(7 * bound + 3, rel=1e-9)
+    assert 0 < bound < x.mean()
+    assert betting_bound(x, 0.01) < bound
+
+
+def test_the_bound_approaches_the_mean():
+    x = np.random.default_rng(4).random(20_000)
+    assert x.mean() - betting_bound(x, 0.05) < 0.006  # Student's t: 0.0034
+
+
+def test_a_value_below_the_limit_is_an_error():
+    with pytest.raises(InputError, match=r"value -1 of episode 1 is below the declared limit 0"):
+        betting_bound(np.array([1.0, -1.0]), 0.05)
+    with pytest.raises(InputError, match="1 episodes, expected at least 2"):
+        betting_bound(np.array([1.0]), 0.05)
+
+
+def test_values_that_are_all_the_lowest_bound_nothing():
+    assert betting_bound(np.zeros(30), 0.05) == 0.0
