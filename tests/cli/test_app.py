@@ -296,6 +296,34 @@ def test_every_algorithm_takes_its_options_by_name(run, inputs, tmp_path, algori
     assert ("No certificate" in printed) == (certificate["refusal"] is not None)
 
 
+def test_certified_writes_and_prints_its_tests(run, demo, tmp_path):
+    folder = demo[0]
+    code, printed, _ = run(
+        "improve", str(folder / "log.csv"), "--baseline", str(folder / "baseline.csv"), "--out",
+        str(tmp_path / "out"), "--algorithm", "certified", "--delta", "0.4", "--option",
+        "lowest_reward=0", "--option", "highest_return=1",
+    )  # fmt: skip
+    assert code == 0
+    stored = summary_of(tmp_path / "out")
+    certificate = stored["certificate"]
+    assert stored["options"]["delta"] == certificate["delta"] == 0.4
+    assert certificate["episodes"] == {"choosing": 30, "judging": 70}
+    accepted = [test for test in certificate["tests"] if test["accepted"]]
+    assert accepted
+    assert stored["states_changed"] == len(accepted)
+    assert "Certified: with probability at least 0.6" in re.sub(r"\s+", " ", printed)
+
+
+def test_certified_says_what_to_declare(run, demo, tmp_path):
+    code, _, said = run(
+        "improve", str(demo[0] / "log.csv"), "--out", str(tmp_path / "out"), "--algorithm",
+        "certified",
+    )  # fmt: skip
+    assert code == 2
+    assert "give lowest_reward" in said
+    assert not (tmp_path / "out").exists()
+
+
 def test_the_same_seed_writes_the_same_files(run, inputs, tmp_path):
     """Up to the date and the folder that the command names."""
     for name in ("one", "two"):

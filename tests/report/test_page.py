@@ -185,3 +185,29 @@ def test_a_gain_that_the_episodes_contradict_is_not_recommended(assessment):
     assert not doubtful.supports
     assert "do not rely on the gain" in doubtful.sentence
     assert contradiction(assessment) is None
+
+
+def test_a_certificate_of_tested_changes_shows_every_test():
+    from spibb.algorithms.certified import Certified
+
+    assessment = gridworld_assessment(Certified(lowest_reward=0.0), n_episodes=400)
+    page = render(assessment)
+    text, tests = text_of(page), assessment.certificate.tests
+    assert str(assessment.certificate) in text
+    assert any(test.accepted for test in tests)
+    assert page.count("<table") == page.count("<caption>")
+    section = page[page.index('id="tests-title"') : page.index('id="changes-title"')]
+    assert section.count("<tr>") == len(tests) + 1
+    for assumption in assessment.certificate.assumptions:
+        assert assumption in text
+
+
+def test_the_labels_of_tested_changes_are_escaped():
+    from spibb.algorithms.certified import Certified
+
+    problem = one_step_problem(3, 3, 600, NASTY + "{}")
+    result = Certified(lowest_reward=-2, highest_reward=3).improve(problem)
+    assert any(test.accepted for test in result.tests)
+    page = render(assess(result, ORIGIN))
+    assert 'id="tests-title"' in page
+    assert NASTY not in page

@@ -20,9 +20,6 @@ from spibb.solve import evaluate
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
 
-SAME = 0.01
-"""Recorded probabilities may differ from the baseline's by this share, or by 0.0005."""
-
 
 @dataclass(frozen=True)
 class Certified(Algorithm):
@@ -51,6 +48,7 @@ class Certified(Algorithm):
 
     name: ClassVar[str] = "certified"
     needs_log: ClassVar[bool] = True
+    certifies: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
@@ -301,13 +299,15 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     assert log is not None  # `improve` has checked it
     if not problem.baseline_estimated:
         ope.behaviour_probs(log, problem.baseline.probs)
-        if log.action_prob is not None:
-            _check_recorded(log, problem.baseline.probs, "the baseline's")
         return problem, True
     if log.action_prob is None:
         return problem, False
     table = _recorded_table(log)
-    _check_recorded(log, table, "that of the same state and action elsewhere,")
+    if wrong := ope.disagreement(log, table):
+        raise InputError(
+            f"{wrong.replace('in the policy', 'on average')}: one policy must have made the log; "
+            "put what the probability depends on into the state, or drop the column"
+        )
     recorded = Policy(table, log.states, log.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_estimated=False), True
 
@@ -329,20 +329,6 @@ def _recorded_table(log: Log) -> np.ndarray:
         )
     table = np.where(n > 0, seen, np.where(rest > 1e-6, rest, 0.0) / np.maximum(others, 1))
     return np.asarray(table / table.sum(axis=1, keepdims=True))
-
-
-def _check_recorded(log: Log, table: np.ndarray, other: str) -> None:
-    assert log.action_prob is not None
-    expected = table[log.state, log.action]
-    bad = np.abs(log.action_prob - expected) > np.maximum(SAME * expected, 5e-4)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"action_prob {log.action_prob[row]:g} in row {row} contradicts {other} "
-            f"{expected[row]:g} (state {log.states[log.state[row]]!r}, action "
-            f"{log.actions[log.action[row]]!r}; {int(bad.sum())} such rows): give the policy that "
-            "made the log, put what the probability depends on into the state, or drop the column"
-        )
 
 
 def shuffled_by_content(log: Log, seed: int) -> np.ndarray:

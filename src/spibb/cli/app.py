@@ -152,6 +152,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     options = _parse_options([*(option or []), *given])
     chosen = make(algorithm, **options)
     check_delta(delta)
+    if chosen.certifies:
+        delta = options.setdefault("delta", delta)
+        chosen = make(algorithm, **options)
     with claim(out, force) as held, progress(console, "reading, counting, improving") as tell:
         table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
         problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)

@@ -13,6 +13,7 @@ from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
 from spibb.report.verdict import contradiction
 from spibb.report.words import clipped
+from spibb.tested import ChangeCertificate
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,6 +96,8 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     if doubt := contradiction(assessment):
         say(console, f"Careful. {doubt}")
     say(console, str(assessment.certificate))
+    if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:
+        console.print(change_tests(assessment.certificate))
     if isinstance(result, AutoImprovement):
         console.print(sweep_table(result.sweep, result.chosen))
     if reason := getattr(result, "reason", None):
@@ -139,6 +142,27 @@ def _differences_table(found: Comparison) -> Table:
         cells = [escape(clipped(row.state)), f"{row.variation:.3f}", escape(clipped(row.greedy_a)),
                  escape(clipped(row.greedy_b))]  # fmt: skip
         table.add_row(*cells, *([f"{row.visits:,}"] if with_visits else []))
+    return table
+
+
+def change_tests(certificate: ChangeCertificate) -> Table:
+    """The tests of changes, the accepted first; those left out are in summary.json."""
+    from rich.markup import escape
+
+    table = numbers_table(
+        f"{len(certificate.tests)} changes tested on {certificate.judging:,} held-out episodes; "
+        "advantage per visit, cut episodes at their worst:",
+        "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
+    )  # fmt: skip
+    ordered = sorted(certificate.tests, key=lambda test: test.adjusted_p_value)
+    for test in ordered[:10]:
+        first, more = test.changes[0], len(test.changes) - 1
+        rest = f" and {more} more states" if more else ""
+        table.add_row(
+            escape(clipped(first.state) + rest), escape(", ".join(map(clipped, first.avoided))),
+            f"{test.adjusted_p_value:.2g}", f"{test.advantage:.3g}", f"{test.lower_bound:.3g}",
+            f"{test.visits:,}", "accepted" if test.accepted else test.lacks,
+        )  # fmt: skip
     return table
 
 

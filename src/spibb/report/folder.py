@@ -23,6 +23,7 @@ from spibb.report.changes import changed, policy_table
 from spibb.report.coverage import Coverage
 from spibb.report.page import render
 from spibb.tables import spreadsheet_safe, write_table
+from spibb.tested import ChangeCertificate
 
 
 @contextlib.contextmanager
@@ -129,7 +130,16 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         ],
         "return_range": _number(certificate.return_range),
         "assumptions": list(certificate.assumptions),
-    }
+    } | _tests(certificate)
+
+
+def _tests(certificate: Certificate) -> dict[str, Any]:
+    """The tested changes, if the certificate is one of them."""
+    if not isinstance(certificate, ChangeCertificate):
+        return {}
+    episodes = {"choosing": certificate.choosing, "judging": certificate.judging}
+    tests = [_plain(dataclasses.asdict(test)) | {"lacks": test.lacks} for test in certificate.tests]
+    return {"episodes": episodes, "tests": tests}
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
