@@ -507,7 +507,7 @@ def test_a_wrong_command_line_ends_with_two_and_without_traceback(
         main()
     assert ended.value.code == 2
     error = capsys.readouterr().err
-    assert "Error" in error
+    assert error.startswith("spibb: ") and error.count("\n") == 1
     assert "Traceback" not in error
     assert os.listdir(tmp_path) == []
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -31,16 +31,35 @@ app = typer.Typer(
 )
 
 
+USAGE = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+"""What a wrong command line raises; Typer brings its own copy of Click."""
+
+
 def main() -> None:
     """Run the command line; bad input ends in one line and exit code 2, never a traceback."""
     try:
-        app()
+        sys.exit(app(standalone_mode=False))
     except InputError as error:
-        print(f"spibb: {error}", file=sys.stderr)
-        sys.exit(2)
+        _refuse(str(error))
+    except USAGE as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            error.show()  # type: ignore[attr-defined]
+            sys.exit(2)
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "spibb"
+        _refuse(f"{error.format_message()} (see {command} --help)")  # type: ignore[attr-defined]
+    except MemoryError:
+        _refuse("there is not enough memory: ask for less, or cut states and actions into fewer")
+    except OSError as error:
+        _refuse(f"{error.strerror or error} ({error.filename or 'no file'}): check file and disk")
     except KeyboardInterrupt:
         print("spibb: interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _refuse(message: str) -> NoReturn:
+    print("spibb:", " ".join(message.split()), file=sys.stderr)
+    sys.exit(2)
 
 
 def _version(wanted: bool) -> None:
