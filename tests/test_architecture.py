@@ -79,6 +79,18 @@ def test_kernels_take_at_most_eight_arguments(path):
             assert len(node.args.args) <= 8, f"{path.name}: {node.name}"
 
 
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_one_module_reads_structured_files(path):
+    """Everything else gets their content checked, from spibb.loading."""
+    readers = {"json.load", "json.loads", "np.load", "tomllib.load", "tomllib.loads"}
+    calls = {
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute)
+    }
+    assert path.name == "loading.py" or not calls & readers
+
+
 def test_importing_spibb_imports_nothing_heavy():
     import subprocess
     import sys

@@ -1,554 +1,574 @@
-"""Bad input: one line that names the thing and the remedy, exit code 2, and nothing written."""
+"""Bad input at the command line: one line that names the thing and the remedy, and nothing written.
+
+The table is the catalogue: a command, what is wrong with its files, and parts of the message. Every
+row must end with exit code 2 and one line, without a traceback, and leave the folder as it was.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
+import shlex
+import shutil
+import subprocess
 import sys
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
-import spibb
-from spibb.checks import number, positive
 from spibb.cli.app import main
-from spibb.errors import InputError
-from spibb.files import hold
-from spibb.report.folder import claim
 from spibb.tables import write_table
 
-LOG = {
-    "episode_id": [0, 0, 1, 1],
-    "step": [0, 1, 0, 1],
-    "state": ["a", "b", "a", "b"],
-    "action": ["go", "stay", "stay", "go"],
-    "reward": [0.0, 1.0, 0.5, 0.0],
-    "terminated": [False, True, False, True],
-}
+LOG = """episode_id,step,state,action,reward,terminated
+0,0,a,go,0,0
+0,1,b,stay,1,1
+1,0,a,stay,0.5,0
+1,1,b,go,0,1
+"""
 BASELINE = "state,action,probability\na,go,0.5\na,stay,0.5\nb,go,0.25\nb,stay,0.75\n"
-
-CSV_REMEDY = "check that it is whole, text in UTF-8, with one line of names, separated by commas"
-
-
-@pytest.fixture
-def refused(tmp_path, monkeypatch, capsys):
-    """Run `spibb improve` on bad input and return its message, after checking how it ended."""
-
-    def call(*options, log=LOG, baseline=BASELINE, out="out", name="log.parquet"):
-        if isinstance(log, dict):
-            write_table(pa.table(log), tmp_path / name)
-        elif log is not None:
-            (tmp_path / name).write_bytes(log)
-        if baseline is not None:
-            (tmp_path / "baseline.csv").write_text(baseline)
-        before = sorted(tmp_path.rglob("*"))
-        monkeypatch.chdir(tmp_path)
-        arguments = ["improve", name, "--baseline", "baseline.csv", "--out", out, *options]
-        monkeypatch.setattr(sys, "argv", ["spibb", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        captured = capsys.readouterr()
-        assert ended.value.code == 2
-        assert "Traceback" not in captured.err + captured.out
-        assert captured.out == ""
-        assert captured.err.startswith("spibb: ")
-        assert captured.err.count("\n") == 1, "the message has one line"
-        assert sorted(tmp_path.rglob("*")) == before, "nothing is written"
-        return captured.err.removeprefix("spibb: ").rstrip("\n")
-
-    return call
+FOLDER = object()
+"""Stands for a folder where a file is expected."""
+IMPROVE = "improve log.csv --baseline baseline.csv --out out"
+EVALUATE = "evaluate log.csv --policy improved --behaviour baseline.csv"
+COMPARE = "compare improved baseline.csv"
+STUDY = "experiment gridworld --runs 2 --out new --column pi-b --jobs 1"
+CSV = "check that it is whole, text in UTF-8, with one line of names, separated by commas"
+PARQUET = "check that it is a Parquet file, and whole"
+JSONL = "with one JSON object per line"
+CASES = []
 
 
-def changed(**columns):
-    """The good log with columns replaced, or left out where None."""
-    return {k: v for k, v in (LOG | columns).items() if v is not None}
+def case(command, *parts, **files):
+    """A row of the table; `files` are contents by name, with ``__`` for / and ``_`` for a point."""
+    named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
+    CASES.append(pytest.param(command, named, parts, id=f"{len(CASES)}-{command[:60]}"))
 
 
-def test_the_good_input_is_good(tmp_path, monkeypatch, capsys):
-    write_table(pa.table(LOG), tmp_path / "log.csv")
-    (tmp_path / "baseline.csv").write_text(BASELINE)
-    monkeypatch.chdir(tmp_path)
-    command = "spibb improve log.csv --baseline baseline.csv --out out"
-    monkeypatch.setattr(sys, "argv", command.split())
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert not ended.value.code, capsys.readouterr().err
-    assert len(os.listdir("out")) == 6
+def bad_log(old, new, *parts):
+    case(IMPROVE, *parts, log_csv=LOG.replace(old, new))
 
 
-# The log
+def bad_baseline(old, new, *parts):
+    case(IMPROVE, "baseline.csv", *parts, baseline_csv=BASELINE.replace(old, new))
 
 
-@pytest.mark.parametrize("name", list(LOG))
-@pytest.mark.parametrize("file", ["log.csv", "log.parquet"])
-def test_a_missing_column_is_named_with_those_present(refused, name, file):
-    message = refused(log=changed(**{name: None}), name=file)
-    assert f"the log has no column {name!r}" in message
-    assert "its columns are 'episode_id'" in message or name == "episode_id"
-    assert message.endswith("rename one or map it")
+def patched(**entries):
+    """A JSON file with some entries replaced."""
+    return lambda text: json.dumps(json.loads(text) | entries)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "right"),
-    [("rewards", "reward"), ("actions", "action"), ("State", "state"), ("terminate", "terminated")],
-)
-def test_a_misspelt_column_is_suggested(refused, wrong, right):
-    message = refused(log=changed(**{right: None, wrong: LOG[right]}))
-    assert f"the log has no column {right!r} (did you mean {wrong!r}?)" in message
+# The command line
 
+case("improv", "No such command 'improv'", "improve", "spibb --help")
+case("--wrong", "No such option: --wrong")
+case("improve", "Missing argument", "spibb improve --help")
+case("improve log.csv", "Missing option '--out'")
+case("improve log.csv --out", "'--out' requires an argument")
+case("improve log.csv extra --out o", "unexpected extra argument", "extra")
+case("improve log.csv --out o --discoun 3", "--discoun", "--discount")
+case("improve log.csv --out o --force=3", "--force")
+for option in ("--discount", "--delta", "--v-max"):
+    case(f"improve log.csv --out o {option} high", f"Invalid value for '{option}'", "number")
+for option in ("--seed x", "--seed -1", "--seed 1.5"):
+    case(f"improve log.csv --out o {option}", "Invalid value for '--seed'")
+for text in ("act improved", "act improved --state", "act", "evaluate log.csv", "inspect"):
+    case(text, "spibb")
+case("evaluate log.csv --policy improved --delta x", "Invalid value for '--delta'")
+case("compare improved", "Missing argument 'B'")
+case("inspect log.csv log.csv", "unexpected extra argument")
+case("experiment", "Missing argument")
+case("experiment gridworld --runs 2", "Missing option '--out'")
+case("experiment gridworld --out o", "Missing option '--runs'")
+case("experiment gridworld --runs x --out o", "Invalid value for '--runs'")
+case("experiment helicopter --runs 2 --out o --seeds 0", "Invalid value for '--seeds'")
+case("experiment helicopter --runs 2 --out o --episodes 0", "Invalid value for '--episodes'")
+case("figures", "Missing argument")
+case("claims study study", "unexpected extra argument")
+case("demo --seed -1", "Invalid value for '--seed'")
+case("demo --episodes 0", "Invalid value for '--episodes'")
+case("demo --episodes 10000000000", "Invalid value for '--episodes'")
+case("demo --n-wedge x", "Invalid value for '--n-wedge'")
+case("demo --n-wedge nan", "n_wedge is nan, expected a number in [0, inf]")
+case("demo --out log.csv", "'log.csv' is a file, name a folder")
 
-@pytest.mark.parametrize("file", ["log.csv", "log.parquet"])
-def test_an_empty_log_is_refused(refused, file):
-    message = refused(log={name: column[:0] for name, column in LOG.items()}, name=file)
-    assert message == "the log is empty: it needs at least one transition; check what wrote it"
+# Numbers and names
 
+for value in ("1", "1.5", "-0.1", "nan", "inf"):
+    message = f"discount is {float(value)}, expected a number in [0, 1)"
+    for command in (IMPROVE, EVALUATE, f"{COMPARE} --log log.csv"):
+        case(f"{command} --discount {value}", message)
+for value in ("0", "1", "-0.5", "2", "nan"):
+    for command in (IMPROVE, EVALUATE):
+        case(f"{command} --delta {value}", f"delta is {float(value)}, expected a number in (0, 1)")
+for value in ("0", "-1", "inf", "nan"):
+    case(f"{IMPROVE} --v-max {value}", f"v_max is {float(value)}, expected a number in (0, inf)")
+for value in ("nan", "inf", "-inf"):
+    case(f"{EVALUATE} --lowest-return {value}", f"lowest_return is {value}, expected a number")
+for value in ("-1", "-inf", "nan"):
+    for name in ("pi-b", "pi-leq-b", "model-free"):
+        message = f"n_wedge is {value}, expected a number in [0, inf]"
+        case(f"{IMPROVE} --algorithm {name} --n-wedge={value}", message)
+case(f"{IMPROVE} --n-wedge=many", "n_wedge is 'many', expected a number, or 'auto'")
+case(f"{IMPROVE} --n-wedge=", "n_wedge is '', expected a number, or 'auto'")
+case(f"{IMPROVE} --n-wedge=true", "n_wedge is True, expected a number")
+for wrong, right in (("pib", "pi-b"), ("Pi-B", "pi-b"), ("basicrl", "basic-rl")):
+    message = f"algorithm is {wrong!r} (did you mean {right!r}?): choose one of "
+    case(f"{IMPROVE} --algorithm {wrong}", message)
+case(f"{IMPROVE} --algorithm zzz", "algorithm is 'zzz': choose one of pi-b")
+case(f"{IMPROVE} --algorithm ''", "algorithm is '': choose one of pi-b")
+for name in ("nosuch.Class", "os.", ".", "..x", "'a b.c'"):
+    case(f"{IMPROVE} --algorithm {name}", "cannot be imported", "write module.Class")
+for name in ("os.path", "json.JSONDecoder"):
+    case(f"{IMPROVE} --algorithm {name}", f"{name!r} is no algorithm")
+for name in ("basic-rl", "hcpi", "ramdp", "robust-mdp", "arbrm", "model-free", "auto", "pi-leq-b"):
+    case(f"{IMPROVE} --algorithm {name} --option wrong=1", f"{name} has no option 'wrong'")
+for name, option, message in (
+    ("pi-b", "n_wedge", "--option 'n_wedge' has no '=': write name=value"),
+    ("pi-b", "n_wege=3", "pi-b has no option 'n_wege' (did you mean 'n_wedge'?)"),
+    ("pi-b", "=3", "pi-b has no option ''"),
+    ("pi-b", "name=x", "pi-b has no option 'name'"),
+    ("pi-b", "unseen=zeros", "unseen is 'zeros' (did you mean 'zero'?): choose one of"),
+    ("pi-b", "unseen=3", "unseen is 3: choose one of zero"),
+    ("pi-b", "method=x", "method is 'x': choose one of"),
+    ("basic-rl", "n_wedge=5", "basic-rl has no option 'n_wedge': its options are unseen, method"),
+    ("hcpi", "train_share=2", "train_share is 2, expected a number in (0, 1)"),
+    ("hcpi", "updates=0", "updates is 0, expected a whole number of at least 1"),
+    ("hcpi", "estimator=x", "estimator is 'x': choose one of is, wis"),
+    ("hcpi", "bound=1", "bound is 1: choose one of bernstein"),
+    ("hcpi", "step_size=0", "step_size is 0, expected a number in (0, 1]"),
+    ("hcpi", "seed=-1", "seed is -1, expected a whole number of at least 0"),
+    ("hcpi", "trainer=basic-rl", "trainer is a str, expected an Algorithm"),
+    ("hcpi", "behaviour=x", "behaviour is 'x': choose one of"),
+    ("hcpi", "lowest_return=x", "lowest_return is 'x', expected a number"),
+    ("hcpi", "baseline_value=x", "baseline_value is 'x', expected a number"),
+    ("ramdp", "kappa=-1", "kappa is -1, expected a number in [0, inf)"),
+    ("ramdp", "safety_test=3", "safety_test is 3, expected true or false"),
+    ("ramdp", "r_max=-1", "r_max is -1, expected a number"),
+    ("robust-mdp", "safety_test=maybe", "safety_test is 'maybe', expected true or false"),
+    ("robust-mdp", "delta=2", "delta is 2, expected a number in (0, 1]"),
+    ("robust-mdp", "method=3", "method is 3: choose one of"),
+    ("arbrm", "delta=x", "delta is 'x', expected a number"),
+    ("model-free", "tolerance=0", "tolerance is 0, expected a number in (0, inf)"),
+    ("model-free", "max_sweeps=inf", "max_sweeps is inf, expected a whole number of at least 1"),
+    ("model-free", "max_sweeps=nan", "max_sweeps is nan, expected a whole number of at least 1"),
+    ("model-free", "n_wedge=auto", "n_wedge is 'auto', expected a number"),
+    ("auto", "draws=0", "draws is 0, expected a whole number"),
+    ("auto", "zeta=-1", "zeta is -1, expected a number"),
+    ("auto", "prior=nan", "prior is nan, expected a number"),
+    ("auto", "seed=x", "seed is 'x', expected a whole number"),
+    ("auto", "n_wedges=5", "n_wedges is 5, expected one or more: write (5, 10, 20)"),
+    ("auto", "kinds=pi-b", "kinds is 'pi-b', expected one or more"),
+):
+    case(f"{IMPROVE} --algorithm {name} --option {option}", message)
 
-@pytest.mark.parametrize(("value", "shown"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")])
-@pytest.mark.parametrize("file", ["log.csv", "log.parquet"])
-def test_a_reward_that_is_not_finite_is_named_with_its_row(refused, value, shown, file):
-    message = refused(log=changed(reward=[0.0, 1.0, value, 0.0]), name=file)
-    assert message == (
-        f"reward in row 2 is {shown}, expected a finite number: fix or drop the row (1 such rows)"
-    )
+# Columns and bins
 
+for option in ("state", "action", "reward", "episode", "step", "next-state", "terminated",
+               "truncated", "action-prob"):  # fmt: skip
+    case(f"{IMPROVE} --{option} nosuch", "the log has no column 'nosuch'", "its columns are")
+case(f"{IMPROVE} --state ward", "no column 'ward' (did you mean 'reward'?)")
+case(f"{IMPROVE} --state state,", "'state,' has an empty column name: write ward,severity")
+case(f"{IMPROVE} --state ''", "'' has an empty column name")
+case(f"{IMPROVE} --state state,state", "column 'state' is mapped twice")
+case(f"{IMPROVE} --reward state", "column 'state' is mapped twice, to state and reward")
+for text in ("age", "state:x", "state::", "state:1e3"):
+    case(f"{IMPROVE} --bin {text}", f"--bin {text!r} is not understood: write age:10")
+case(f"{IMPROVE} --bin age:10", "bins are given for 'age', which is no column of the state")
+case(f"{IMPROVE} --bin state:1", "bins of 'state' are 1, expected a number of quantiles")
+case(f"{IMPROVE} --bin state:5,3", "bin edges [5.0, 3.0] are not increasing finite numbers")
+case(f"{IMPROVE} --bin state:nan,", "bin edges [nan] are not increasing")
 
-@pytest.mark.parametrize("file", ["log.csv", "log.parquet"])
-def test_a_reward_left_out_is_named_with_its_row(refused, file):
-    message = refused(log=changed(reward=[0.0, 1.0, None, 0.0]), name=file)
-    assert message == "column 'reward' is missing in row 2 (1 such rows): fill or drop them"
+# Files of a log
 
-
-def test_a_reward_in_words_is_refused(refused):
-    message = refused(log=changed(reward=["0", "1", "much", "0"]), name="log.csv")
-    assert message == (
-        "reward in row 2 is much, expected a number: fix or drop the row (1 such rows)"
-    )
-
-
-@pytest.mark.parametrize("name", ["state", "action", "episode_id", "step", "terminated"])
-def test_an_entry_left_out_is_named_with_its_row(refused, name):
-    message = refused(log=changed(**{name: [LOG[name][0], None, *LOG[name][2:]]}), name="log.csv")
-    assert message == f"column {name!r} is missing in row 1 (1 such rows): fill or drop them"
-
-
-@pytest.mark.parametrize("file", ["log.csv", "log.parquet"])
-def test_a_repeated_step_is_named_with_its_row(refused, file):
-    message = refused(log=changed(step=[0, 1, 3, 3]), name=file)
-    assert message == (
-        "row 3 repeats step 3 of its episode, expected each (episode_id, step) once "
-        "(1 repeated): drop or renumber the row"
-    )
-
-
-def test_steps_in_words_are_refused(refused):
-    message = refused(log=changed(step=["first", "second", "first", "second"]))
-    assert message == (
-        "step in row 0 is first, expected a finite number, or a time, all with a time zone or "
-        "none: fix or drop the row (4 such rows)"
-    )
-
-
-def test_an_episode_that_goes_on_after_its_end_is_refused(refused):
-    message = refused(log=changed(terminated=[True, True, False, True]))
-    assert message == (
-        "row 0 is terminated or truncated, but its episode goes on (1 such rows): "
-        "give what follows its own episode_id"
-    )
-
-
-def test_a_flag_that_is_none_is_refused(refused):
-    message = refused(log=changed(terminated=[0, 1, 0, 2]))
-    assert message == (
-        "terminated in row 3 is 2, expected true/false or 0/1: fix or drop the row (1 such rows)"
-    )
-
-
-@pytest.mark.parametrize("value", [-0.5, 0.0, 1.5, np.nan])
-def test_an_impossible_propensity_is_named_with_its_row(refused, value):
-    message = refused(log=changed(action_prob=[0.5, value, 0.5, 0.5]))
-    assert message.startswith(f"action_prob in row 1 is {value}, expected a number in (0, 1]")
-
-
-def test_states_that_are_fractions_are_refused(refused):
-    message = refused(log=changed(state=[0.5, 1.5, 0.5, 1.5]))
-    assert message == (
-        "state in row 0 is 0.5, expected text, or a whole number of 64 bits that is exact: "
-        "bin the column or turn it into text (4 such rows)"
-    )
-
+for name in ("missing.csv", "missing.parquet", "log.csv/x.csv"):
+    case(f"improve {name} --out out", f"cannot read {name!r}: there is no such file; check the")
+case("improve nosuch/*.csv --out out", "no file matches 'nosuch/*.csv'")
+case("improve empty --out out", "the folder 'empty' holds no file whose name ends in", empty=FOLDER)
+case("improve x.json --out out", "cannot read 'x.json': the name must end in .csv", x_json="{}")
+case("improve plain --out out", "the name must end in .csv", plain="x")
+case("improve . --out out", "mixes kinds of files")
+NOISE = {
+    "noise": bytes(range(256)) * 8, "zeros": bytes(1000), "other text": "é".encode("latin-1") * 99,
+    "UTF-16": LOG.encode("utf-16"), "picture": b"\x89PNG\r\n\x1a\n" + bytes(100),
+    "archive": b"PK\x03\x04" + bytes(50), "web page": b"<html><body>404</body></html>",
+}  # fmt: skip
+for content in NOISE.values():
+    case("improve log.parquet --out out", "cannot read 'log.parquet' (", PARQUET,
+         log_parquet=content)  # fmt: skip
+    case(IMPROVE, "log", log_csv=content)
+    case(IMPROVE, "baseline.csv", baseline_csv=content)
+for name in ("csv", "parquet", "jsonl"):
+    case(f"improve log.{name} --out out", f"cannot read 'log.{name}': the file is empty",
+         **{f"log_{name}": ""})  # fmt: skip
+case(IMPROVE, "cannot read 'baseline.csv': the file is empty; check what", baseline_csv="")
+case("improve log.csv --out out", "the log is empty", log_csv=LOG.splitlines()[0] + "\n")
+for line in ("0,1,b", "0,1,b,go,1,1,1,1", '0,1,"b,go,1,1'):
+    case("improve log.csv --out out", "its lines have different numbers of cells", CSV,
+         log_csv="\n".join([*LOG.splitlines()[:2], line]))  # fmt: skip
+for text in ('{"a":1}\n{"a":\n', "x\n", "{"):
+    case("improve log.jsonl --out out", "cannot read 'log.jsonl'", JSONL, log_jsonl=text)
+case("improve log.jsonl --out out", "the log has no column 'episode_id'", log_jsonl="[1]\n")
+for name in LOG.splitlines()[0].split(","):
+    bad_log(name, f"{name}x", f"the log has no column {name!r} (did you mean '{name}x'?)")
+ROW = "0,1,b,stay,1,1"
+for new, *parts in (
+    ("0,1,b,stay,,1", "reward", "missing in row 1"),
+    ("0,1,b,stay,much,1", "reward in row 1 is much"),
+    ("0,1,b,stay,nan,1", "reward", "nan"), ("0,1,b,stay,inf,1", "reward", "inf"),
+    ("0,1,,stay,1,1", "state", "missing in row 1"), ("0,1,b,,1,1", "action", "missing in row 1"),
+    (",1,b,stay,1,1", "episode_id", "missing in row 1"), ("0,,b,stay,1,1", "step", "missing"),
+    ("0,1,b,stay,1,", "terminated", "missing in row 1"), ("0,1,b,stay,1,2", "terminated", "0/1"),
+    ("0,1,b,stay,1,maybe", "terminated"), ("0,0,b,stay,1,1", "repeats step 0"),
+    ("0,first,b,stay,1,1", "step in row 1 is first"),
+):  # fmt: skip
+    bad_log(ROW, new, *parts)
+bad_log("0,0,a,go,0,0", "0,0,a,go,0,1", "row 0 is terminated or truncated, but its episode goes on")
+bad_log(",b,", ",0.5,", "state")
+bad_log(",a,", ",c,", "baseline.csv' has no row for state 'c' (1 of the log's 2 states): add")
 
 # The baseline
 
+for old, new, *parts in (
+    ("b,go,0.25", "b,go,-0.25", "row 'b', action 'go': probability is -0.25", "fix that entry"),
+    ("b,stay,0.75", "b,stay,1.75", "probability is 1.75, expected a number in [0, 1]"),
+    ("b,stay,0.75", "b,stay,nan", "action 'stay': probability is nan"),
+    ("b,stay,0.75", "b,stay,inf", "probability is inf"),
+    ("b,stay,0.75", "b,stay,", "action 'stay': probability is nan"),
+    ("b,stay,0.75", "b,stay,0.73", "row 'b' sums to 0.98, expected 1: renormalise it or check"),
+    ("b,stay,0.75", "b,stay,1", "row 'b' sums to 1.25"),
+    ("b,stay,0.75", "b,go,0.75", "lists state 'b', action 'go' more than once: keep one"),
+    ("b,stay,0.75", ",stay,0.75", "column 'state' has 1 empty entries"),
+    ("b,stay,0.75", "b,,0.75", "column 'action' has 1 empty entries"),
+    ("b,stay,0.75", "b,stay,lots", "column 'probability' holds something other than numbers"),
+    ("b,go,0.25\nb,stay,0.75\n", "", "has no row for state 'b' (1 of the log's 2 states)"),
+    ("state", "stat", "stat"),
+    ("action", "deed", "no column 'action'"),
+    ("probability", "probabilities", "(did you mean 'probabilities'?)", "rename one"),
+    ("0.25", "0,25", "cannot read"),
+):
+    bad_baseline(old, new, *parts)
+case(IMPROVE, "is empty: it needs one row per pair played",
+     baseline_csv="state,action,probability\n")  # fmt: skip
+case(IMPROVE, "column 'state' is not of the type that the log has (int): write the labels as",
+     log_csv=LOG.replace(",a,", ",1,").replace(",b,", ",2,"))  # fmt: skip
+for text in ("x", "-1", "nan", "inf"):
+    case(f"improve log.csv --out out --baseline estimate:{text}", "estimate:0.5")
+case("improve log.csv --out out --baseline missing.csv", "'missing.csv': there is no such file")
+case("improve log.csv --out out --baseline study", "policy.parquet': there is no such file")
+case("improve log.csv --out out --baseline log.csv", "'log.csv' has no column 'probability'")
+case("improve log.csv --out out --baseline improved/report.html", "the name must end in .csv")
+
+# Where the result goes
+
+case(IMPROVE, "output folder 'out' is not empty: name another, or overwrite with --force",
+     out__old_txt="precious")  # fmt: skip
+for command in (IMPROVE, f"{IMPROVE} --force"):
+    case(command, "output 'out': 'out' is a file, name a folder", out="precious")
+case("improve log.csv --out log.csv/deep", "log.csv' is a file, name a folder")
+case(f"improve log.csv --out {'x' * 300}", "File name too long")
+
+# Mapping files
+
+for text, *parts in (
+    ("[columns", "is not TOML"), ("columns = 3", "columns is 3, expected a table: fix it"),
+    ("[colums]", "unknown entry 'colums' (did you mean 'columns'?)"),
+    ("[columns]\nstate = 3", "columns.state is 3, expected text or a list"),
+    ("[columns]\nstate = []", "columns.state is [], expected text or a list that is not empty"),
+    ("[columns]\nstate = [1]", "columns.state[0] is 1, expected text"),
+    ("[columns]\nstaet = 'x'", "unknown entry 'staet' (did you mean 'state'?)"),
+    ("[bins]\nage = 'x'", "bins.age is 'x', expected a whole number or a list"),
+    ("[bins]\nage = true", "bins.age is True, expected"), ("[bins]\nage = []", "bins.age is []"),
+    ("[bins]\nage = [1, nan]", "bins.age[1] is nan, expected a finite number"),
+    ("[bins.age]\nx = 1", "bins.age is {'x': 1}"), ("x = 2020-01-01", "unknown entry 'x'"),
+    ("a = " + "[" * 5000, "is not TOML"), (b"\xff\xfe[columns]", "not text in UTF-8"),
+):  # fmt: skip
+    case(f"{IMPROVE} --mapping m.toml", "mapping 'm.toml'", *parts, m_toml=text)
+case(f"{IMPROVE} --mapping m.toml", "bins are given for 'nosuch'", m_toml="[bins]\nnosuch = 3")
+case(f"{IMPROVE} --mapping missing.toml", "cannot read mapping 'missing.toml': there is no such")
+case("inspect log.csv --mapping m.toml", "it is a folder, name a file", m_toml=FOLDER)
+
+# Evaluate, inspect, act, compare
+
+case("evaluate log.csv --policy improved", "action_prob")
+case("evaluate log.csv --policy missing.csv", "there is no such file")
+case("evaluate missing.csv --policy improved", "'missing.csv': there is no such file")
+case("evaluate log.csv --policy log.csv", "'log.csv' has no column 'probability'")
+case("evaluate log.csv --policy improved --behaviour missing.csv", "there is no such file")
+case(EVALUATE, "no row for state 'z'", log_csv=LOG.replace(",a,", ",z,"))
+case("inspect missing.csv", "there is no such file")
+case("inspect log.csv --state x", "the log has no column 'x'")
+case("inspect baseline.csv", "the log has no column 'episode_id'")
+case("act improved --state c", "state 'c' is not in the policy, which knows 2 states such as")
+case("act improved --state ward=3", "state 'ward=3' is not in the policy")
+case("act improved --state ''", "state '' is not in the policy")
+case("act improved --state a --state b", "--state 'a' is not understood: write column=value")
+case("act missing --state a", "cannot read 'missing'")
+case("act missing.csv --state a", "cannot read 'missing.csv': there is no such file")
+case("act empty --state a", "cannot read", empty=FOLDER)
+case("act improved/report.html --state a", "must end in .csv, .parquet")
+case("act improved --state a", "policy.parquet", improved__policy_parquet="x")
+case("act improved --state a", "policy.parquet", improved__policy_parquet=None)
+case("act improved/policy.csv --state a", "policy.csv", improved__policy_csv=BASELINE)
+case("compare improved missing.csv", "there is no such file")
+case("compare improved log.csv", "'log.csv' has no column 'probability'")
+case(f"{COMPARE} --log missing.csv", "there is no such file")
+case(f"{COMPARE} --log baseline.csv", "the log has no column 'episode_id'")
+case(f"{COMPARE} --log log.csv", "no row for state 'z'", log_csv=LOG.replace(",a,", ",z,"))
+
+# policy.json
+
+for content in ("", "{", "[" * 100_000):
+    case("act p.csv --state a", "policy.json' is not JSON", p_csv=BASELINE, policy_json=content)
+for content, message in (
+    ("[]", "is [], expected a table"), ("3", "is 3, expected a table"), ("null", "is None"),
+    ("{}", "has no 'format', expected 1"), ('{"format": 1}', "has no 'state'"),
+    ('{"format": 1e999}', "format is inf"), ('{"format": true}', "format is True, expected 1"),
+    (b"\xff\xfe", "not text in UTF-8"),
+):  # fmt: skip
+    case("act p.csv --state a", "policy.json'", message, p_csv=BASELINE, policy_json=content)
+for entries, message in (
+    ({"format": 99}, "format is 99, expected 1: write the policy again"),
+    ({"format": "1"}, "format is '1', expected 1"), ({"state": []}, "state is []"),
+    ({"state": "x"}, "state is 'x', expected a list"), ({"state": [3]}, "state[0] is 3"),
+    ({"action": []}, "action is []"), ({"bins": [1]}, "bins is [1], expected a table"),
+    ({"bins": {"a": []}}, "bins.a is []"), ({"bins": {"a": ["x"]}}, "bins.a[0] is 'x'"),
+    ({"files": 3}, "files is 3, expected a table"), ({"origin": 3}, "origin is 3"),
+    ({"state": ["\ud800"]}, "state[0] is '\\ud800', expected text"),
+):  # fmt: skip
+    copy = {"copy__policy_json": lambda text, new=entries: patched(**new)(text)}
+    case("act copy/policy.csv --state a", "policy.json'", message, **copy)
+
+# Studies
+
+for text, *parts in (
+    ("experiment grid --runs 2 --out new", "suite is 'grid' (did you mean 'gridworld'?)"),
+    ("experiment gridworld --runs 0 --out new", "runs is 0, expected a whole number"),
+    (f"{STUDY} --jobs 0", "jobs is 0, expected a whole number"),
+    (f"{STUDY} --grid x", "grid is 'x': choose one of main"),
+    (f"{STUDY} --column x", "algorithm is 'x': choose one of"),
+    (f"{STUDY} --column pi-b:x=1", "pi-b has no option 'x'"),
+    (f"{STUDY} --column pi-b:n_wedge", "'n_wedge' has no '=': write option=value"),
+    (f"{STUDY} --column pi-b:n_wedge=-1", "n_wedge is -1"),
+    (f"{STUDY} --column pi-b", "column 'pi-b' is listed twice: list it once"),
+    (f"{STUDY} --also x", "algorithm is 'x'"),
+    (f"{STUDY} --sizes x", "'x' is not a list of numbers: write 10,50,200"),
+    (f"{STUDY} --sizes ,", "',' is not a list of numbers"),
+    (f"{STUDY} --sizes 0", "size is 0.0, expected a whole number"),
+    (f"{STUDY} --sizes 1.5", "size is 1.5"), (f"{STUDY} --sizes=-1", "size is -1.0"),
+    (f"{STUDY} --sizes nan", "size is nan"), (f"{STUDY} --sizes inf", "size is inf"),
+    (f"{STUDY} --etas 0.5", "gridworld has no eta"),
+    (f"{STUDY} --noises 1", "trains no networks: leave --noises out"),
+    (f"{STUDY} --passes 3", "leave --passes out"), (f"{STUDY} --seeds 3", "leave --seeds out"),
+    ("experiment random-mdps --runs 1 --out new --etas 2", "eta is 2.0, expected a number"),
+    ("experiment random-mdps --runs 1 --out new --etas nan", "eta is nan"),
+    ("experiment helicopter --runs 1 --out new --passes 0", "passes is 0"),
+    ("experiment helicopter --runs 1 --out new --noises=-1", "noise is -1.0"),
+    ("experiment helicopter --runs 1 --out new --column pi-b", "'pi-b' is not for helicopter"),
+    ("experiment gridworld --runs 2 --out log.csv", "log.csv"),
+    ("experiment gridworld --runs 2 --out improved", "improved"),
+    ("experiment gridworld --runs 2 --out study --column pi-b --sizes 20", "another experiment"),
+):  # fmt: skip
+    case(text, *parts)
+for command in ("figures", "claims"):
+    case(f"{command} missing", "'missing' holds no experiment: there is no experiment.toml")
+    case(f"{command} log.csv", "'log.csv' holds no experiment")
+    case(f"{command} improved", "'improved' holds no experiment")
+WORLD, PI_B = 'suite = "gridworld"\n', 'columns = ["pi-b"]\n'
+GOOD = f"{WORLD}{PI_B}sizes = [10]\n"
+FLIGHT = 'suite = "helicopter"\ncolumns = ["dqn"]\nsizes = [10]\n'
+for text, *parts in (
+    ("", "has no 'suite', expected one of gridworld"), ("x", "is not TOML"),
+    ("suite = 3", "suite is 3, expected one of"), ('suite = "x"', "suite is 'x'"),
+    (WORLD, "has no 'sizes'"), (f"{WORLD}{PI_B}sizes = []", "sizes is []"),
+    (f"{WORLD}{PI_B}sizes = 3", "sizes is 3, expected a list"),
+    (f"{WORLD}{PI_B}sizes = [0]", "sizes[0] is 0, expected a whole number of at least 1"),
+    (f"{WORLD}{PI_B}sizes = [1.5]", "sizes[0] is 1.5"),
+    (f"{WORLD}{PI_B}sizes = ['x']", "sizes[0] is 'x'"),
+    (f"{WORLD}sizes = [1]\ncolumns = 'pi-b'", "columns is 'pi-b', expected a list"),
+    (f"{WORLD}sizes = [1]\ncolumns = [3]", "columns[0] is 3, expected text"),
+    (f"{WORLD}sizes = [1]\ncolumns = ['x']", "algorithm is 'x'"),
+    (f"{GOOD}seed = 'x'", "seed is 'x', expected a whole number of at least 0"),
+    (f"{GOOD}seed = -1", "seed is -1"), (f"{GOOD}max_steps = 0", "max_steps is 0"),
+    (f"{GOOD}max_steps = true", "max_steps is True, expected a whole number"),
+    (f"{GOOD}etas = 3", "etas is 3, expected a list"), (f"{GOOD}etas = [2]", "etas[0] is 2"),
+    (f"{GOOD}run = 3", "unknown entry 'run'"), (f"{GOOD}training = 3", "training is 3"),
+    (f"{GOOD}[training]", "has [training]"), (FLIGHT, "lacks [training]"),
+    (f"{FLIGHT}[training]\nseeds = 0", "training.seeds is 0"),
+    (f"{FLIGHT}[training]\nnoises = ['x']", "training.noises[0] is 'x'"),
+    (f"{FLIGHT}[training]\none_log = 3", "training.one_log is 3, expected true or false"),
+    ("a = " + "[" * 5000, "is not TOML"), (b"\xff\xfe", "not text in UTF-8"),
+):  # fmt: skip
+    case("claims study", "experiment.toml'", *parts, study__experiment_toml=text)
+for content, *parts in (
+    ("", "is not JSON"), ("{", "is not JSON"), ("[]", "is [], expected a table"),
+    ("{}", "has no 'parts'"), ('{"spibb_version": "0.1.0"}', "spibb_version"),
+    (b"\xff", "not text in UTF-8"), (patched(runs="x"), "runs is 'x'"),
+    (patched(runs=0), "runs is 0"), (patched(baseline=None), "baseline is None"),
+    (patched(parts=3), "parts is 3, expected a table"), (patched(cells=3), "cells is 3"),
+    (patched(cells=[3]), "cells[0] is 3"), (patched(cells=[[]]), "cells[0] is []"),
+    (patched(cells=[["pi-b", "x", 10, 2, *[[1, 2, 3]] * 4]]), "cells[0][1] is 'x'"),
+    (patched(cells=[["pi-b", None, 10, 2, [1, 2], *[[1, 2, 3]] * 3]]), "cells[0][4] is [1, 2]"),
+):  # fmt: skip
+    case("claims study", "summary.json'", *parts, study__summary_json=content)
+
+# Hostile names
+
+case("act improved --state '\udcff'", "is not in the policy")
+case("improve log.csv --out out --state '\udcff'", "has no column '\\udcff'")
+case(f"inspect {'x' * 5000}", "File name too long")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory):
+    """A folder with a log, a baseline, an improvement and a study, all good."""
+    folder = tmp_path_factory.mktemp("good")
+    (folder / "log.csv").write_text(LOG)
+    (folder / "baseline.csv").write_text(BASELINE)
+    columns = {"state": ["a", "b"], "action": ["go", "stay"], "reward": [0.0, 1.0]}
+    more = {"episode_id": [0, 0], "step": [0, 1], "terminated": [False, True]}
+    write_table(pa.table(columns | more), folder / "log.parquet")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        assert run("improve log.csv --baseline baseline.csv --out improved", patch) == 0
+        assert run(f"{STUDY.replace('new', 'study')} --sizes 10", patch) == 0
+        assert run("claims study", patch) == 0
+    shutil.copytree(folder / "improved", folder / "copy")
+    (folder / "copy" / "manifest.sha256").unlink()  # else every change is told by its hash
+    return folder
+
+
+def run(command, patch):
+    """The exit code of a command, in this process."""
+    words = shlex.split(command) if isinstance(command, str) else command
+    patch.setattr(sys, "argv", ["spibb", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code or 0
+
+
+def snapshot(folder):
+    """What every file holds; locks of ours are no content."""
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".spibb-")
+    } | {str(path.relative_to(folder)): "folder" for path in folder.rglob("*") if path.is_dir()}
+
+
+def spoil(folder, files):
+    """Put the bad files in place."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        if content is None:
+            path.unlink()
+        elif content is FOLDER:
+            path.mkdir()
+        elif callable(content):
+            path.write_text(content(path.read_text()))
+        else:
+            path.write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+def check_refusal(code, out, err, parts):
+    assert code == 2, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert err.startswith("spibb: ") and err.count("\n") == 1 and err.endswith("\n")
+    assert len(err) < 600
+    for part in parts:
+        assert part in err
+
+
+@pytest.mark.parametrize(("command", "files", "parts"), CASES)
+def test_bad_input_is_one_line(home, tmp_path, monkeypatch, capsys, command, files, parts):
+    folder = tmp_path / "here"
+    shutil.copytree(home, folder)
+    spoil(folder, files)
+    monkeypatch.chdir(folder)
+    before = snapshot(folder)
+    code = run(command, monkeypatch)
+    captured = capsys.readouterr()
+    check_refusal(code, captured.out, captured.err, parts)
+    assert snapshot(folder) == before, "nothing is written"
+
+
+def test_the_catalogue_is_long():
+    assert len(CASES) >= 150
+
 
 @pytest.mark.parametrize(
-    ("old", "new", "message"),
+    ("command", "parts"),
     [
-        ("b,go,0.25", "b,go,-0.25", "row 'b', action 'go': probability is -0.25, expected a number "
-                                    "in [0, 1]: fix that entry"),
-        ("b,stay,0.75", "b,stay,1.75", "row 'b', action 'stay': probability is 1.75, expected a "
-                                       "number in [0, 1]: fix that entry"),
-        ("b,stay,0.75", "b,stay,nan", "row 'b', action 'stay': probability is nan, expected a "
-                                      "number in [0, 1]: fix that entry"),
-        ("b,stay,0.75", "b,stay,0.73", "row 'b' sums to 0.98, expected 1: renormalise it or check "
-                                       "the file"),
-        ("b,stay,0.75", "b,stay,1", "row 'b' sums to 1.25, expected 1: renormalise it or check "
-                                    "the file"),
-        ("b,stay,0.75", "b,go,0.75", "lists state 'b', action 'go' more than once: keep one"),
+        ("improve missing.csv --out out", ["there is no such file"]),
+        ("improve log.csv --out out --discount 2", ["discount is 2.0"]),
+        ("improve log.csv --out out --discount high", ["Invalid value for '--discount'"]),
+        ("claims improved", ["holds no experiment"]),
     ],
-)  # fmt: skip
-def test_a_row_that_is_no_distribution_is_named(refused, old, new, message):
-    found = refused(baseline=BASELINE.replace(old, new))
-    assert found == f"policy file 'baseline.csv' {message}"
+)
+def test_a_real_process_says_the_same(home, tmp_path, command, parts):
+    folder = tmp_path / "here"
+    shutil.copytree(home, folder)
+    before = snapshot(folder)
+    words = [sys.executable, "-m", "spibb", *command.split()]
+    plain = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    ended = subprocess.run(words, cwd=folder, capture_output=True, text=True, env=plain)
+    check_refusal(ended.returncode, ended.stdout, ended.stderr, parts)
+    assert snapshot(folder) == before
 
 
-def test_states_of_the_log_without_a_row_are_named(refused):
-    message = refused(baseline="state,action,probability\na,go,1\n")
-    assert message == (
-        "policy file 'baseline.csv' has no row for state 'b' (1 of the log's 2 states): "
-        "add the rows, or drop those states from the log"
-    )
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
+@pytest.mark.parametrize("name", ["log.csv", "baseline.csv"])
+def test_a_file_that_may_not_be_read_is_named(home, tmp_path, monkeypatch, capsys, name):
+    shutil.copytree(home, tmp_path / "here")
+    (tmp_path / "here" / name).chmod(0)
+    monkeypatch.chdir(tmp_path / "here")
+    code = run(IMPROVE, monkeypatch)
+    captured = capsys.readouterr()
+    check_refusal(code, captured.out, captured.err, ["permission denied", name])
 
 
-def test_no_more_than_five_states_without_a_row_are_named(refused):
-    states = [f"s{i}" for i in range(8)]
-    log = {
-        "episode_id": list(range(8)), "step": [0] * 8, "state": states, "action": ["go"] * 8,
-        "reward": [0.0] * 8, "terminated": [True] * 8,
-    }  # fmt: skip
-    message = refused(log=log, baseline="state,action,probability\ns0,go,1\n")
+def test_no_more_than_five_states_without_a_row_are_named(tmp_path, monkeypatch, capsys):
+    rows = [f"{i},0,s{i},go,0,1" for i in range(8)]
+    (tmp_path / "log.csv").write_text("\n".join([LOG.splitlines()[0], *rows, ""]))
+    (tmp_path / "baseline.csv").write_text("state,action,probability\ns0,go,1\n")
+    monkeypatch.chdir(tmp_path)
+    assert run(IMPROVE, monkeypatch) == 2
+    message = capsys.readouterr().err
     assert "has no row for state 's1', 's2', 's3', 's4', 's5' and 2 more (7 of the" in message
     assert "s6" not in message
 
 
-def test_a_column_that_the_baseline_lacks_is_named(refused):
-    message = refused(baseline=BASELINE.replace("probability", "probabilities"))
-    assert message == (
-        "policy file 'baseline.csv' has no column 'probability' (did you mean 'probabilities'?): "
-        "its columns are 'state', 'action', 'probabilities'; rename one"
-    )
-
-
-def test_a_baseline_in_words_is_refused(refused):
-    message = refused(baseline=BASELINE.replace("0.25", "some"))
-    assert message == (
-        "policy file 'baseline.csv': column 'probability' holds something other than numbers"
-    )
-
-
-def test_an_empty_baseline_is_refused(refused):
-    message = refused(baseline="state,action,probability\n")
-    assert message == "policy file 'baseline.csv' is empty: it needs one row per pair played"
-
-
-def test_a_baseline_with_labels_of_another_type_is_refused(refused):
-    message = refused(log=changed(state=[0, 1, 0, 1]))
-    assert message == (
-        "policy file 'baseline.csv': column 'state' is not of the type that the log has (int): "
-        "write the labels as the log does"
-    )
-
-
-def test_a_missing_baseline_is_named(refused):
-    message = refused(baseline=None)
-    assert message == "cannot read 'baseline.csv': there is no such file; check the name"
-
-
-# The options
-
-
-@pytest.mark.parametrize("value", ["1", "1.5", "-0.1", "nan", "inf"])
-def test_a_discount_outside_its_range_is_refused(refused, value):
-    message = refused("--discount", value)
-    assert message == f"discount is {float(value)}, expected a number in [0, 1)"
-
-
-@pytest.mark.parametrize("value", ["-1", "-inf", "nan"])
-@pytest.mark.parametrize("algorithm", ["pi-b", "pi-leq-b", "model-free"])
-def test_a_negative_n_wedge_is_refused(refused, value, algorithm):
-    message = refused("--n-wedge", value, "--algorithm", algorithm)
-    assert message == f"n_wedge is {value}, expected a number in [0, inf]"
-
-
-@pytest.mark.parametrize("value", ["0", "1", "-0.5", "2", "nan"])
-def test_a_delta_outside_its_range_is_refused(refused, value):
-    message = refused("--delta", value)
-    assert message == f"delta is {float(value)}, expected a number in (0, 1)"
-
-
-@pytest.mark.parametrize("value", ["0", "-1", "inf", "nan"])
-def test_a_v_max_outside_its_range_is_refused(refused, value):
-    message = refused("--v-max", value)
-    assert message == f"v_max is {float(value)}, expected a number in (0, inf)"
-
-
-@pytest.mark.parametrize(
-    ("wrong", "right"), [("pib", "pi-b"), ("Pi-B", "pi-b"), ("pi-leqb", "pi-leq-b"),
-                         ("basicrl", "basic-rl"), ("modelfree", "model-free")]
-)  # fmt: skip
-def test_an_unknown_algorithm_is_named_with_a_suggestion(refused, wrong, right):
-    message = refused("--algorithm", wrong)
-    assert message.startswith(f"algorithm is {wrong!r} (did you mean {right!r}?): choose one of ")
-    assert "pi-b, pi-leq-b, basic-rl" in message
-
-
-def test_an_algorithm_unlike_any_other_gets_the_list_only(refused):
-    message = refused("--algorithm", "zzz")
-    assert message.startswith("algorithm is 'zzz': choose one of pi-b")
-
-
-def test_an_unknown_option_is_named_with_a_suggestion(refused):
-    message = refused("--option", "n_wege=3")
-    assert message == (
-        "pi-b has no option 'n_wege' (did you mean 'n_wedge'?): "
-        "its options are n_wedge, unseen, method"
-    )
-
-
-def test_an_option_of_another_algorithm_is_refused(refused):
-    message = refused("--algorithm", "basic-rl", "--n-wedge", "5")
-    assert message == "basic-rl has no option 'n_wedge': its options are unseen, method"
-
-
-@pytest.mark.parametrize(
-    ("option", "message"),
-    [
-        ("n_wedge", "--option 'n_wedge' has no '=': write name=value"),
-        ("n_wedge=many", "n_wedge is 'many', expected a number, or 'auto'"),
-        ("unseen=zeros", "unseen is 'zeros' (did you mean 'zero'?): choose one of zero, "
-                         "pessimistic, optimistic"),
-    ],
-)  # fmt: skip
-def test_an_option_of_a_wrong_value_is_refused(refused, option, message):
-    assert refused("--option", option) == message
-
-
-# Files
-
-
-@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
-def test_a_missing_file_is_named(refused, name):
-    message = refused(log=None, name=name)
-    assert message == f"cannot read {name!r}: there is no such file; check the name"
-
-
-@pytest.mark.parametrize("name", ["log.csv", "log.parquet"])
-def test_a_file_of_no_bytes_is_named(refused, name):
-    message = refused(log=b"", name=name)
-    assert message == f"cannot read {name!r}: the file is empty; check what wrote it"
-
-
-@pytest.mark.parametrize("content", [b"PAR1", b"episode_id,step\n0,0\n" * 50, bytes(1000)])
-def test_a_file_that_is_not_parquet_is_named(refused, content):
-    message = refused(log=content)
-    assert message.startswith("cannot read 'log.parquet' (")
-    assert message.endswith("): check that it is a Parquet file, and whole")
-
-
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
-def test_a_truncated_parquet_file_is_named(refused, tmp_path, kept):
-    write_table(pa.table(LOG), tmp_path / "whole.parquet")
-    content = (tmp_path / "whole.parquet").read_bytes()
-    message = refused(log=content[: int(kept * len(content))])
-    assert message.startswith("cannot read 'log.parquet' (")
-    assert message.endswith("): check that it is a Parquet file, and whole")
-
-
-def test_a_damaged_parquet_file_is_named(refused, tmp_path):
-    write_table(pa.table(LOG), tmp_path / "whole.parquet")
-    content = (tmp_path / "whole.parquet").read_bytes()
-    message = refused(log=content[:8] + bytes(len(content) // 2) + content[len(content) // 2 + 8 :])
-    assert message.startswith("cannot read 'log.parquet' (")
-
-
-@pytest.mark.parametrize(
-    "content", [np.random.default_rng(0).bytes(3000), bytes(range(256)) * 8], ids=["noise", "bytes"]
-)
-def test_a_file_that_is_not_text_is_named(refused, content):
-    message = refused(log=content, name="log.csv")
-    assert message.startswith("cannot read 'log.csv' (")
-    assert message.endswith("): " + CSV_REMEDY)
-
-
-@pytest.mark.parametrize("bad", [b"0,1,b", b"0,1,b,go,1,1,1,1", b'0,1,"b,go,1,1'])
-def test_a_csv_file_whose_lines_differ_in_length_is_named(refused, bad):
-    lines = [b"episode_id,step,state,action,reward,terminated", b"0,0,a,go,0,0", bad]
-    message = refused(log=b"\n".join(lines), name="log.csv")
-    assert message == (
-        f"cannot read 'log.csv' (its lines have different numbers of cells): {CSV_REMEDY}"
-    )
-
-
-def test_a_short_line_late_in_a_csv_file_is_named_with_its_number(refused):
-    lines = [b"episode_id,step,state,action,reward,terminated", *[b"0,0,a,go,0,0"] * 30_000]
-    message = refused(log=b"\n".join([*lines, b"0,1,b", b"0,2,a,go,0,0", b""]), name="log.csv")
-    assert message.startswith("cannot read 'log.csv' (")
-    assert "Line: 30002): check that it is whole" in message
-
-
-def test_a_csv_file_without_a_line_of_names_is_told_from_its_columns(refused):
-    message = refused(log=b"0,0,a,go,0,0\n0,1,a,go,0,1\n", name="log.csv")
-    assert message.startswith("the log has no column 'episode_id'")
-
-
-def test_a_file_of_another_kind_is_refused(refused):
-    message = refused(log=b"{}", name="log.json")
-    assert (
-        message == "cannot read 'log.json': the name must end in .csv, .parquet, .jsonl or .ndjson"
-    )
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read_is_named(tmp_path):
-    write_table(pa.table(LOG), tmp_path / "log.parquet")
-    (tmp_path / "log.parquet").chmod(0)
-    with pytest.raises(InputError, match=r"log.parquet': permission denied; check its permissions"):
-        spibb.read_log(tmp_path / "log.parquet")
-
-
-# The output folder
-
-
-def test_a_folder_that_is_not_empty_needs_force(refused, tmp_path):
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "old.txt").write_text("precious")
-    message = refused()
-    assert message == "output folder 'out' is not empty: name another, or overwrite with --force"
-    assert (tmp_path / "out" / "old.txt").read_text() == "precious"
-
-
-def test_a_file_is_no_folder(refused, tmp_path):
-    (tmp_path / "out").write_text("precious")
-    assert refused() == "output 'out': 'out' is a file, name a folder"
-    assert refused("--force") == "output 'out': 'out' is a file, name a folder"
-    assert (tmp_path / "out").read_text() == "precious"
-
-
-def test_a_folder_below_a_file_cannot_be_written(refused, tmp_path):
-    (tmp_path / "file").write_text("precious")
-    message = refused(out="file/deep/out")
-    assert message == f"output 'file/deep/out': {str(tmp_path / 'file')!r} is a file, name a folder"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_is_named(refused, tmp_path):
-    (tmp_path / "locked").mkdir(mode=0o500)
-    message = refused(out="locked/out")
-    assert message.startswith("output folder 'locked/out' cannot be written: check the permissions")
-
-
-def test_a_file_that_cannot_be_replaced_is_told(tmp_path):
-    write_table(pa.table(LOG), tmp_path / "log.parquet")
-    (tmp_path / "baseline.csv").write_text(BASELINE)
-    log = spibb.read_log(tmp_path / "log.parquet")
-    result = spibb.improve(log, spibb.read_policy(tmp_path / "baseline.csv", log))
-    from spibb.report.assessment import assess
-    from spibb.report.folder import write_result
-    from spibb.report.origin import Origin
-
-    (tmp_path / "out" / "policy.csv").mkdir(parents=True)
-    assessment = assess(result, Origin.of([], 0, {}))
-    message = r"cannot write '.*out': policy.csv is a folder; check"
-    with pytest.raises(InputError, match=message), hold(tmp_path / "out") as held:
-        held.publish(lambda aside: write_result(assessment, aside))
-    assert [path.name for path in (tmp_path / "out").iterdir()] == ["policy.csv"]
-
-
-def test_the_folder_is_checked_before_any_work(refused, tmp_path):
-    (tmp_path / "out").write_text("")
-    assert "is a file" in refused(log=None, baseline=None)
-
-
-def test_an_empty_or_absent_folder_may_be_written(tmp_path):
-    for folder in (tmp_path, tmp_path / "a" / "b"):
-        with claim(folder, force=False):
-            assert folder.is_dir()
-    assert list(tmp_path.iterdir()) == []
-
-
-# The demonstration
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "file"], "output 'file': 'file' is a file, name a folder"),
-        (["--episodes", "0"], "n_episodes is 0, expected a whole number of at least 1"),
-        (["--n-wedge", "-1"], "n_wedge is -1.0, expected a number in [0, inf]"),
-    ],
-)
-def test_the_demonstration_refuses_bad_options(tmp_path, monkeypatch, capsys, options, message):
+def test_a_truncated_parquet_file_is_named(home, tmp_path, monkeypatch, capsys, kept):
+    content = (home / "log.parquet").read_bytes()
+    (tmp_path / "log.parquet").write_bytes(content[: int(kept * len(content))])
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("precious")
-    monkeypatch.setattr(sys, "argv", ["spibb", "demo", *options])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    assert capsys.readouterr().err == f"spibb: {message}\n"
-    assert os.listdir(tmp_path) == ["file"]
+    code = run("improve log.parquet --out out", monkeypatch)
+    captured = capsys.readouterr()
+    check_refusal(code, captured.out, captured.err, ["cannot read 'log.parquet' (", PARQUET])
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["improve"],
-        ["improve", "log.csv", "--baseline", "b.csv"],
-        ["improve", "log.csv", "--baseline", "b.csv", "--out", "o", "--discount", "high"],
-        ["improve", "log.csv", "--baseline", "b.csv", "--out", "o", "--seed", "-1"],
-        ["improv"],
-        ["demo", "--seed", "-1"],
-    ],
-)
-def test_a_wrong_command_line_ends_with_two_and_without_traceback(
-    tmp_path, monkeypatch, capsys, arguments
-):
+def test_a_short_line_late_in_a_csv_file_is_named_with_its_number(tmp_path, monkeypatch, capsys):
+    lines = [LOG.splitlines()[0], *["0,0,a,go,0,0"] * 30_000, "0,1,b", "0,2,a,go,0,0", ""]
+    (tmp_path / "log.csv").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["spibb", *arguments])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 2
-    error = capsys.readouterr().err
-    assert error.startswith("spibb: ") and error.count("\n") == 1
-    assert "Traceback" not in error
-    assert os.listdir(tmp_path) == []
+    assert run("improve log.csv --out out", monkeypatch) == 2
+    assert "Line: 30002): check that it is whole" in capsys.readouterr().err
 
 
-# Python
-
-
-def test_the_error_is_a_value_error():
-    assert issubclass(InputError, ValueError)
-    assert spibb.InputError is InputError
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: spibb.PiBSpibb(n_wedge=-1), "n_wedge is -1, expected a number in"),
-        (lambda: spibb.PiBSpibb(n_wedge="x"), "n_wedge is 'x', expected a number"),
-        (lambda: number("rate", None, 0, 1), "rate is None, expected a number"),
-        (lambda: positive("runs", 0), "runs is 0, expected a whole number of at least 1"),
-        (lambda: positive("runs", 1.5), "runs is 1.5"),
-        (lambda: positive("runs", True), "runs is True"),
-        (lambda: positive("runs", None), "runs is None, expected a whole number of at least 1"),
-        (lambda: positive("runs", np.nan), "runs is nan, expected a whole number"),
-        (lambda: positive("runs", np.inf), "runs is inf, expected a whole number"),
-        (lambda: positive("runs", [1]), r"runs is \[1\], expected a whole number"),
-        (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in"),
-    ],
-)
-def test_python_gives_the_same_messages(call, message):
-    with pytest.raises(InputError, match=message):
-        call()
-
-
-@pytest.mark.parametrize("discount", [1, -0.1, np.nan, "x"])
-def test_a_problem_refuses_a_bad_discount(discount):
-    log = spibb.Log.from_arrays(["a"], ["go"], [1], terminated=[True])
-    with pytest.raises(InputError, match="discount is "):
-        spibb.Problem.from_log(log, spibb.Policy.uniform(["a"], ["go"]), discount=discount)
-
-
-def test_a_problem_names_up_to_five_states_that_the_baseline_lacks():
-    log = spibb.Log.from_arrays(list("abcdefg"), ["go"] * 7, [1] * 7)
-    with pytest.raises(InputError, match="baseline has no row for state 'b', 'c', 'd', 'e', 'f' a"):
-        spibb.Problem.from_log(log, spibb.Policy.uniform(["a"], ["go"]))
+def test_random_bytes_in_any_file_are_refused(home, tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    names = ("log.csv", "log.parquet", "baseline.csv", "improved/policy.json", "study/summary.json")
+    parquet = "improve log.parquet --out out"
+    commands = (IMPROVE, parquet, IMPROVE, "act improved --state a", "claims study")
+    for name, command in zip(names, commands):
+        folder = tmp_path / name.replace("/", "-")
+        shutil.copytree(home, folder)
+        (folder / name).write_bytes(rng.bytes(3000))
+        monkeypatch.chdir(folder)
+        code = run(command, monkeypatch)
+        captured = capsys.readouterr()
+        check_refusal(code, captured.out, captured.err, [])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spibb.checks import InputError
+from spibb.checks import InputError, as_float, several
 
 Request = int | Sequence[float]
 """What a user asks for: a number of quantile bins, or the edges."""
@@ -25,9 +25,7 @@ class Bins:
     edges: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        edges = tuple(float(edge) for edge in self.edges)
-        if not edges:
-            raise InputError("bins have no edges: give at least one")
+        edges = tuple(as_float(edge) for edge in several("bin edges", self.edges, "(18, 40, 65)"))
         if not all(map(math.isfinite, edges)) or sorted(set(edges)) != list(edges):
             raise InputError(f"bin edges {list(edges)} are not increasing finite numbers")
         object.__setattr__(self, "edges", edges)

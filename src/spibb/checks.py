@@ -5,12 +5,15 @@ A message is one line that names the thing, its value, the limit, the place and 
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
+import functools
+import inspect
 import math
 import numbers
 import reprlib
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -79,13 +82,49 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) 
     """Check the type of an argument; `remedy` says what makes one."""
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(_named(k) for k in kinds)
+        wanted = " or ".join(_named(k) for k in kinds if k is not type(None))
         given = _named(type(value)) if value is not None else "None"
         raise InputError(f"{name} is {given}, expected {wanted}: {remedy}")
 
 
+MADE_BY = {
+    "Log": "spibb.read_log, Log.from_frame and Log.from_arrays make one",
+    "Counts": "spibb.count_log and Counts.from_log make them",
+    "Policy": "spibb.read_policy and Policy(probs, states, actions) make one",
+    "MDP": "spibb.estimate_mdp and MDP.from_outcomes make one",
+    "Vocabulary": "Vocabulary(labels) makes one",
+    "Problem": "Problem.from_log(log, baseline) makes one",
+    "Generator": "np.random.default_rng(0) makes one",
+    "LogTable": "spibb.open_log makes one",
+    "Path": "give the name of a file",
+}
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the types of named arguments before a public function starts."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature = inspect.signature(function)
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **kwargs: P.kwargs) -> R:
+            given = signature.bind(*args, **kwargs).arguments
+            for name, kind in kinds.items():
+                if name in given:
+                    last = kind[-1] if isinstance(kind, tuple) else kind
+                    instance(name, given[name], kind, MADE_BY[last.__name__])
+            return function(*args, **kwargs)
+
+        return checked
+
+    return decorate
+
+
 def _named(kind: type) -> str:
-    return f"{'an' if kind.__name__[0] in 'AEIOaeio' else 'a'} {kind.__name__}"
+    vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith("MDP")
+    return f"{'an' if vowel else 'a'} {kind.__name__}"
 
 
 def discount(value: float) -> float:
@@ -108,12 +147,60 @@ def n_wedge(value: float) -> float:
     return number("n_wedge", value, 0, math.inf)
 
 
-def positive(name: str, value: int) -> int:
+def positive(name: str, value: Any) -> int:
     """Check a whole number of at least one."""
     x = as_float(value)
     if not (1 <= x < math.inf and x.is_integer()):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 1")
     return int(value)
+
+
+def flag(name: str, value: Any) -> bool:
+    """Check a true or false; 0, 1 and text are none."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} is {shown(value)}, expected true or false")
+    return bool(value)
+
+
+def flags(configuration: Any) -> None:
+    """Check every field of a configuration whose default is true or false."""
+    for field in dataclasses.fields(configuration):
+        if isinstance(field.default, bool):
+            flag(field.name, getattr(configuration, field.name))
+
+
+def seed(value: Any) -> int:
+    """Check a seed: a whole number of at least 0."""
+    x = as_float(value)
+    if not (x >= 0 and x.is_integer()):
+        raise InputError(f"seed is {shown(value)}, expected a whole number of at least 0")
+    return int(value)
+
+
+def generator(value: Any) -> np.random.Generator:
+    """Check a source of random numbers."""
+    instance("rng", value, np.random.Generator, "write rng=np.random.default_rng(0)")
+    return value
+
+
+def several(name: str, value: Any, example: str) -> tuple[Any, ...]:
+    """Check that an argument is one or more values: a list, a tuple, a range, an array."""
+    single = isinstance(value, str | bytes | dict) or not isinstance(value, Iterable)
+    values = () if single else tuple(value)
+    if not values:
+        raise InputError(f"{name} is {shown(value)}, expected one or more: write {example}")
+    return values
+
+
+def column(name: str, values: Any) -> np.ndarray:
+    """Check an array [N] of numbers, and return it as floats."""
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} is {shown(values)}, expected an array of numbers") from None
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}, expected one value per row")
+    return array
 
 
 def probability_rows(
@@ -150,6 +237,9 @@ def finite(values: np.ndarray, what: str) -> None:
 
 def same_length(**columns: np.ndarray | None) -> int:
     """Check that all columns given have one length, and return it."""
+    for name, given in columns.items():
+        if given is not None and not hasattr(given, "__len__"):
+            raise InputError(f"{name} is {shown(given)}, expected one value per transition")
     sizes = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(sizes.values())) > 1:
         listed = ", ".join(f"{name} {size}" for name, size in sizes.items())

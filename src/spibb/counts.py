@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError
+from spibb.checks import InputError, takes
 from spibb.columns import NO_STATE, recode_successors
 from spibb.kernels import counting
 from spibb.labels import Vocabulary
@@ -46,6 +46,7 @@ class Counts:
             raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
 
     @classmethod
+    @takes(log=Log)
     def from_log(cls, log: Log) -> Counts:
         """Count the transitions whose successor is known."""
         known = log.known

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spibb.checks import InputError, choice, discount, number, some
+from spibb.checks import InputError, choice, discount, number, some, takes
 from spibb.counts import END, Counts
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
@@ -17,6 +17,7 @@ from spibb.policy import Policy
 UNSEEN = ("zero", "pessimistic", "optimistic")
 
 
+@takes(counts=Counts)
 def estimate_mdp(
     counts: Counts, discount: float, *, unseen: str = "zero", v_max: float = 0.0
 ) -> MDP:
@@ -122,6 +123,7 @@ def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
     return [given.get(label, 0.0) for label in actions.labels]
 
 
+@takes(log=(Counts, Log))
 def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:
     """π̂_b(a|x) = (N(x, a) + k) / (N(x) + k|A|): the policy that the log shows (Simão et al. 2020).
 

@@ -19,6 +19,7 @@ BATCH_NUMBERS = 1 << 22
 """Random numbers held at once while drawing models."""
 
 
+@checks.takes(mdp=MDP, policy=Policy)
 def exact_value(mdp: MDP, policy: Policy) -> float:
     """ρ(π, M) = Σ_x p₀(x) V^π(x) in a known MDP."""
     rows = policy.aligned(mdp.states, mdp.actions).probs
@@ -66,6 +67,7 @@ class MonteCarlo:
     n_episodes: int
 
 
+@checks.takes(log=Log)
 def monte_carlo_value(log: Log, discount: float) -> MonteCarlo:
     """The mean return of a log's own policy."""
     sample = returns(log, discount)
@@ -93,6 +95,7 @@ class Posterior:
         self.gains.flags.writeable = self.values.flags.writeable = False
 
 
+@checks.takes(counts=Counts, policy=Policy, baseline=Policy, rng=np.random.Generator)
 def posterior_improvement(
     counts: Counts,
     policy: Policy,
@@ -117,6 +120,7 @@ def posterior_improvement(
     states are Markov and that episodes start as often in each state as they did in the log.
     """
     checks.number("level", level, 0, 1, "()")
+    checks.number("zeta", zeta, -np.inf, np.inf, "()")
     rho = posterior_values(counts, [policy, baseline], discount, rng=rng, prior=prior, draws=draws)
     gains = rho[:, 0] - rho[:, 1]
     tail = (1 - level) / 2

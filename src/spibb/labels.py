@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, some
+from spibb.checks import InputError, positive, several, shown, some
 
 Label = Any
 
@@ -36,7 +36,7 @@ class Vocabulary:
         if isinstance(self.labels, range):
             return
         labels = tuple(_plain(label) for label in self.labels)
-        label, times = Counter(labels).most_common(1)[0] if labels else (None, 1)
+        label, times = self._most_frequent(labels) if labels else (None, 1)
         if times > 1:
             raise InputError(f"{self.kind} {label!r} is listed {times} times: list it once")
         same_kind(labels, self.kind)
@@ -44,6 +44,16 @@ class Vocabulary:
         if labels and isinstance(labels[0], tuple) and len(self.names) != len(labels[0]):
             names = tuple(f"{self.names[0]}_{part}" for part in range(len(labels[0])))
             object.__setattr__(self, "names", names)
+
+    def _most_frequent(self, labels: Sequence[Label]) -> tuple[Label, int]:
+        try:
+            return Counter(labels).most_common(1)[0]
+        except TypeError:
+            bad = next(label for label in labels if not _hashable(label))
+            raise InputError(
+                f"{self.kind} {shown(bad)} is no label: labels are text, whole numbers, or tuples "
+                "of these"
+            ) from None
 
     @property
     def kind(self) -> str:
@@ -78,7 +88,7 @@ class Vocabulary:
 
     def code(self, label: Label) -> int:
         """The code of one label."""
-        code = self.index.get(_plain(label))
+        code = self.index.get(_plain(label)) if _hashable(label) else None
         if code is None:
             raise InputError(
                 f"{self.kind} {label!r} is unknown: the {len(self)} known ones begin with "
@@ -108,8 +118,8 @@ def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocab
     if isinstance(labels, Vocabulary):
         return labels
     if isinstance(labels, int | np.integer):
-        return Vocabulary.of_size(int(labels), *names)
-    return Vocabulary(tuple(labels), names)
+        return Vocabulary.of_size(positive(f"number of {'/'.join(names)}s", labels), *names)
+    return Vocabulary(several(f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
 
 
 def factorize(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray]:
@@ -350,6 +360,14 @@ def _kind(label: Label) -> Any:
     if isinstance(label, tuple):
         return tuple(_kind(part) for part in label)
     return "number" if isinstance(label, int | float) else type(label).__name__
+
+
+def _hashable(label: Label) -> bool:
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
 
 
 def _plain(label: Label) -> Label:

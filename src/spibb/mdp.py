@@ -9,7 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, discount, finite, probability_rows, same_length
+from spibb.checks import (
+    InputError,
+    column,
+    discount,
+    finite,
+    positive,
+    probability_rows,
+    same_length,
+)
 from spibb.counts import END, SparseRows
 from spibb.kernels import dense
 from spibb.labels import Label, Vocabulary, vocabulary
@@ -63,9 +71,11 @@ class MDP:
         probabilities sum to less than 1, the rest is an end that pays nothing. x, a and x' are
         codes 0, 1, …; x' is not read where the process ends.
         """
+        initial = column("initial", initial)
+        n_actions = positive("n_actions", n_actions)
         shape = len(initial), n_actions
         ends = np.asarray(terminated, dtype=bool)
-        prob, reward = (np.asarray(column, dtype=np.float64) for column in (prob, reward))
+        prob, reward = column("prob", prob), column("reward", reward)
         same_length(state=state, action=action, prob=prob, next_state=next_state, reward=reward,
                     terminated=ends)  # fmt: skip
         finite(reward, "reward")

@@ -141,6 +141,10 @@ class OffPolicyReport:
         return self.rows[0].estimate.warning
 
 
+@checks.takes(
+    log=Log, policy=Policy, behaviour=(type(None), Policy), model=(type(None), MDP),
+    rng=np.random.Generator,
+)  # fmt: skip
 def off_policy_estimates(
     log: Log,
     policy: Policy,
@@ -166,6 +170,9 @@ def off_policy_estimates(
     """
     checks.discount(discount)
     checks.delta(delta)
+    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    for bound in checks.several("bounds", bounds, '("student-t",)'):
+        checks.choice("bound", bound, BOUNDS)
     log, (target, *made) = _aligned(log, model, policy=policy, behaviour=behaviour)
     propensities = behaviour_probs(log, made[0] if made else None)
     if model is None:

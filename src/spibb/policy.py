@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, probability_rows, some
+from spibb.checks import InputError, probability_rows, some, takes
 from spibb.labels import Label, Vocabulary, vocabulary
 
 
@@ -92,12 +92,14 @@ class Policy:
         """The distribution over action labels in a state."""
         return dict(zip(self.actions.labels, self.probs[self.states.code(state)].tolist()))
 
+    @takes(rng=np.random.Generator)
     def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
         """Draw an action label for a state label."""
         cumulative = np.cumsum(self.probs[self.states.code(state)])
         code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
         return self.actions[code]
 
+    @takes(states=Vocabulary, actions=Vocabulary)
     def aligned(self, states: Vocabulary, actions: Vocabulary, what: str = "policy") -> Policy:
         """The same policy with rows and columns in the order of other vocabularies.
 
@@ -134,6 +136,7 @@ class Policy:
                 f"{some(actions.labels[:3])}: use the same labels"
             )
 
+    @takes(path=(str, Path))
     def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
         """Write the table `state, action, probability` as .csv or .parquet, in long form.
 

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.checks import positive
+from spibb.checks import MADE_BY, generator, instance, positive, takes
 from spibb.counts import END, Counts
 from spibb.kernels import counting, sampling
 from spibb.log import Log
@@ -21,6 +21,7 @@ BATCH_STEPS = 1 << 26
 """Largest number of steps for which one batch of episodes reserves memory."""
 
 
+@takes(mdp=MDP, policy=Policy, rng=np.random.Generator)
 def simulate(
     mdp: MDP,
     policy: Policy,
@@ -45,6 +46,8 @@ class Sampler:
     max_steps: int = MAX_STEPS
 
     def __post_init__(self) -> None:
+        instance("mdp", self.mdp, MDP, MADE_BY["MDP"])
+        instance("policy", self.policy, Policy, MADE_BY["Policy"])
         positive("max_steps", self.max_steps)
         aligned = self.policy.aligned(self.mdp.states, self.mdp.actions)
         object.__setattr__(self, "policy", aligned)
@@ -108,6 +111,7 @@ class Sampler:
         self, n_episodes: int, rng: np.random.Generator
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Outcome codes and episode lengths, in batches of bounded memory."""
+        generator(rng)
         left = positive("n_episodes", n_episodes)
         batch = max(1, BATCH_STEPS // self.max_steps)
         while left > 0:

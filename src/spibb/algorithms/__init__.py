@@ -40,9 +40,27 @@ REGISTRY: dict[str, type[Algorithm]] = {
 __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "improve", "make"]
 
 
-def make(name: str, **options: Any) -> Algorithm:
+def _chosen(algorithm: Any, options: dict[str, Any]) -> Algorithm:
+    if isinstance(algorithm, type) and issubclass(algorithm, Algorithm):
+        return _configured(algorithm, algorithm.__name__, options)
+    if not isinstance(algorithm, Algorithm):
+        return make(algorithm, **options)
+    if options:
+        raise InputError(
+            f"{next(iter(options))} is given beside a configured {type(algorithm).__name__}: give "
+            f"options to its constructor, as {type(algorithm).__name__}({next(iter(options))}=…)"
+        )
+    return algorithm
+
+
+def make(name: str, /, **options: Any) -> Algorithm:
     """The algorithm of a registry name, or of a class of yours: module.Class."""
-    kind = _imported(name) if "." in name else REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
+    own = isinstance(name, str) and "." in name
+    kind = _imported(name) if own else REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
+    return _configured(kind, name, options)
+
+
+def _configured(kind: type[Algorithm], name: str, options: dict[str, Any]) -> Algorithm:
     known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for option in options:
         if option not in known:
@@ -60,7 +78,7 @@ def _imported(name: str) -> type[Algorithm]:
         sys.path.append(os.getcwd())
     try:
         kind = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"algorithm {name!r} cannot be imported ({error}): write module.Class, of a module "
             "that is installed or lies in the current folder"
@@ -76,9 +94,13 @@ def improve(
     *,
     discount: float = 0.95,
     v_max: float | None = None,
-    algorithm: str = "pi-b",
+    algorithm: str | type[Algorithm] | Algorithm = "pi-b",
     **options: Any,
 ) -> Improvement:
-    """Improve a baseline from its log in one call; `options` go to the algorithm."""
-    chosen = make(algorithm, **options)
+    """Improve a baseline from its log in one call.
+
+    `algorithm` is a registry name, an import path, a class, or a configured algorithm; `options` go
+    to the algorithm of a name or a class.
+    """
+    chosen = _chosen(algorithm, options)
     return chosen.improve(Problem.from_log(log, baseline, discount=discount, v_max=v_max))

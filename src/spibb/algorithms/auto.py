@@ -99,9 +99,10 @@ class Auto(Algorithm):
         checks.positive("draws", self.draws)
         checks.choice("unseen", self.unseen, UNSEEN)
         checks.choice("method", self.method, METHODS)
-        for n_wedge in self.n_wedges:
+        checks.seed(self.seed)
+        for n_wedge in checks.several("n_wedges", self.n_wedges, "(5, 10, 20)"):
             checks.number("n_wedges", n_wedge, 0, math.inf, "(]")
-        for kind in self.kinds:
+        for kind in checks.several("kinds", self.kinds, '("pi-b",)'):
             checks.choice("kinds", kind, tuple(KINDS))
 
     def improve(self, problem: Problem) -> AutoImprovement:

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -70,6 +70,7 @@ class Problem:
             _check_v_max(self)
 
     @classmethod
+    @checks.takes(log=Log)
     def from_log(
         cls,
         log: Log,
@@ -93,6 +94,7 @@ class Problem:
         return replace(problem, log=log, baseline_estimated=baseline is None)
 
     @classmethod
+    @checks.takes(counts=Counts)
     def from_counts(
         cls,
         counts: Counts,
@@ -232,6 +234,12 @@ class Algorithm(ABC):
     """Whether its field `delta` is the failure probability of the certificate."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Whatever an algorithm is given to improve, it is a problem."""
+        super().__init_subclass__(**kwargs)
+        if "improve" in vars(cls):
+            cls.improve = checks.takes(problem=Problem)(cls.improve)  # type: ignore[method-assign]
 
     @abstractmethod
     def improve(self, problem: Problem) -> Improvement:

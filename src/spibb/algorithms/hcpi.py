@@ -83,6 +83,11 @@ class HCPI(Algorithm):
         checks.delta_or_one(self.delta)
         checks.number("train_share", self.train_share, 0, 1, "()")
         checks.positive("updates", self.updates)
+        checks.seed(self.seed)
+        if self.baseline_value is not None:
+            checks.number("baseline_value", self.baseline_value, -math.inf, math.inf, "()")
+        if self.trainer is not None:
+            checks.instance("trainer", self.trainer, Algorithm, "give one, such as BasicRL()")
         checks.number("step_size", self.step_size, 0, 1, "(]")
         checks.choice("truncated", self.truncated, ope.TRUNCATED)
         if self.lowest_return is not None:

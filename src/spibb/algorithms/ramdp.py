@@ -61,6 +61,9 @@ class RaMDP(Algorithm):
         checks.number("kappa", self.kappa, 0, math.inf, "[)")
         checks.delta_or_one(self.delta)
         checks.choice("method", self.method, METHODS)
+        checks.flags(self)
+        if self.r_max is not None:
+            checks.number("r_max", self.r_max, 0, math.inf, "[)")
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the adjusted model."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -54,6 +55,9 @@ class RobustMDP(Algorithm):
     def __post_init__(self) -> None:
         checks.delta_or_one(self.delta)
         checks.choice("method", self.method, METHODS)
+        checks.flags(self)
+        if self.r_max is not None:
+            checks.number("r_max", self.r_max, 0, math.inf, "[)")
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP of the problem's log."""

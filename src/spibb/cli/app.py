@@ -31,23 +31,27 @@ app = typer.Typer(
 )
 
 
-USAGE = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
+USAGE: Any = next(k for k in typer.BadParameter.__mro__ if k.__name__ == "ClickException")
 """What a wrong command line raises; Typer brings its own copy of Click."""
+
+
+LONGEST = 500
+"""Characters of a message; a hostile file may have column names of any length."""
 
 
 def main() -> None:
     """Run the command line; bad input ends in one line and exit code 2, never a traceback."""
     try:
-        sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False, prog_name="spibb"))
     except InputError as error:
         _refuse(str(error))
     except USAGE as error:
         if type(error).__name__ == "NoArgsIsHelpError":
-            error.show()  # type: ignore[attr-defined]
+            error.show()
             sys.exit(2)
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "spibb"
-        _refuse(f"{error.format_message()} (see {command} --help)")  # type: ignore[attr-defined]
+        _refuse(f"{error.format_message()} (see {command} --help)")
     except MemoryError:
         _refuse("there is not enough memory: ask for less, or cut states and actions into fewer")
     except OSError as error:
@@ -58,7 +62,10 @@ def main() -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    print("spibb:", " ".join(message.split()), file=sys.stderr)
+    line = " ".join(message.split())
+    if len(line) > LONGEST:
+        line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
+    print("spibb:", line, file=sys.stderr)
     sys.exit(2)
 
 
@@ -82,7 +89,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for report, picture, log and baseline.")] = Path(
         "spibb-demo"
     ),
-    episodes: Annotated[int, typer.Option(help="Trajectories in the log.")] = 200,
+    episodes: Annotated[
+        int, typer.Option(min=1, max=1_000_000, help="Trajectories in the log.")
+    ] = 200,
     n_wedge: Annotated[float, typer.Option(help="Trust a pair seen at least this often.")] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
 ) -> None:

@@ -93,7 +93,9 @@ def load_progress(path: Path, template: Any, settings: Mapping[str, Any]) -> Pro
     arrays = read_arrays(path, "checkpoint", CHECKPOINT)
     what = f"checkpoint {str(path)!r}"
     stored = parse_json(str(arrays["settings"]), table_of(anything()), f"{what}: settings", REMEDY)
-    for name, mine in json.loads(json.dumps(settings)).items():
+    for name, mine in parse_json(
+        json.dumps(settings), table_of(anything()), "settings", ""
+    ).items():
         if stored.get(name) != mine:
             raise InputError(
                 f"checkpoint {str(path)!r} was made with {name} = {_short(stored.get(name))}, and "

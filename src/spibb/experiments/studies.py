@@ -105,7 +105,7 @@ def select_experiment(
     return replace(
         whole,
         columns=chosen + tuple(Column.parse(key) for key in also),
-        sizes=tuple(int(size) for size in sizes) or whole.sizes,
+        sizes=tuple(checks.positive("size", size) for size in sizes) or whole.sizes,
         etas=tuple(etas) or whole.etas,
         seed=seed,
         training=None if whole.training is None else replace(whole.training, **named),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.checks import takes
 from spibb.counts import Counts
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
@@ -148,6 +149,7 @@ class Inspection:
             )
 
 
+@takes(table=LogTable)
 def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
     """Look at a log where it lies; `log` saves counting it again if that was done before."""
     counts = Counts.from_log(log) if isinstance(log, Log) else log or table.counts()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, number, parse_value, some
+from spibb.checks import InputError, did_you_mean, number, parse_value, some, takes
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
@@ -45,6 +45,7 @@ FORM = record(
 """The form of policy.json."""
 
 
+@takes(path=(str, Path), log=(type(None), Counts, Log))
 def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
     """Read a policy from a .csv, .parquet or .jsonl table `state, action, probability`.
 
@@ -260,6 +261,7 @@ class LoadedPolicy:
         return max(row, key=lambda action: row[action])
 
 
+@takes(path=(str, Path))
 def load_policy(path: str | Path) -> LoadedPolicy:
     """Load a policy file, or the folder that `spibb improve` wrote, with its encoders."""
     path = policy_file(path)

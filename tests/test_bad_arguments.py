@@ -1,0 +1,239 @@
+"""Bad arguments of public functions: an InputError that names the argument and what it takes."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spibb
+from spibb import (
+    ARBRM,
+    HCPI,
+    MDP,
+    Auto,
+    Bins,
+    Counts,
+    Log,
+    ModelFreeSpibb,
+    PiBSpibb,
+    Policy,
+    Problem,
+    RaMDP,
+    RobustMDP,
+    Sampler,
+    Vocabulary,
+)
+from spibb.checks import as_float, column, flag, generator, number, positive, seed, several, shown
+from spibb.errors import InputError
+from spibb.simulate import simulate
+
+RNG = np.random.default_rng(0)
+LOG = Log.from_arrays(
+    list("abab"), ["go", "stay", "stay", "go"], [0, 1, 0.5, 0],
+    terminated=[False, True, False, True],
+)  # fmt: skip
+B = Policy.uniform(["a", "b"], ["go", "stay"])
+COUNTS = Counts.from_log(LOG)
+WORLD = spibb.estimate_mdp(COUNTS, 0.9)
+FRAME = pd.DataFrame({"state": ["a"], "action": ["go"]})
+
+
+def outcomes(**changes):
+    """An MDP of one pair, with some columns replaced."""
+    given = {
+        "state": [0], "action": [0], "prob": [1.0], "next_state": [0], "reward": [1.0],
+        "terminated": [True], "initial": [1.0], "n_actions": 1, "discount": 0.9,
+    }  # fmt: skip
+    return MDP.from_outcomes(**(given | changes))
+
+
+def judged(**changes):
+    """A posterior probability, with some arguments replaced."""
+    given = {"counts": COUNTS, "policy": B, "baseline": B, "discount": 0.9, "rng": RNG}
+    return spibb.posterior_improvement(**(given | changes))
+
+
+def estimated(**changes):
+    """Off-policy estimates, with some arguments replaced."""
+    given = {"log": LOG, "policy": B, "behaviour": B, "rng": RNG}
+    return spibb.off_policy_estimates(**(given | changes))
+
+
+LOGS = "spibb.read_log, Log.from_frame and Log.from_arrays make one"
+GENERATORS = "np.random.default_rng(0) makes one"
+CASES = [
+    # improve, problems and algorithms
+    (lambda: spibb.improve(FRAME, B), f"log is a DataFrame, expected a Log: {LOGS}"),
+    (lambda: spibb.improve("log.csv", B), "log is a str, expected a Log"),
+    (lambda: spibb.improve(None, B), "log is None, expected a Log"),
+    (lambda: spibb.improve(LOG, 3), "baseline"),
+    (lambda: spibb.improve(LOG, "x"), "baseline is not a matrix of numbers"),
+    (lambda: spibb.improve(LOG, {}), "baseline"),
+    (lambda: spibb.improve(LOG, [[0.5, 0.5]]), "baseline has shape (1, 2), expected (2, 2)"),
+    (lambda: spibb.improve(LOG, [[0.5, 0.6]] * 2), "baseline row 'a' sums to 1.1"),
+    (lambda: spibb.improve(LOG, [[np.nan, 1]] * 2), "baseline row 'a', action 'go': probability"),
+    (lambda: spibb.improve(LOG, B, algorithm=3), "algorithm is 3: choose one of pi-b"),
+    (lambda: spibb.improve(LOG, B, algorithm=None), "algorithm is None: choose one of pi-b"),
+    (lambda: spibb.improve(LOG, B, algorithm=dict), "choose one of pi-b"),
+    (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb, n=3), "PiBSpibb has no option 'n'"),
+    (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb(), n_wedge=3), "PiBSpibb(n_wedge=…)"),
+    (lambda: spibb.improve(LOG, B, discount="x"), "discount is 'x', expected a number in [0, 1)"),
+    (lambda: spibb.improve(LOG, B, discount=None), "discount is None, expected a number"),
+    (lambda: spibb.improve(LOG, B, discount=[0.9]), "discount is [0.9], expected a number"),
+    (lambda: spibb.improve(LOG, B, n_wedge=None), "n_wedge is None, expected a number"),
+    (lambda: spibb.improve(LOG, B, n_wedge="5"), "n_wedge is '5', expected a number, or 'auto'"),
+    (lambda: spibb.improve(LOG, B, n_wedge=[1]), "n_wedge is [1], expected a number"),
+    (lambda: spibb.improve(LOG, B, n_wedge=1j), "n_wedge is 1j, expected a number"),
+    (lambda: spibb.improve(LOG, B, v_max="x"), "v_max is 'x', expected a number in (0, inf)"),
+    (lambda: spibb.improve(LOG, B, v_max=10**400), "v_max is 1000"),
+    (lambda: PiBSpibb().improve(LOG), "problem is a Log, expected a Problem: Problem.from_log("),
+    (lambda: HCPI().improve(None), "problem is None, expected a Problem"),
+    (lambda: spibb.improve(LOG, B).certificate(delta=[1]), "delta is [1], expected a number in"),
+    (lambda: spibb.improve(LOG, B).certificate(delta=None), "delta is None, expected a number"),
+    (lambda: Problem.from_log(COUNTS, B), "log is a Counts, expected a Log"),
+    (lambda: Problem.from_counts(LOG, B), "counts is a Log, expected a Counts"),
+    (lambda: Problem.from_log(LOG, smoothing="x"), "smoothing is 'x', expected a number"),
+    (lambda: Auto(n_wedges=5), "n_wedges is 5, expected one or more: write (5, 10, 20)"),
+    (lambda: Auto(n_wedges=[]), "n_wedges is [], expected one or more"),
+    (lambda: Auto(kinds="pi-b"), "kinds is 'pi-b', expected one or more"),
+    (lambda: Auto(kinds=[3]), "kinds is 3: choose one of pi-b"),
+    (lambda: Auto(seed=0.5), "seed is 0.5, expected a whole number of at least 0"),
+    (lambda: HCPI(trainer=3), "trainer is an int, expected an Algorithm: give one, such as"),
+    (lambda: HCPI(behaviour=3), "behaviour is 3: choose one of"),
+    (lambda: RaMDP(kappa=FRAME), "kappa is "),
+    (lambda: RaMDP(safety_test="yes"), "safety_test is 'yes', expected true or false"),
+    (lambda: RobustMDP(known_rewards=1), "known_rewards is 1, expected true or false"),
+    (lambda: ARBRM(r_max="x"), "r_max is 'x', expected a number"),
+    (lambda: ModelFreeSpibb(max_sweeps=None), "max_sweeps is None, expected a whole number"),
+    # evaluation and simulation
+    (lambda: spibb.exact_value(B, B), "mdp is a Policy, expected an MDP"),
+    (lambda: spibb.exact_value(WORLD, [[1, 0]] * 2), "policy is a list, expected a Policy"),
+    (lambda: judged(counts=LOG), "counts is a Log, expected a Counts: spibb.count_log"),
+    (lambda: judged(policy=None), "policy is None, expected a Policy"),
+    (lambda: judged(discount=1), "discount is 1"),
+    (lambda: judged(rng=0), f"rng is an int, expected a Generator: {GENERATORS}"),
+    (lambda: judged(draws=0), "draws is 0, expected a whole number"),
+    (lambda: judged(draws=None), "draws is None"),
+    (lambda: judged(zeta=np.nan), "zeta is nan, expected a number"),
+    (lambda: judged(zeta="x"), "zeta is 'x', expected a number"),
+    (lambda: judged(prior=[]), "prior is [], expected a number"),
+    (lambda: judged(level=95), "level is 95, expected a number in (0, 1)"),
+    (lambda: simulate(B, B, 3, rng=RNG), "mdp is a Policy, expected an MDP"),
+    (lambda: simulate(WORLD, B, None, rng=RNG), "n_episodes is None"),
+    (lambda: simulate(WORLD, B, np.inf, rng=RNG), "n_episodes is inf"),
+    (lambda: simulate(WORLD, B, 3, rng=np.random), "rng is a module, expected a Generator"),
+    (lambda: simulate(WORLD, B, 3, rng=RNG, max_steps=0), "max_steps is 0"),
+    (lambda: Sampler(WORLD, 3), "policy is an int, expected a Policy"),
+    (lambda: Sampler(WORLD, B).log(3, rng=None), "rng is None, expected a Generator"),
+    (lambda: Sampler(WORLD, B).counts("x", rng=RNG), "n_episodes is 'x'"),
+    (lambda: estimated(log=FRAME), "log is a DataFrame, expected a Log"),
+    (lambda: estimated(policy="x"), "policy is a str, expected a Policy"),
+    (lambda: estimated(behaviour=3), "behaviour is an int, expected a Policy"),
+    (lambda: estimated(model=B), "model is a Policy, expected an MDP"),
+    (lambda: estimated(rng=3), "rng is an int, expected a Generator"),
+    (lambda: estimated(delta=None), "delta is None"),
+    (lambda: estimated(lowest_return=None), "lowest_return is None, expected a number"),
+    (lambda: estimated(bounds="bca"), "bounds is 'bca', expected one or more"),
+    (lambda: estimated(bounds=["x"]), "bound is 'x': choose one of"),
+    (lambda: estimated(truncated=3), "truncated is 3: choose one of"),
+    (lambda: spibb.estimate_mdp(LOG, 0.9), "counts is a Log, expected a Counts"),
+    (lambda: spibb.estimate_mdp(COUNTS, 0.9, unseen=0), "unseen is 0: choose one of zero"),
+    (lambda: spibb.estimate_baseline(FRAME), "log is a DataFrame, expected a Counts or a Log"),
+    (lambda: spibb.estimate_baseline(LOG, smoothing=-1), "smoothing is -1"),
+    (lambda: Counts.from_log(FRAME), "log is a DataFrame, expected a Log"),
+    (lambda: outcomes(discount=1), "discount is 1"),
+    (lambda: outcomes(n_actions=None), "n_actions is None, expected a whole number"),
+    (lambda: outcomes(initial="x"), "initial is 'x', expected an array of numbers"),
+    (lambda: outcomes(initial=3), "initial has shape (), expected one value per row"),
+    (lambda: outcomes(prob=["x"]), "prob is ['x'], expected an array of numbers"),
+    (lambda: outcomes(prob=[2.0]), "prob of outcome 0 is 2"),
+    (lambda: outcomes(reward=[np.nan]), "reward in row 0 is nan"),
+    (lambda: outcomes(state=3), "state is 3, expected one value per transition"),
+    (lambda: outcomes(state=[5]), "state of outcome 0 is 5"),
+    (lambda: outcomes(reward=[1, 2]), "columns differ in length"),
+    # policies and labels
+    (lambda: Policy("x"), "policy is not a matrix of numbers"),
+    (lambda: Policy([[1], [0.5, 0.5]]), "policy is not a matrix of numbers"),
+    (lambda: Policy([0.5, 0.5]), "policy has shape (2,), expected [states, actions]"),
+    (lambda: Policy([[0.5, 0.5]], ["a", "b"]), "policy has shape (1, 2), expected (2, 2)"),
+    (lambda: Policy([[1.0]], "a"), "states is 'a', expected one or more: write ['a', 'b']"),
+    (lambda: Policy([[1.0]], ["a"], {"go": 1}), "actions is {'go': 1}, expected one or more"),
+    (lambda: Policy([[1.0]], [{}]), "state {} is no label: labels are text, whole numbers, or"),
+    (lambda: Policy([[1.0]], [["a"]]), "state ['a'] is no label"),
+    (lambda: Policy([[1.0]] * 2, ["a", "a"]), "state 'a' is listed 2 times: list it once"),
+    (lambda: Policy([[1.0]] * 2, ["a", 1]), "state mixes labels like"),
+    (lambda: Policy.uniform(-3, 2), "number of states is -3, expected a whole number"),
+    (lambda: Policy.uniform(2, 0), "number of actions is 0, expected a whole number"),
+    (lambda: Policy.uniform([], 2), "states is [], expected one or more"),
+    (lambda: B.row("c"), "state 'c' is unknown: the 2 known ones begin with 'a', 'b'"),
+    (lambda: B.row(["a"]), "state ['a'] is unknown"),
+    (lambda: B.sample("a", rng=3), "rng is an int, expected a Generator"),
+    (lambda: B.sample({}, rng=RNG), "state {} is unknown"),
+    (lambda: B.aligned(["a"], B.actions), "states is a list, expected a Vocabulary"),
+    (lambda: B.save(None), "path is None, expected a str or a Path: give the name of a file"),
+    (lambda: B.save("policy.xlsx"), "cannot write 'policy.xlsx': the name must end in .csv or"),
+    (lambda: Vocabulary([[1]]), "label [1] is no label"),
+    (lambda: Bins(3), "edges is 3, expected one or more: write (18, 40, 65)"),
+    (lambda: Bins(()), "edges is (), expected one or more"),
+    (lambda: Bins(("x",)), "bin edges [nan] are not increasing finite numbers"),
+    # files
+    (lambda: spibb.read_policy(3), "path is an int, expected a str or a Path"),
+    (lambda: spibb.read_policy("missing.csv", FRAME), "log is a DataFrame, expected a Counts or a"),
+    (lambda: spibb.read_policy("missing.csv"), "cannot read 'missing.csv': there is no such file"),
+    (lambda: spibb.load_policy(None), "path is None, expected a str or a Path"),
+    (lambda: spibb.inspect_log("log.csv"), "table is a str, expected a LogTable: spibb.open_log"),
+    # the checks themselves
+    (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in [0, 1]"),
+    (lambda: number("rate", True, 0, 1), "rate is True, expected a number"),
+    (lambda: positive("runs", 1.5), "runs is 1.5, expected a whole number of at least 1"),
+    (lambda: positive("runs", True), "runs is True"),
+    (lambda: positive("runs", None), "runs is None"),
+    (lambda: positive("runs", np.nan), "runs is nan"),
+    (lambda: positive("runs", np.inf), "runs is inf"),
+    (lambda: positive("runs", [1]), "runs is [1]"),
+    (lambda: flag("safe", 1), "safe is 1, expected true or false"),
+    (lambda: seed(-1), "seed is -1"),
+    (lambda: generator(3), "rng is an int, expected a Generator"),
+    (lambda: several("names", "abc", "['a']"), "names is 'abc', expected one or more"),
+    (lambda: column("prob", [[1]]), "prob has shape (1, 1)"),
+]
+
+
+@pytest.mark.parametrize(("call", "part"), CASES, ids=[part[:50] for _, part in CASES])
+def test_a_bad_argument_is_named(call, part):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(InputError) as raised:
+            call()
+    message = str(raised.value)
+    assert part in message
+    assert "\n" not in message and len(message) < 400
+
+
+def test_the_error_is_a_value_error():
+    assert issubclass(InputError, ValueError)
+    assert spibb.InputError is InputError
+
+
+def test_an_algorithm_may_be_a_name_a_class_or_configured():
+    policies = [
+        spibb.improve(LOG, B, algorithm="pi-b", n_wedge=2),
+        spibb.improve(LOG, B, algorithm=PiBSpibb, n_wedge=2),
+        spibb.improve(LOG, B, algorithm=PiBSpibb(n_wedge=2)),
+    ]
+    for result in policies[1:]:
+        np.testing.assert_array_equal(result.policy.probs, policies[0].policy.probs)
+
+
+@pytest.mark.parametrize("value", [3, 3.0, np.int8(3), np.float32(3), np.array(3)])
+def test_numbers_of_any_kind_are_numbers(value):
+    assert positive("runs", value) == number("rate", value, 0, 5) == as_float(value) == 3
+
+
+def test_long_values_are_cut():
+    assert len(shown("x" * 1000)) == 80
+    assert len(shown(dict.fromkeys(range(1000), "x" * 1000))) <= 80
+    assert "\n" not in shown(np.zeros((5, 5)))
