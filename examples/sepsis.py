@@ -34,7 +34,7 @@ def icu_sepsis() -> tuple[spibb.MDP, spibb.Policy]:
     """The model and the clinicians' policy.
 
     Death, survival and the absorbing state after them end an episode, so that they are no states
-    here; theirs are the policy's rows that are all zero.
+    here; theirs are the policy's rows that are all zero. Each end pays its own reward.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import loads the old gym

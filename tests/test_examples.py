@@ -7,7 +7,11 @@ import runpy
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import spibb
+from spibb.evaluate import monte_carlo_value
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -41,3 +45,16 @@ def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsy
     runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="__main__")
     assert "true value of the clinicians' policy 0.7222" in capsys.readouterr().out
     assert (tmp_path / "improved" / "report.html").exists()
+
+
+def test_simulated_patients_earn_what_the_sepsis_model_says():
+    """Death and survival are two ends of one pair, and each pays its own reward."""
+    if not os.environ.get("CI"):
+        pytest.importorskip("icu_sepsis")
+    mdp, clinicians = runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="sepsis")["icu_sepsis"]()
+    log = spibb.Sampler(mdp, clinicians, 500).log(20_000, rng=np.random.default_rng(0))
+    found, value = monte_carlo_value(log, mdp.discount), spibb.exact_value(mdp, clinicians)
+    assert value == pytest.approx(0.7222, abs=1e-4)
+    assert abs(found.value - value) < 4 * found.standard_error
+    assert set(log.reward[log.terminated]) == {0.0, 1.0}
+    assert log.reward.sum() / log.n_episodes == pytest.approx(0.78, abs=0.015)
