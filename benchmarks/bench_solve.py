@@ -93,7 +93,8 @@ def bootstrapped(task: Task, seed: int = 1) -> Task:
 
 def ours(task: Task, parallel: bool) -> Callable[[], np.ndarray]:
     def run() -> np.ndarray:
-        v, error, _ = sparse.optimise(*task, TOL, 100_000, parallel)
+        share = TOL * (1 - task.discount)  # of the largest value, as rewards are at most 1
+        v, error, *_ = sparse.optimise(*task, share, 100_000, parallel)
         assert error <= TOL
         return v
 

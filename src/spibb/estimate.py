@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -58,7 +59,13 @@ def default_v_max(counts: Counts, discount_: float) -> float:
     Zero belongs to the range because nothing is earned after the end.
     """
     low, high = counts.reward_range
-    return (max(high, 0.0) - min(low, 0.0)) / (1 - discount(discount_))
+    bound = (max(high, 0.0) - min(low, 0.0)) / (1 - discount(discount_))
+    if not math.isfinite(bound):
+        raise InputError(
+            f"rewards from {low:g} to {high:g} with discount {discount_:g} give returns above the "
+            "largest number, 1.8e308: divide the rewards by a constant"
+        )
+    return bound
 
 
 def shown_v_max(counts: Counts, discount_: float) -> float:

@@ -7,12 +7,14 @@ bootstrapped pairs. Π_≤b-SPIBB: [0, π_b] there. One solver serves all.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
-from spibb.checks import choice
-from spibb.kernels import dense, projection
+from spibb.checks import InputError, choice
+from spibb.kernels import dense, fitted, projection
 from spibb.kernels.sparse import solve as sparse
 from spibb.mdp import MDP
 
@@ -21,6 +23,7 @@ DENSE_UP_TO = 256
 PARALLEL_FROM = 20_000
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000
+LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +52,8 @@ class Box:
 class Solution:
     """A policy [S, A] with its values q [S, A] and v [S], and how they were reached.
 
-    `error` bounds |v − v*|: 0 means exact up to rounding.
+    `error` bounds |v − v*|, rounding included. `converged` says that it is as small as was asked
+    for: at most the tolerance times the largest value.
     """
 
     probs: np.ndarray
@@ -59,31 +63,54 @@ class Solution:
     converged: bool
     error: float
 
+    def times(self, unit: float) -> Self:
+        """The solution for rewards that are `unit` times as large; its arrays are changed."""
+        largest = max(dense.largest(self.q), dense.largest(self.v[None]))
+        if not largest <= LARGEST / max(unit, 1.0):
+            raise InputError(
+                f"values reach {largest:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
+                "divide the rewards by a constant"
+            )
+        for values in (self.q, self.v):
+            values *= unit
+        return replace(self, error=self.error * unit)
+
+
+def unit_of(rewards: np.ndarray) -> float:
+    """The power of two just below max |R|, 1 if all are 0.
+
+    To divide by it and to multiply with it is exact. Solvers work on rewards in units of it, so
+    that no tolerance depends on the scale of the rewards.
+    """
+    largest = dense.largest(rewards)
+    if not largest <= LARGEST:
+        raise InputError(f"rewards hold {largest}, expected finite numbers")
+    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
+
 
 def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE) -> Solution:
     """The best policy of the box in an MDP (Theorem 1: policy iteration converges to it).
 
     `auto` evaluates exactly (policy iteration) up to a few hundred states, and sweeps beyond,
-    until the error is proven to be below `tolerance` (times the largest possible value if that
-    is above 1).
+    until the error is proven to be below `tolerance` times the largest value.
+
+    Gains within the error of the values are ties: there `box.start` is kept, or else the first of
+    the actions that tie is taken.
     """
     choice("method", method, METHODS)
     mdp.check_fits(box.start, "the box of policies")
-    shape = mdp.shape
-    if method == "policy-iteration" or (method == "auto" and shape[0] <= DENSE_UP_TO):
-        probs, q = box.start.copy(), np.empty(shape)
-        v, iterations, converged = dense.policy_iteration(
-            mdp.rows, mdp.rewards, mdp.discount, box.arrays, probs, q
-        )
-        return Solution(probs, q, v, iterations, converged, 0.0)
-    return _by_sweeps(mdp, box, tolerance)
+    unit = unit_of(mdp.rewards)
+    exact = method == "policy-iteration" or (method == "auto" and mdp.shape[0] <= DENSE_UP_TO)
+    solver = _by_policy_iteration if exact else _by_sweeps
+    return solver(mdp, mdp.rewards / unit, box, tolerance).times(unit)
 
 
 def optimise_each(mdp: MDP, rewards: np.ndarray, box: Box, *, method: str = "auto") -> np.ndarray:
     """The best policies of the box [M, S, A] in MDPs that differ in nothing but `rewards` alike."""
     if method == "auto" and mdp.shape[0] <= DENSE_UP_TO:
         probs = np.empty(rewards.shape)
-        dense.optimise_each(mdp.rows, rewards, mdp.discount, box.arrays, probs)
+        units = np.array([unit_of(table) for table in rewards])[:, None, None]
+        dense.optimise_each(mdp.rows, rewards / units, mdp.discount, box.arrays, probs)
         return probs
     models = [replace(mdp, rewards=r, outcomes=None) for r in rewards]
     return np.stack([optimise(model, box, method=method).probs for model in models])
@@ -95,33 +122,82 @@ def evaluate(
     """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V."""
     choice("method", method, METHODS)
     mdp.check_fits(probs, "the policy")
-    if method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO):
-        writable = np.array(probs)  # as in policy iteration: one type, one compilation
-        v = dense.evaluate(mdp.rows, mdp.rewards, mdp.discount, writable)
-        return Solution(probs, _q(mdp, v), v, 1, True, 0.0)
-    wanted, parallel = _scaled(tolerance, mdp), len(probs) >= PARALLEL_FROM
-    v, error, sweeps = sparse.evaluate(
-        mdp.rows, mdp.rewards, mdp.discount, probs, wanted, MAX_SWEEPS, parallel
-    )
-    return Solution(probs, _q(mdp, v), v, sweeps, error <= wanted, error)
+    unit = unit_of(mdp.rewards)
+    exact = method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO)
+    solver = _value_exactly if exact else _value_by_sweeps
+    return solver(mdp, mdp.rewards / unit, probs, tolerance).times(unit)
 
 
-def _by_sweeps(mdp: MDP, box: Box, tolerance: float) -> Solution:
-    wanted, parallel = _scaled(tolerance, mdp), mdp.shape[0] >= PARALLEL_FROM
-    v, error, sweeps = sparse.optimise(
-        mdp.rows, mdp.rewards, mdp.discount, box.arrays, wanted, MAX_SWEEPS, parallel
+def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Solution:
+    probs, q = box.start.copy(), np.empty(mdp.shape)
+    v, ties, iterations, settled = dense.policy_iteration(
+        mdp.rows, rewards, mdp.discount, box.arrays, probs, q
     )
+    rounding = float(ties.max())
+    wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
+    if error > wanted:
+        step = dense.doubt(mdp.rows, rewards, box.arrays, probs, q, ties)
+        error = min(error, rounding + step / (1 - mdp.discount))
+    return Solution(probs, q, v, iterations, settled and error <= wanted, error)
+
+
+def largest_error(rounding: float, discount: float) -> float:
+    """|v − v*| of values that are rounded, and where a step gains no more than rounding.
+
+    The policy's own values are off by a rounding; what a step may gain, and its rounding, can recur
+    in all steps.
+    """
+    return rounding + 2 * rounding / (1 - discount)
+
+
+def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Solution:
+    writable = np.array(probs)  # as in policy iteration: one type, one compilation
+    v, sizes = dense.values(mdp.rows, rewards, mdp.discount, writable)
+    error, q = dense.ROUNDING * float(sizes.max()), _q(mdp, rewards, v)
+    return Solution(probs, q, v, 1, tolerance >= dense.ROUNDING, error)
+
+
+def _value_by_sweeps(
+    mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float
+) -> Solution:
+    v, error, sweeps, wanted = sparse.evaluate(
+        mdp.rows, rewards, mdp.discount, probs, tolerance, MAX_SWEEPS, len(probs) >= PARALLEL_FROM
+    )
+    return Solution(probs, _q(mdp, rewards, v), v, sweeps, error <= wanted, error)
+
+
+def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Solution:
+    """Sweep until the values are close, and closer where a tie is in doubt that could cost more."""
+    task = mdp.rows, rewards, mdp.discount, box.arrays
+    parallel, gap = mdp.shape[0] >= PARALLEL_FROM, 1 - mdp.discount
+    found = sparse.optimise(*task, tolerance, MAX_SWEEPS, parallel)
+    wanted, sweeps = found.wanted, found.sweeps
+    probs, q, hidden = _greedy(mdp, rewards, box, found)
+    if hidden > wanted * gap:
+        closer = tolerance * gap / 4, MAX_SWEEPS, parallel, found.v
+        found = sparse.optimise(*task, *closer)
+        sweeps += found.sweeps
+        probs, q, hidden = _greedy(mdp, rewards, box, found)
+    converged = found.error <= wanted and hidden <= wanted * gap
+    return Solution(probs, q, found.v, sweeps, converged, found.error)
+
+
+def _greedy(
+    mdp: MDP, rewards: np.ndarray, box: Box, found: sparse.Values
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The greedy policy for values with an error, q, and the largest gain that counted as a tie."""
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
-    tie = dense.rounding(mdp.rewards, mdp.discount)
-    dense.improve(mdp.rows, mdp.rewards, mdp.discount, box.arrays, v, tie, probs, q)
-    return Solution(probs, q, v, sweeps, error <= wanted, error)
+    tie = 2 * mdp.discount * found.error + dense.ROUNDING * float(np.abs(found.v).max(initial=0))
+    ties = np.full(len(found.v), tie)
+    dense.improve(mdp.rows, rewards, mdp.discount, box.arrays, found.v, ties, probs, q)
+    return probs, q, hidden_gain(box, probs, q)
 
 
-def _q(mdp: MDP, v: np.ndarray) -> np.ndarray:
-    return dense.q_values(mdp.rows, mdp.rewards, mdp.discount, v)
+def hidden_gain(box: Box, probs: np.ndarray, q: np.ndarray) -> float:
+    """The largest gain of a state's best row over the row that was chosen because they tie."""
+    best = fitted.greedy(q, box.arrays, 0.0, np.empty(q.shape))
+    return float((best - (probs * q).sum(axis=1)).max(initial=0.0))
 
 
-def _scaled(tolerance: float, mdp: MDP) -> float:
-    """The tolerance in units of reward: no iteration gets below the rounding of large values."""
-    largest = float(np.abs(mdp.rewards).max(initial=0.0)) / (1 - mdp.discount)
-    return tolerance * max(1.0, largest)
+def _q(mdp: MDP, rewards: np.ndarray, v: np.ndarray) -> np.ndarray:
+    return dense.q_values(mdp.rows, rewards, mdp.discount, v)

@@ -96,8 +96,8 @@ def test_performances_of_equal_neighbours_are_equal(problem):
 def test_elimination_solves_m_matrices(n):
     rng = np.random.default_rng(n)
     rows = rng.dirichlet(np.full(n, 0.2), size=n) * (rng.random((n, n)) < 0.5)
-    matrix = np.eye(n) - 0.99 * rows
-    v = rng.normal(size=n)
-    wanted = np.linalg.solve(matrix, v)
-    dense.solve_m_matrix(matrix.copy(), v)
-    np.testing.assert_allclose(v, wanted, atol=1e-9)
+    r = rng.normal(size=n)
+    system = np.column_stack([-0.99 * rows, rows.sum(axis=1), r, np.abs(r)])
+    v, sizes = dense.solve_system(system, 0.99)
+    np.testing.assert_allclose(v, np.linalg.solve(np.eye(n) - 0.99 * rows, r), atol=1e-9)
+    np.testing.assert_allclose(sizes, np.linalg.solve(np.eye(n) - 0.99 * rows, np.abs(r)))

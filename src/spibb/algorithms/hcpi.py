@@ -234,7 +234,7 @@ class HCPI(Algorithm):
             v=solution.v,
             bootstrapped=np.full(solution.q.shape, lane == len(ALPHAS) - 1),
             iterations=int(np.isfinite(bounds).sum()),
-            converged=True,
+            converged=solution.converged,
             problem=problem,
             algorithm=self,
             alpha=float(ALPHAS[lane]),

@@ -14,7 +14,7 @@ from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import dense, fitted
-from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise
+from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise, unit_of
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,10 @@ class ThresholdSpibb(Algorithm):
         model = first.model(problem)
         order = np.argsort(n_wedges)
         found = np.empty((len(algorithms), *model.shape))
+        rewards = model.rewards / unit_of(model.rewards)
         dense.spibb_sweep(
-            model.rows, model.rewards, model.discount, problem.baseline.probs,
-            problem.counts.pairs, n_wedges[order], cls.share, found,
+            model.rows, rewards, model.discount, problem.baseline.probs, problem.counts.pairs,
+            n_wedges[order], cls.share, found,
         )  # fmt: skip
         return found[np.argsort(order)]
 
@@ -112,7 +113,7 @@ class ModelFreeSpibb(Algorithm):
 
     and Q(x, a) ← mean of the y_j with (x_j, a_j) = (x, a), until the fixed point. P̂ is never
     formed. By Theorem 3 the fixed point is the Q-function of Π_b-SPIBB. The passes stop when Q is
-    proven to be within `tolerance`, times V_max if that is above 1, of it.
+    proven to be within `tolerance`, times its largest value, of it.
     """
 
     name: ClassVar[str] = "model-free"
@@ -140,26 +141,17 @@ class ModelFreeSpibb(Algorithm):
             )
         box, bootstrapped = spibb_box(problem, self.n_wedge, 1.0)
         known = log.known
-        transitions = (
-            log.state[known], log.action[known], log.reward[known], log.next_state[known]
+        unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
+        unit = unit_of(np.append(reward, unseen)[None])
+        transitions = log.state[known], log.action[known], reward / unit, log.next_state[known]
+        q, sweeps, error, wanted = fitted.fit(
+            transitions, box.arrays, problem.discount, unseen / unit, self.tolerance,
+            self.max_sweeps,
         )  # fmt: skip
-        tolerance = self._last_change(problem)
-        unseen = unseen_value(self.unseen, problem.v_max)
-        q, sweeps, change = fitted.fit(
-            transitions, box.arrays, problem.discount, unseen, tolerance, self.max_sweeps
-        )
         probs = np.empty(q.shape)
-        v = fitted.greedy(q, box.arrays, change, probs)
-        solution = Solution(probs, q, v, sweeps, change <= tolerance, change)
+        v = fitted.greedy(q, box.arrays, 2 * error, probs)
+        solution = Solution(probs, q, v, sweeps, error <= wanted, error).times(unit)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
-
-    def _last_change(self, problem: Problem) -> float:
-        """A change of Q below this leaves an error below the tolerance: ‖Q − Q*‖ ≤ γ/(1−γ)·change.
-
-        Rounding sets a floor.
-        """
-        scale, discount = max(1.0, problem.v_max), problem.discount
-        return scale * max(self.tolerance * (1 - discount), 4 * np.finfo(np.float64).eps)
 
 
 def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.ndarray]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,20 @@ from spibb import checks
 from spibb.algorithms.base import Problem
 from spibb.certificate import Setting, error_radius
 from spibb.checks import InputError
-from spibb.kernels import robust
+from spibb.kernels import dense, robust
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import DENSE_UP_TO, MAX_SWEEPS, METHODS, TOLERANCE, Box, Solution
+from spibb.solve import (
+    DENSE_UP_TO,
+    MAX_SWEEPS,
+    METHODS,
+    TOLERANCE,
+    Box,
+    Solution,
+    hidden_gain,
+    largest_error,
+    unit_of,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +140,7 @@ def optimise_worst_case(
     """argmax_π min_{M ∈ Ξ} ρ(π, M) over a box of policies (Equation 2).
 
     `auto` solves exactly by robust policy iteration up to a few hundred states, and sweeps
-    beyond, until the error is proven to be below `tolerance` (times the largest possible value if
-    that is above 1).
+    beyond, until the error is proven to be below `tolerance` times the largest value.
     """
     return _solve(xi, xi.low, box, method, tolerance)
 
@@ -192,19 +202,37 @@ def _kernel(
 ) -> tuple[Solution, tuple[np.ndarray, np.ndarray, int]]:
     """The solution, and nature's reply to it as (kept, moved, worst)."""
     checks.choice("method", method, METHODS)
-    mdp = xi.mdp
+    mdp, unit = xi.mdp, unit_of(rewards)
     probs, q = box.start.copy(), np.empty(xi.shape)
     kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
-    ambiguous = (mdp.rows, rewards, xi.radius, mdp.discount)
+    ambiguous = (mdp.rows, rewards / unit, xi.radius, mdp.discount)
     arrays = ambiguous, box.arrays, probs, q, kept, moved
-    error = 0.0
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
-        v, worst, iterations, converged = robust.policy_iteration(*arrays)
+        v, ties, worst, iterations, settled = robust.policy_iteration(*arrays)
+        error = largest_error(float(ties.max()), mdp.discount)
+        converged = settled and error <= tolerance / dense.ROUNDING * float(ties.max())
     else:
-        wanted = tolerance * max(1.0, float(np.abs(rewards).max()) / (1 - mdp.discount))
-        v, worst, error, iterations = robust.sweep(*arrays, wanted, MAX_SWEEPS)
-        converged = error <= wanted
-    return Solution(probs, q, v, iterations, converged, error), (kept, moved, worst)
+        v, worst, error, iterations, converged = _sweep(arrays, box, tolerance)
+    solution = Solution(probs, q, v, iterations, converged, error).times(unit)
+    return solution, (kept, moved, worst)
+
+
+def _sweep(
+    arrays: tuple[Any, ...], box: Box, tolerance: float
+) -> tuple[np.ndarray, int, float, int, bool]:
+    """V, the worst outcome, the error, the sweeps and whether they were enough.
+
+    As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
+    """
+    (*_, discount), _, probs, q, *_ = arrays
+    v, worst, error, wanted, sweeps = robust.sweep(*arrays, tolerance, MAX_SWEEPS)
+    hidden = hidden_gain(box, probs, q)
+    if hidden > wanted * (1 - discount):
+        closer = tolerance * (1 - discount) / 4
+        v, worst, error, _, more = robust.sweep(*arrays, closer, MAX_SWEEPS)
+        hidden, sweeps = hidden_gain(box, probs, q), sweeps + more
+    converged = error <= wanted and hidden <= wanted * (1 - discount)
+    return v, worst, error, sweeps, converged
 
 
 def _with_reply(

@@ -7,6 +7,8 @@ from numba import njit
 
 from spibb.kernels.projection import project
 
+EPSILON = float(np.finfo(np.float64).eps)
+
 
 @njit(cache=True)
 def greedy(q: np.ndarray, box, tie: float, pi: np.ndarray) -> np.ndarray:
@@ -22,17 +24,20 @@ def greedy(q: np.ndarray, box, tie: float, pi: np.ndarray) -> np.ndarray:
 def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_sweeps: int):
     """Q(x, a) ← mean of y_j = r_j + γ V(x'_j) over the samples of (x, a), to the fixed point.
 
-    Returns Q [S, A], the number of passes over the samples, and the last change of Q.
+    A pass contracts by γ, so that γ/(1 − γ) times its change, and its rounding over 1 − γ, bound
+    the error. It ends when that is below `tolerance` times the largest Q of a pair with samples.
+    Returns Q [S, A], the number of passes, the bound, and the bound wanted.
     """
     state, action, reward, next_state = transitions
     n = np.zeros(box[0].shape)
     for j in range(len(state)):
         n[state[j], action[j]] += 1.0
+    unit = 4.0 * EPSILON * np.sqrt(n.max())
     q = np.where(n > 0, 0.0, unseen)
     pi = np.empty(q.shape)
-    change = np.inf
+    error, wanted, attainable = np.inf, 0.0, 0.0
     sweeps = 0
-    while change > tolerance and sweeps < max_sweeps:
+    while error > max(wanted, attainable) and sweeps < max_sweeps:
         v = greedy(q, box, 0.0, pi)
         target = np.where(n > 0, 0.0, unseen)
         for j in range(len(state)):
@@ -42,5 +47,9 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
             target[state[j], action[j]] += y / n[state[j], action[j]]
         change = np.abs(target - q).max()
         q = target
+        level = np.where(n > 0, np.abs(q), 0.0).max()
+        noise = unit * level / (1.0 - discount)
+        error, wanted = change * discount / (1.0 - discount) + noise, tolerance * level
+        attainable = 1.5 * noise
         sweeps += 1
-    return q, sweeps, change
+    return q, sweeps, error, wanted

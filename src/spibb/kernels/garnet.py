@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from spibb.kernels.dense import build_system, evaluate, policy_iteration, q_row
+from spibb.kernels.dense import build_system, empty_system, evaluate, policy_iteration, q_row
 from spibb.kernels.sampling import next_random
 
 START = 0
@@ -134,8 +134,7 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
     box = (np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
-    v, _, _ = policy_iteration(rows, rewards, discount, box, pi, q)
-    return v, q
+    return policy_iteration(rows, rewards, discount, box, pi, q)[0], q
 
 
 @njit(cache=True)
@@ -313,14 +312,18 @@ def randomise(mdp, q: np.ndarray, target: float, multiply: bool, seeds: np.ndarr
     """
     rows, rewards, discount, initial = mdp
     n_states, n_actions = q.shape
-    inverse, v, h = np.empty((n_states, n_states)), np.empty(n_states), np.empty(n_states)
+    system, h = empty_system(n_states), np.empty(n_states)
+    inverse = np.empty((n_states, n_states))
     change = np.empty(n_actions)
     value = before = performance(mdp, pi)
     picks = steps = 0
     while value > target and picks < MAX_PICKS * n_states:
-        build_system(rows, rewards, discount, pi, inverse, v)
+        build_system(rows, rewards, discount, pi, system)
+        inverse[:] = system[:, :n_states]
+        for s in range(n_states):
+            inverse[s, s] += 1.0
         invert_m_matrix(inverse)
-        v[:] = inverse @ v
+        v = inverse @ np.ascontiguousarray(system[:, n_states + 1])
         while value > target and picks < MAX_PICKS * n_states:
             picks += 1
             s = pick(seeds, n_states)

@@ -77,37 +77,59 @@ def comes_before(values: np.ndarray, i: int, k: int) -> bool:
 
 
 @njit(cache=True, inline="always")
-def next_best(q: np.ndarray, last) -> int:
-    """The action that follows `last` in decreasing order of q, ties by index; −1 after the end."""
+def next_best(q: np.ndarray, upper: np.ndarray, out: np.ndarray, tie: float) -> int:
+    """The best action whose mass is below `upper`, the first of several; −1 if there is none."""
     best = -1
     for a in range(len(q)):
-        after = last < 0 or comes_before(q, last, a)
-        if after and (best < 0 or q[a] > q[best]):
+        if out[a] < upper[a] and (best < 0 or q[a] > q[best] + tie):
             best = a
     return best
 
 
-@njit(cache=True, inline="always")
-def fill_ranked(q: np.ndarray, lower: np.ndarray, upper: np.ndarray, rest: float, out: np.ndarray):
-    """Add the mass `rest` to `out` [A], which holds `lower`, best q first, each up to `upper`.
+@njit(cache=True)
+def rank_with_ties(q: np.ndarray, tie: float) -> np.ndarray:
+    """The actions, largest q first; runs whose q lie within `tie` of their first by index [A]."""
+    order = np.empty(len(q), dtype=np.int64)
+    rank(q, order)
+    first, top = 0, q[order[0]]
+    for i in range(1, len(q)):
+        if q[order[i]] < top - tie:
+            first, top = i, q[order[i]]
+        moving, j = order[i], i
+        while j > first and order[j - 1] > moving:
+            order[j] = order[j - 1]
+            j -= 1
+        order[j] = moving
+    return order
 
-    Algorithm 2 of the paper when lower = 0. Few actions are ranked one after the other until the
+
+@njit(cache=True, inline="always")
+def top_up(a: int, upper: np.ndarray, rest: float, out: np.ndarray) -> float:
+    """Raise out(a) by `rest`, at most to upper(a); return what is left."""
+    room = upper[a] - out[a]
+    if rest < room:
+        out[a] += rest
+        return 0.0
+    out[a] = upper[a]
+    return rest - room
+
+
+@njit(cache=True, inline="always")
+def fill_ranked(q: np.ndarray, upper: np.ndarray, rest: float, tie: float, out: np.ndarray):
+    """Add the mass `rest` to `out` [A], best q first, each up to `upper`; ties by index.
+
+    Algorithm 2 of the paper when `out` is 0. Few actions are ranked one after the other until the
     mass is spent, many are sorted first. Returns Σ_a out·q.
     """
     if len(q) > SORT_FROM:
-        order = np.empty(len(q), dtype=np.int64)
-        rank(q, order)
-        for k in order:
-            take = min(rest, upper[k] - lower[k])
-            out[k] = lower[k] + take
-            rest -= take
+        for a in rank_with_ties(q, tie):
+            if out[a] < upper[a]:
+                rest = top_up(a, upper, rest, out)
     else:
-        a = next_best(q, np.int64(-1))
+        a = next_best(q, upper, out, tie)
         while a >= 0 and rest > 0.0:
-            take = min(rest, upper[a] - lower[a])
-            out[a] = lower[a] + take
-            rest -= take
-            a = next_best(q, a)
+            rest = top_up(a, upper, rest, out)
+            a = next_best(q, upper, out, tie)
     value = 0.0
     for a in range(len(q)):
         value += out[a] * q[a]
@@ -126,7 +148,8 @@ def project(
     """Fill `out` [A] with the best row between the bounds; return its value Σ_a out·q.
 
     Where the row `start` is as good to within `tie`, `start` is kept: evidence that makes no
-    difference changes nothing. Most often the single best action takes all mass that may move.
+    difference changes nothing. Of actions whose q differ by at most `tie` the first is taken, so
+    that rounding decides nothing. Most often a single one takes all mass that may move.
     """
     rest = value = value_start = 0.0
     best = -1
@@ -135,13 +158,13 @@ def project(
         value_start += start[a] * q[a]
         value += lower[a] * q[a]
         out[a] = lower[a]
-        if upper[a] > lower[a] and (best < 0 or q[a] > q[best]):
+        if upper[a] > lower[a] and (best < 0 or q[a] > q[best] + tie):
             best = a
     if best >= 0 and upper[best] - lower[best] >= rest:
         out[best] += rest
         value += rest * q[best]
     elif best >= 0:
-        value = fill_ranked(q, lower, upper, rest, out)
+        value = fill_ranked(q, upper, rest, tie, out)
     if best < 0 or value - value_start <= tie:
         for a in range(len(q)):
             out[a] = start[a]

@@ -20,6 +20,8 @@ MAX_EVALUATIONS = 10_000
 """Evaluations after which robust policy iteration gives up."""
 MAX_INNER = 30
 """Sweeps of one policy between two greedy sweeps."""
+UNIT = 2.0**-53
+"""The largest relative error of one rounding."""
 
 
 @njit(cache=True)
@@ -89,12 +91,12 @@ def reply(rows, v: np.ndarray, p: int, budget: float, floor: float, work):
     indptr, successors, probs = rows
     first, n = indptr[p], indptr[p + 1] - indptr[p]
     values, masses, order = work[0][: n + 1], work[1][: n + 1], work[2][: n + 1]
-    values[n], masses[n] = 0.0, 1.0
+    values[n], total = 0.0, 0.0
     for k in range(n):
         values[k] = v[successors[first + k]]
         masses[k] = probs[first + k]
-        masses[n] -= probs[first + k]
-    masses[n] = max(masses[n], 0.0)
+        total += probs[first + k]
+    masses[n] = dense.rest(total)
     if budget >= 1.0:
         for k in range(n + 1):
             masses[k] = 0.0
@@ -141,40 +143,43 @@ def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray
 
 
 @njit(cache=True)
-def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray) -> np.ndarray:
-    """V [S] of a policy against one fixed reply, exactly."""
+def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray):
+    """V [S] of a policy against one fixed reply, exactly, and its rounding [S]."""
     rows, rewards, _, discount = xi
     n_states, n_actions = rewards.shape
-    matrix = np.empty((n_states, n_states))
-    v = np.empty(n_states)
-    dense.build_system((rows[0], rows[1], kept), rewards, discount, pi, matrix, v)
+    system = dense.empty_system(n_states)
+    dense.build_system((rows[0], rows[1], kept), rewards, discount, pi, system)
     if worst >= 0:
         for s in range(n_states):
             for a in range(n_actions):
-                matrix[s, worst] -= discount * pi[s, a] * moved[s * n_actions + a]
-    dense.solve_m_matrix(matrix, v)
-    return v
+                mass = pi[s, a] * moved[s * n_actions + a]
+                system[s, worst] -= discount * mass
+                system[s, n_states] += mass
+    v, ties = dense.solve_system(system, discount)
+    dense.scale_by(dense.ROUNDING, ties)
+    return v, ties
 
 
 @njit(cache=True, inline="always")
-def largest_fall(v: np.ndarray, pi: np.ndarray, q: np.ndarray) -> float:
-    """How much the adversary's best reply takes from the value of `pi` in some state."""
-    fall = 0.0
+def largest_fall(v: np.ndarray, ties: np.ndarray, pi: np.ndarray, q: np.ndarray) -> float:
+    """How much more than rounding the adversary's best reply takes from `pi` in some state."""
+    fall = -np.inf
     for s in range(len(v)):
         value = 0.0
         for a in range(q.shape[1]):
             value += pi[s, a] * q[s, a]
-        fall = max(fall, v[s] - value)
+        fall = max(fall, v[s] - value - ties[s])
     return fall
 
 
 @njit(cache=True)
-def improve(q: np.ndarray, box, v: np.ndarray, tie: float, pi: np.ndarray) -> float:
-    """The best row of the box in every state into `pi` [S, A]; returns the largest gain over v."""
+def improve(q: np.ndarray, box, v: np.ndarray, ties: np.ndarray, pi: np.ndarray) -> float:
+    """The best row of the box in every state into `pi` [S, A]; as `dense.improve`."""
     lower, upper, start = box
-    gain = 0.0
+    gain = -np.inf
     for s in range(len(v)):
-        gain = max(gain, project(q[s], lower[s], upper[s], start[s], tie, pi[s]) - v[s])
+        value = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+        gain = max(gain, value - v[s] - ties[s])
     return gain
 
 
@@ -184,21 +189,20 @@ def policy_iteration(xi, box, pi, q, kept, moved):
 
     Two nested policy iterations: while the adversary can still lower the value of the current
     policy it replies and the policy is evaluated against that reply; once it cannot, the policy
-    improves. Starts from the policy in `pi`. Returns V [S], the worst outcome, the number of
-    evaluations, and whether neither side has anything to gain.
+    improves. Starts from the policy in `pi`. Returns V [S], its rounding [S], the worst outcome,
+    the number of evaluations, and whether neither side has anything to gain.
     """
-    tie = dense.rounding(xi[1], xi[3])
     worst, iterations = NOWHERE, 0
     for k in range(len(kept)):
         kept[k] = xi[0][2][k]
     while True:
-        v = evaluate(xi, kept, moved, worst, pi)
+        v, ties = evaluate(xi, kept, moved, worst, pi)
         iterations += 1
         worst = backup(xi, v, q, kept, moved)
-        if largest_fall(v, pi, q) <= tie and improve(q, box, v, tie, pi) <= tie:
-            return v, worst, iterations, True
+        if largest_fall(v, ties, pi, q) <= 0.0 and improve(q, box, v, ties, pi) <= 0.0:
+            return v, ties, worst, iterations, True
         if iterations >= MAX_EVALUATIONS:
-            return v, worst, iterations, False
+            return v, ties, worst, iterations, False
 
 
 @njit(cache=True)
@@ -223,19 +227,23 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
 
     Greedy sweeps over all pairs, and between two of them sweeps of the greedy policy against an
     adversary who replies anew in each (Kaufman & Schaefer 2013). The robust operator contracts by
-    γ, so that γ/(1 − γ) times the last change of a greedy sweep bounds the error. Fills `pi`, `q`,
-    `kept` and `moved`; returns V [S], the worst outcome, that bound and the number of sweeps.
+    γ, so that γ/(1 − γ) times the last change of a greedy sweep, and the rounding of a sweep over
+    1 − γ, bound the error. Fills `pi`, `q`, `kept` and `moved`; returns V [S], the worst outcome,
+    that bound, the one that was wanted (`tolerance` times the largest value) and the number of
+    sweeps.
     """
     discount = xi[3]
     work = workspace(xi[0])
+    unit = (len(work[0]) + q.shape[1] + 4) * UNIT
     v = np.zeros(len(q))
-    error, sweeps = np.inf, 0
+    sweeps = 0
     while True:
         backup(xi, v, q, kept, moved)
-        change = improve_values(q, box, v, pi)
-        error = change * discount / (1 - discount)
+        change, level = improve_values(q, box, v, pi)
+        noise = unit * level / (1 - discount)
+        error = change * discount / (1 - discount) + noise
         sweeps += 1
-        if error <= tolerance or sweeps >= max_sweeps:
+        if error <= max(tolerance * level, 1.5 * noise) or sweeps >= max_sweeps:
             break
         for _ in range(MAX_INNER):
             following = policy_sweep(xi, pi, v, work)
@@ -245,17 +253,24 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
             if inner <= 0.1 * change:
                 break
     worst = backup(xi, v, q, kept, moved)
-    improve(q, box, v, dense.rounding(xi[1], discount), pi)
-    return v, worst, error, sweeps
+    improve(q, box, v, np.full(len(v), 2 * discount * error + unit * level), pi)
+    return v, worst, error, tolerance * level, sweeps
 
 
 @njit(cache=True)
-def improve_values(q: np.ndarray, box, v: np.ndarray, pi: np.ndarray) -> float:
-    """The best row of the box into `pi` and its value into `v`; returns the largest change."""
+def improve_values(q: np.ndarray, box, v: np.ndarray, pi: np.ndarray):
+    """The best row of the box into `pi` and its value into `v`.
+
+    Returns the largest change and the largest value, that of Σ_a π|q|: sums may cancel.
+    """
     lower, upper, start = box
-    change = 0.0
+    change = level = 0.0
     for s in range(len(v)):
         value = project(q[s], lower[s], upper[s], start[s], 0.0, pi[s])
         change = max(change, abs(value - v[s]))
         v[s] = value
-    return change
+        size = 0.0
+        for a in range(q.shape[1]):
+            size += pi[s, a] * abs(q[s, a])
+        level = max(level, size)
+    return change, level

@@ -43,8 +43,13 @@ A chunk of states is the unit of parallel work. Each sweep reads one vector and 
 (Jacobi), so the number of threads does not change the result.
 
 **Rounding** is part of the bound: a backup that sums n terms may be off by n units of rounding of
-the largest value. A penalty so large that its action is never chosen does not enter.
+the largest value, and of the rewards that the policy adds up. A penalty so large that its action is
+never chosen does not enter.
+
+**Scale.** Rewards are to be given in units of the largest, since single precision ends at 1e±38.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numba import njit
@@ -77,8 +82,16 @@ SETTLING = 3.0  # less hastily where fewer states chose anew: this times their s
 DEEPEST = 1e-3  # but no less than this
 LEAP_EVERY = 6  # sweeps between two extrapolations of a slow iteration
 SINGLE = 5e-3  # single precision serves where policies lose more mass than this
-HUGE = 1e30  # and no reward is as large as this
 ROUND = 1e-6  # values may be rounded to single precision where an error of this share is small
+
+
+class Values(NamedTuple):
+    """Values [S], a bound on their error, the sweeps taken, and the error that was to be met."""
+
+    v: Floats
+    error: float
+    sweeps: int
+    wanted: float
 
 
 @njit(cache=True)
@@ -154,7 +167,7 @@ def _advance(x: Reals, d: Reals, shift: float, out: Floats) -> tuple[float, floa
 
 def _iterate(
     task: Task, facts: Facts, v: Floats, tol: float, max_sweeps: int, parallel: bool
-) -> tuple[Floats, float, int]:
+) -> Values:
     """Modified policy iteration with certified bounds.
 
     Nothing of its schedule touches the bounds, which hold for the last greedy sweep, whatever came
@@ -162,33 +175,37 @@ def _iterate(
     """
     greedy = greedy_parallel if parallel else greedy_serial
     kept, w = facts.kept, np.empty_like(v)
-    single = kept[1] < 1.0 - SINGLE and largest(task.rewards.reshape(-1)) < HUGE
+    single = kept[1] < 1.0 - SINGLE
     policy = no_policy(task, single)
     residual: Reals = np.empty(v.size, np.float32) if single else np.empty(v.size)
     unit = (facts.terms + 4) * float(np.finfo(np.float64).eps) / 2.0
     uniform = kept[1] - kept[0] <= SLIVER  # then a shift of v shifts T v, and no more
-    sweeps, drift, rough = 0, 0.0, single
+    sweeps, drift, rough, paid = 0, 0.0, single, 0.0
     while sweeps < max_sweeps:
         x: Reals = v.astype(np.float32) if rough else v
         low, high, changed = greedy(task, policy, x, w, residual, drift)
         sweeps += 1
-        size = 2.0 * largest(w) + max(abs(low), abs(high))  # of x and of w
+        paid = largest(policy.sizes) if changed else paid
+        bottom, top = float(w.min()), float(w.max())
+        level = max(abs(bottom), abs(top))
+        size = 2.0 * level + max(abs(low), abs(high)) + paid  # of x, of w and of rewards
         noise = unit * size
         shift, error = interval(low - noise, high + noise, kept)
+        wanted = tol * max(abs(bottom + shift), abs(top + shift), paid)
         attainable = 1.5 * interval(-noise, noise, kept)[1]
-        if error <= max(tol, attainable) or sweeps == max_sweeps:
+        if error <= max(wanted, attainable) or sweeps == max_sweeps:
             w += shift
-            return w, error, sweeps
+            return Values(w, error, sweeps, wanted)
         share = min(HASTE, max(DEEPEST, SETTLING * changed / v.size))
         limit = min(HASTY_SWEEPS if share == HASTE else max_sweeps, max_sweeps - sweeps - 1)
-        aim = max(share * error, tol)
+        aim = max(share * error, wanted)
         d, shift, taken = _correction(policy, residual, kept, aim, limit, parallel)
         sweeps += taken
         rough = single and interval(-ROUND * size, ROUND * size, kept)[1] < aim
         low, high = _advance(x, d, shift if uniform else 0.0, v)
         blur = (ROUND if rough else unit) * (size + max(abs(low), abs(high)))
         drift += spread(low - blur, high + blur, facts.kept_alone) + 4.0 * noise
-    return v, np.inf, 0
+    return Values(v, np.inf, 0, 0.0)
 
 
 def optimise(
@@ -199,16 +216,19 @@ def optimise(
     tol: float,
     max_sweeps: int,
     parallel: bool = False,
-) -> tuple[Floats, float, int]:
+    guess: Floats | None = None,
+) -> Values:
     """Optimal values [S] of the box-constrained MDP, a bound on their error, sweeps taken.
 
     rows = (indptr [S * A + 1], successors, probs): row s * A + a is P(. | s, a) and may be empty.
     box = (lower, upper, start), each [S, A] and C-contiguous: the policies with
     lower <= pi <= upper, of which start is one. The error in the sup norm is at most the bound,
-    which is at most tol unless max_sweeps ran out, or rounding does not allow it.
+    which is at most tol times the largest value (or reward) unless max_sweeps ran out, or rounding
+    does not allow it. The search starts from `guess` [S], if one is given.
     """
     task, facts, v = describe(rows, rewards, discount, box, parallel)
-    return _iterate(task, facts, v, tol, max_sweeps, parallel)
+    start = v if guess is None else guess.copy()
+    return _iterate(task, facts, start, tol, max_sweeps, parallel)
 
 
 def evaluate(
@@ -219,6 +239,6 @@ def evaluate(
     tol: float,
     max_sweeps: int,
     parallel: bool = False,
-) -> tuple[Floats, float, int]:
+) -> Values:
     """Values [S] of the policy pi [S, A], a bound on their error, sweeps taken; see `optimise`."""
     return optimise(rows, rewards, discount, (pi, pi, pi), tol, max_sweeps, parallel)

@@ -39,6 +39,7 @@ class Policy(NamedTuple):
     probs: Floats
     coarse: Reals  # the same, for corrections: in single precision if there are many
     rewards: Floats  # [S]
+    sizes: Floats  # the same for |rewards| [S]
 
 
 def no_policy(task: Task, single: bool) -> Policy:
@@ -58,6 +59,7 @@ def no_policy(task: Task, single: bool) -> Policy:
         probs=probs,
         coarse=np.empty(end[-1], np.float32) if single and n_states >= COARSE_FROM else probs,
         rewards=np.empty(n_states),
+        sizes=np.zeros(n_states),
     )
 
 
@@ -124,7 +126,7 @@ def _follow(
     policy: Policy, v: Reals, out: Floats, change: Reals, states: States
 ) -> tuple[float, float]:
     """Write T v of settled states, that of their policies; return the range of T v - v."""
-    _, _, starts, lengths, successors, probs, _, rewards = policy
+    _, _, starts, lengths, successors, probs, _, rewards, _ = policy
     low, high = np.inf, -np.inf
     for s in states:
         k = starts[s]
@@ -205,14 +207,14 @@ def _choose(
 def _write_chunk(task: Task, policy: Policy, weights: Floats, c: int) -> None:
     """Write the rows and rewards of the policy where it is new in chunk c."""
     indptr, successors, probs, rewards, lower, _, _, masses, _, discount = task
-    choices, _, starts, lengths, successors_p, probs_p, coarse_p, rewards_p = policy
+    choices, _, starts, lengths, successors_p, probs_p, coarse_p, rewards_p, sizes_p = policy
     n_actions, held = np.uint64(rewards.shape[1]), lower.shape[0] > 0
     first, end = chunk_range(c, masses.size)
     for s in range(first, end):
         if choices[s] >= 0:
             continue
         choices[s] -= NEW
-        choice, at, reward = np.uint64(choices[s]), starts[s], 0.0
+        choice, at, reward, size = np.uint64(choices[s]), starts[s], 0.0, 0.0
         alone = choice < n_actions
         for i in range(ZERO if held or not alone else n_actions, n_actions + np.uint64(alone)):
             a: Index = choice if i == n_actions else i
@@ -228,8 +230,9 @@ def _write_chunk(task: Task, policy: Policy, weights: Floats, c: int) -> None:
                     at += ONE
                     k += ONE
                 reward += weight * rewards[s, a]
+                size += weight * abs(rewards[s, a])
         lengths[s] = at - starts[s]
-        rewards_p[s] = reward
+        rewards_p[s], sizes_p[s] = reward, size
 
 
 @njit(cache=True)
@@ -282,7 +285,7 @@ def _policy_chunk(
 
     Two sums of every other term: one would have to wait for each addition in turn.
     """
-    _, _, starts, lengths, successors, _, probs, _ = policy
+    _, _, starts, lengths, successors, _, probs, _, _ = policy
     low, high = np.inf, -np.inf
     first, end = chunk_range(c, v.size)
     for s in range(first, end):
