@@ -18,6 +18,7 @@ from spibb.errors import InputError
 from spibb.labels import vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
+from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
 from spibb.policy import Policy
 from spibb.solve import TOLERANCE, Box, evaluate, optimise
 
@@ -292,3 +293,23 @@ def test_a_log_whose_returns_exceed_the_largest_number_is_refused():
     log = Log.from_arrays([0, 0], [0, 1], [1e308, -1e308], [0, 0])
     with pytest.raises(InputError, match="divide the rewards by a constant"):
         Problem.from_log(log, discount=0.9)
+
+
+@pytest.mark.parametrize("factor", [*POWERS, *FACTORS])
+@pytest.mark.parametrize("bound", ["bernstein", "student-t", "bca"])
+def test_a_lower_bound_does_not_see_the_unit_of_its_sample(bound, factor):
+    sample = np.random.default_rng(3).gamma(0.3, 5.0, size=200)
+
+    def bounded(x):
+        if bound == "bca":
+            return bca_bound(x, 0.1, rng=np.random.default_rng(0))
+        return {"bernstein": bernstein_bound, "student-t": student_t_bound}[bound](x, 0.1)
+
+    assert bounded(sample * factor) / factor == pytest.approx(bounded(sample), rel=1e-12)
+
+
+def test_a_value_below_the_limit_is_noticed_in_any_unit():
+    sample = np.array([1.0, 2.0, 3.0, 4.0, -1e-6])
+    for factor in FACTORS:
+        with pytest.raises(InputError, match="of episode 4 is below the declared limit 0"):
+            bernstein_bound(sample * factor, 0.1)

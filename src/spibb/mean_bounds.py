@@ -1,7 +1,7 @@
 """Lower bounds on a mean from a sample: Bernstein, Student's t, BCa.
 
 δ is the probability of failure: δ = 0.9 means 10 % confidence, and δ = 1 none, so that the bound is
-infinite.
+infinite. Samples are measured in units of their largest value: squares neither vanish nor overflow.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from scipy.special import ndtr, ndtri, stdtrit
 from spibb import checks
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
+from spibb.solve import unit_of
 
 RESAMPLES = 2_000
 TUNING_SHARE = 20
+ROUNDING = 1e-13
+"""Differences below this, in units of the largest value, are rounding."""
 
 
 def bernstein_bound(
@@ -43,19 +46,22 @@ def bernstein_bound(
        (Thomas et al., section "tuning"): a c that saw the values it bounds would be invalid.
     """
     checks.delta_or_one(delta)
-    x = _sample("bernstein", values, 2 if thresholds is not None else 4) - lowest
-    if x.min() < -1e-12 * max(1.0, abs(lowest)):
+    values = _sample("bernstein", values, 2 if thresholds is not None else 4)
+    unit = unit_of(np.append(values, lowest)[None])
+    x = values / unit - lowest / unit
+    if x.min() < -ROUNDING:
         raise InputError(
-            f"bernstein: value {x.min() + lowest:g} of episode {int(x.argmin())} is below the "
+            f"bernstein: value {values.min():g} of episode {int(values.argmin())} is below the "
             f"declared limit {lowest:g}: declare a lower one, or use student-t or bca"
         )
     if thresholds is None:
         first = max(2, len(x) // TUNING_SHARE)
-        thresholds, x = _tuned_threshold(x[:first], len(x) - first, delta), x[first:]
-    c = np.broadcast_to(np.asarray(thresholds, dtype=np.float64), x.shape)
+        c, x = np.array(_tuned_threshold(x[:first], len(x) - first, delta)), x[first:]
+    else:
+        c = np.asarray(thresholds, dtype=np.float64) / unit
     if not (c > 0).all():
-        raise InputError(f"thresholds holds {c.min():g}, expected numbers above 0")
-    return lowest + _bernstein(x, c, delta)
+        raise InputError(f"thresholds holds {c.min() * unit:g}, expected numbers above 0")
+    return lowest + unit * _bernstein(x, np.broadcast_to(c, x.shape), delta)
 
 
 def _bernstein(x: np.ndarray, c: np.ndarray, delta: float) -> float:
@@ -95,8 +101,10 @@ def student_t_bound(values: np.ndarray, delta: float) -> float:
     x = _sample("student-t", values, 2)
     if delta == 1:
         return math.inf
+    unit = unit_of(x[None])
+    x = x / unit
     quantile = float(stdtrit(len(x) - 1, 1 - delta))
-    return float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
+    return unit * float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
 
 
 def bca_bound(
@@ -114,17 +122,19 @@ def bca_bound(
     x = _sample("bca", values, 2)
     if delta == 1:
         return math.inf
+    unit = unit_of(x[None])
+    x = x / unit
     off = x - x.mean()
     square = float(np.square(off).sum())
-    if square <= 1e-28 * len(x) * max(1e-300, float(np.square(x).max())):
-        return float(x.mean())
+    if square <= ROUNDING**2 * len(x):
+        return unit * float(x.mean())
     means = np.empty(checks.positive("resamples", resamples))
     kernels.resampled_means(x, rng, means)
     below = ((means < x.mean()).mean() + (means <= x.mean()).mean()) / 2
     z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
     acceleration = (off**3).sum() / (6 * square**1.5)
     z = z0 + ndtri(delta)
-    return float(np.quantile(means, ndtr(z0 + z / (1 - acceleration * z))))
+    return unit * float(np.quantile(means, ndtr(z0 + z / (1 - acceleration * z))))
 
 
 def _sample(bound: str, values: np.ndarray, least: int) -> np.ndarray:
