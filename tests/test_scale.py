@@ -216,8 +216,12 @@ def in_units(problem: Problem, factor: float) -> Problem:
 
 
 def algorithm_in_units(name: str, factor: float):
-    """κ is in units of reward; nothing else is."""
-    return make("ramdp", kappa=0.003 * factor) if name == "ramdp" else make(name)
+    """κ and the limits of rewards are in units of reward; nothing else is."""
+    options = {
+        "ramdp": {"kappa": 0.003 * factor},
+        "certified": {"lowest_reward": -8 * factor, "highest_reward": 8 * factor},
+    }
+    return make(name, **options.get(name, {}))
 
 
 @pytest.mark.parametrize("name", sorted(REGISTRY))

@@ -127,8 +127,8 @@ class Certified(Algorithm):
         same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
-            np.repeat(same, probs.shape[1], axis=1), len(tests), True, problem, self, tests,
-            reason, facts, episodes,
+            np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
+            tests, reason, facts, episodes,
         )  # fmt: skip
 
 

@@ -218,7 +218,7 @@ def _kernel(
 
 
 def _sweep(
-    arrays: tuple[Any, ...], box: Box, tolerance: float
+    arrays: tuple[Any, Any, Any, Any, Any, Any], box: Box, tolerance: float
 ) -> tuple[np.ndarray, int, float, int, bool]:
     """V, the worst outcome, the error, the sweeps and whether they were enough.
 
