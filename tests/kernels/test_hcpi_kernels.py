@@ -86,8 +86,9 @@ def test_mixture_values_are_those_of_each_mixture(drawn):
         np.testing.assert_allclose(v[:-1, k], wanted.v, atol=1e-12)
 
 
+@pytest.mark.parametrize("missing", [0.0, -0.3])
 @pytest.mark.parametrize("estimator", ["is", "pdis", "dr"])
-def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator):
+def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator, missing):
     sampler, codes, lengths, problem, trained = drawn
     model, baseline = problem.model, problem.baseline.probs
     q, v = hcpi.mixture_values(model.rows, model.rewards, DISCOUNT, trained, baseline, ALPHAS)
@@ -96,7 +97,7 @@ def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator)
     whole = estimator == "is"
     policies = trained, baseline, sampler.policy.probs
     tables = hcpi.step_tables(sampler.outcomes[0], policies, DISCOUNT, q, v, ALPHAS, whole)
-    found = hcpi.moments((codes, lengths), tables, sampler.reward, DISCOUNT, whole)
+    found = hcpi.moments((codes, lengths), tables, sampler.reward, DISCOUNT, whole, missing)
     for k, pi in enumerate(mixtures(trained, baseline)):
         contributions, weights = [], []
         for episode in np.split(codes, np.cumsum(lengths)[:-1]):
@@ -107,7 +108,8 @@ def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator)
                 beyond = 0.0 if t == len(episode) - 1 else v[then, k]
                 x += DISCOUNT**t * w * (sampler.reward[c] + DISCOUNT * beyond - q[s, a, k])
                 total += DISCOUNT**t * sampler.reward[c]
-            contributions.append(w * total if estimator == "is" else x)
+            left_out = (1 - w) if whole else (1 - DISCOUNT ** len(episode) * w)
+            contributions.append((w * total if whole else x) + left_out * missing)
             weights.append(w)
         wanted = np.sum(contributions), np.square(contributions).sum(), np.sum(weights) > 0
         np.testing.assert_allclose(found[:, k], wanted, rtol=1e-9, atol=1e-12)
