@@ -12,6 +12,7 @@ from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import GOAL, gridworld_mdp
 from spibb.kernels import sampling
+from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler, simulate
 
@@ -102,3 +103,15 @@ def test_the_same_generator_gives_the_same_log_and_another_a_different_one():
 def test_the_number_of_episodes_must_be_positive():
     with pytest.raises(ValueError, match="n_episodes is 0, expected a whole number"):
         simulate(gridworld_mdp(), gridworld_baseline(), 0, rng=np.random.default_rng(0))
+
+
+def test_more_outcomes_than_codes_are_refused():
+    """One state with a million rewards, among 3,000 states."""
+    rewards = np.arange(2.0**20)
+    none = np.zeros(len(rewards), dtype=int)
+    mdp = MDP.from_outcomes(
+        none, none, np.full(len(rewards), 2.0**-20), none, rewards, none == 0,
+        initial=np.eye(1, 3000)[0], n_actions=1, discount=0.9,
+    )  # fmt: skip
+    with pytest.raises(ValueError, match="state 0 has 1048576 outcomes, and every state gets as"):
+        simulate(mdp, Policy.uniform(3000, 1), 1, rng=np.random.default_rng(0))

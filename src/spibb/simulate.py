@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.checks import MADE_BY, generator, instance, positive, takes
+from spibb.checks import MADE_BY, InputError, generator, instance, positive, takes
 from spibb.counts import END, Counts
 from spibb.kernels import counting, sampling
 from spibb.log import Log
@@ -17,6 +17,8 @@ from spibb.policy import Policy
 
 MAX_STEPS = 50
 """Default cap on the length of an episode; a cut episode is truncated, not terminated."""
+MAX_SLOTS = 1 << 31
+"""Outcome codes are whole numbers of 32 bits."""
 BATCH_STEPS = 1 << 26
 """Largest number of steps for which one batch of episodes reserves memory."""
 
@@ -124,7 +126,14 @@ class Sampler:
     def shift(self) -> int:
         """log₂ of the slots per state: an outcome code is x << shift | slot."""
         per_state = np.diff(self.mdp.paid.indptr[:: self.mdp.shape[1]])
-        return max(1, int(per_state.max() - 1).bit_length())
+        shift = max(1, int(per_state.max() - 1).bit_length())
+        if (slots := len(per_state) << shift) > MAX_SLOTS:
+            richest = self.mdp.states[int(per_state.argmax())]
+            raise InputError(
+                f"state {richest!r} has {per_state.max()} outcomes, and every state gets as many "
+                f"slots: {slots} in all, expected at most {MAX_SLOTS}: merge outcomes of that state"
+            )
+        return shift
 
     @cached_property
     def outcomes(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
