@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -10,7 +12,9 @@ import typer
 
 from spibb import __version__
 from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.stopping import Stopped, stoppable
 from spibb.errors import InputError
+from spibb.files import is_full
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,9 +44,17 @@ LONGEST = 500
 
 
 def main() -> None:
-    """Run the command line; bad input ends in one line and exit code 2, never a traceback."""
+    """Run the command line; bad input ends in one line and exit code 2, never a traceback.
+
+    So does a full disk. A signal ends in one line and its own exit code.
+    """
     try:
-        sys.exit(app(standalone_mode=False, prog_name="spibb"))
+        with stoppable():
+            code = app(standalone_mode=False, prog_name="spibb")
+            sys.stdout.flush()
+        sys.exit(code)
+    except Stopped as stop:
+        _refuse(str(stop), stop.code)
     except InputError as error:
         _refuse(str(error))
     except USAGE as error:
@@ -54,19 +66,27 @@ def main() -> None:
         _refuse(f"{error.format_message()} (see {command} --help)")
     except MemoryError:
         _refuse("there is not enough memory: ask for less, or cut states and actions into fewer")
+    except BrokenPipeError:  # as in `spibb inspect log.csv | head`
+        _discard_output()
+        sys.exit(1)
     except OSError as error:
-        _refuse(f"{error.strerror or error} ({error.filename or 'no file'}): check file and disk")
-    except KeyboardInterrupt:
-        print("spibb: interrupted", file=sys.stderr)
-        sys.exit(130)
+        _discard_output()
+        remedy = "free some space" if is_full(error) else "check file and disk"
+        _refuse(f"{error.strerror or error} ({error.filename or 'no file'}): {remedy}")
 
 
-def _refuse(message: str) -> NoReturn:
+def _refuse(message: str, code: Any = 2) -> NoReturn:
     line = " ".join(message.split())
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
     print("spibb:", line, file=sys.stderr)
-    sys.exit(2)
+    sys.exit(code)
+
+
+def _discard_output() -> None:
+    """Drop what could not be printed; Python would try again at the end."""
+    with contextlib.suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _version(wanted: bool) -> None:
@@ -395,12 +415,7 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     terminal.say_path(console, studies.cost(todo, workers, dask))
     if dry_run or not todo.chunks:
         return
-    stored = studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
-    if stored < runs:
-        terminal.say_path(
-            console, f"stopped: {stored:,} of {runs:,} runs are stored; the same command continues"
-        )
-        raise typer.Exit(130)
+    studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
     terminal.say_path(console, f"Next: spibb figures {out} ; spibb claims {out}")
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import signal
+from collections.abc import Generator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
+from spibb.cli.stopping import Stopped, unwrapped
 from spibb.paper.claim import Verdict
 from spibb.paper.claims import HEADERS, table_rows
 
@@ -53,10 +56,10 @@ def _rate(speed: float | None) -> str:
     return f"{speed:.1f}/s" if speed >= 0.1 else f"{speed * 3600:.0f}/h"
 
 
-def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
-    """Draw a bar while chunks of runs arrive; returns how many runs are stored.
+def show_progress(console: Console, todo: Plan, chunks: Generator[Chunk, None, None]) -> None:
+    """Draw a bar while chunks of runs arrive.
 
-    Ctrl-C ends it: what arrived is stored, and the count says how far it came.
+    A signal ends it: what arrived is stored, and the message says how far it came.
     """
     from rich.progress import (
         BarColumn,
@@ -72,13 +75,15 @@ def show_progress(console: Console, todo: Plan, chunks: Iterable[Chunk]) -> int:
         TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     stored = todo.done
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console) as progress, closing(chunks):
         task = progress.add_task("runs", total=todo.missing, rate="")
         try:
-            for chunk in chunks:
-                stored += len(chunk)
-                rate = _rate(progress.tasks[0].speed)
-                progress.update(task, advance=len(chunk), rate=rate)
-        except KeyboardInterrupt:
-            pass
-    return stored
+            with unwrapped():
+                for chunk in chunks:
+                    stored += len(chunk)
+                    rate = _rate(progress.tasks[0].speed)
+                    progress.update(task, advance=len(chunk), rate=rate)
+        except (Stopped, KeyboardInterrupt) as stop:
+            number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+            note = f"{stored:,} of {todo.runs:,} runs are stored; the same command continues"
+            raise Stopped(number, note) from None
