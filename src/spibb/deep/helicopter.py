@@ -2,7 +2,8 @@
 
     python -m spibb.deep.helicopter
 
-makes the committed weights again and prints what they are worth.
+trains such a baseline, replaces the committed weights and prints what it is worth. Another
+processor rounds otherwise and training amplifies that: the same seed gives other weights there.
 """
 
 from __future__ import annotations
