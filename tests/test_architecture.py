@@ -11,7 +11,7 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "files", "checks", "loading", "kernels", "pseudocounts", "labels",
-    "tables", "policy", "binning", "columns", "sql", "log", "counts", "outcomes", "mdp",
+    "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts", "outcomes", "mdp",
     "estimate", "solve", "certificate", "tested", "simulate", "evaluate", "betting",
     "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
     "assurance", "report", "experiments", "paper", "cli", "__main__",

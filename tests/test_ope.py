@@ -566,3 +566,74 @@ def test_no_confidence_gives_an_infinite_bound():
     x = np.arange(5.0)
     assert mean_bounds.student_t_bound(x, 1.0) == math.inf
     assert mean_bounds.bca_bound(x, 1.0, rng=rng()) == math.inf
+
+
+# ---- the difference to the behaviour ------------------------------------------------------------
+
+
+def difference_report(n=400, **options):
+    rng = np.random.default_rng(11)
+    mdp = slow.random_mdp(rng)
+    behaviour, target = rng.dirichlet(np.ones(3), size=4), rng.dirichlet(np.ones(3), size=4)
+    log = slow.simulate(mdp, behaviour, n, rng)
+    made = Policy(behaviour, log.states, log.actions)
+    report = ope.off_policy_estimates(
+        log, Policy(target, log.states, log.actions), made, mdp.discount,
+        rng=np.random.default_rng(0), **options,
+    )  # fmt: skip
+    return report, log, slow.rho(mdp, target) - slow.rho(mdp, behaviour)
+
+
+def test_a_difference_is_the_estimate_less_what_the_log_earned():
+    report, log, _ = difference_report()
+    assert report.earned == pytest.approx(ope.returns(log, 0.9).mean())
+    for row, difference in zip(report.rows, report.differences):
+        assert difference.estimate.name == row.estimate.name
+        assert difference.estimate.value == pytest.approx(row.estimate.value - report.earned)
+        assert report.difference(row.estimate.name) is difference
+    report, _, _ = difference_report(truncated="model")
+    assert len(report.differences) == 6
+
+
+def test_the_behaviour_itself_differs_by_nothing():
+    rng = np.random.default_rng(4)
+    mdp = slow.random_mdp(rng)
+    pi = rng.dirichlet(np.ones(3), size=4)
+    log = slow.simulate(mdp, pi, 50, rng)
+    made = Policy(pi, log.states, log.actions)
+    report = ope.off_policy_estimates(log, made, made, mdp.discount, rng=rng)
+    for name in ("is", "wis", "pdis", "wpdis"):
+        np.testing.assert_allclose(report.difference(name).estimate.contributions, 0, atol=1e-9)
+
+
+def test_exact_bounds_of_a_difference_need_both_limits():
+    without = difference_report()[0].difference("is").bounds
+    assert {bound.name for bound in without if bound.refusal} == {"bernstein", "betting"}
+    assert "no highest_return was declared" in without[0].refusal
+    low = difference_report(highest_return=0.5)[0].difference("is").bounds[1]
+    assert "above the declared highest" in low.refusal
+    report, _, truth = difference_report(highest_return=10.0)
+    for name in ("is", "pdis"):
+        bounds = {bound.name: bound.value for bound in report.difference(name).bounds}
+        assert bounds["bernstein"] < bounds["betting"] < truth
+
+
+def test_betting_bounds_hold_and_are_tighter_than_bernstein():
+    """200 logs of 60 episodes at δ = 0.2."""
+    rng = np.random.default_rng(7)
+    mdp = slow.random_mdp(rng, end=0.5)
+    behaviour = rng.dirichlet(np.full(3, 3.0), size=4)
+    target = 0.7 * behaviour + 0.3 * rng.dirichlet(np.ones(3), size=4)
+    truth, missed, tighter = slow.rho(mdp, target) - slow.rho(mdp, behaviour), 0, 0
+    for _ in range(200):
+        log = slow.simulate(mdp, behaviour, 60, rng)
+        made, policy = (Policy(p, log.states, log.actions) for p in (behaviour, target))
+        report = ope.off_policy_estimates(
+            log, policy, made, mdp.discount, delta=0.2, highest_return=10.0,
+            bounds=("bernstein", "betting"), rng=rng,
+        )  # fmt: skip
+        bernstein, betting = (bound.value for bound in report.difference("pdis").bounds)
+        missed += betting > truth
+        tighter += betting > bernstein
+    assert missed <= 40
+    assert tighter == 200

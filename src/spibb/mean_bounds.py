@@ -1,4 +1,4 @@
-"""Lower bounds on a mean from a sample: Bernstein, Student's t, BCa.
+"""Lower bounds on a mean from a sample: Bernstein, Student's t, BCa; `betting` has a fourth.
 
 δ is the probability of failure: δ = 0.9 means 10 % confidence, and δ = 1 none, so that the bound is
 infinite. Samples are measured in units of their largest value: squares neither vanish nor overflow.

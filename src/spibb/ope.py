@@ -34,12 +34,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from spibb import checks
+from spibb.betting import betting_bound
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.estimate import estimate_mdp, in_common
@@ -118,9 +119,15 @@ class OffPolicyReport:
     """All estimators with all bounds of one policy on one log.
 
     `n_truncated` episodes of the `n_episodes` were cut; `truncated` is the rule applied to them.
+    `earned` is the mean return of the log, and `differences` are the estimates less that, episode
+    by episode, with bounds of their own: what the policy gains over the one that made the log. The
+    rule "model" completes cut episodes by each policy's own values, and so has differences only
+    where the behaviour is given as a policy.
     """
 
     rows: tuple[BoundedEstimate, ...]
+    differences: tuple[BoundedEstimate, ...]
+    earned: float
     delta: float
     n_episodes: int
     n_truncated: int
@@ -129,6 +136,11 @@ class OffPolicyReport:
     def __getitem__(self, name: str) -> BoundedEstimate:
         names = [row.estimate.name for row in self.rows]
         return self.rows[names.index(checks.choice("estimator", name, names))]
+
+    def difference(self, name: str) -> BoundedEstimate:
+        """The difference by one estimator."""
+        names = [row.estimate.name for row in self.differences]
+        return self.differences[names.index(checks.choice("estimator", name, names))]
 
     @property
     def effective_sample_size(self) -> float:
@@ -145,7 +157,7 @@ class OffPolicyReport:
     log=Log, policy=Policy, behaviour=(type(None), Policy), model=(type(None), MDP),
     rng=np.random.Generator,
 )  # fmt: skip
-def off_policy_estimates(
+def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     log: Log,
     policy: Policy,
     behaviour: Policy | None = None,
@@ -155,38 +167,64 @@ def off_policy_estimates(
     model: MDP | None = None,
     truncated: str = "recorded",
     lowest_return: float = 0.0,
-    bounds: Sequence[str] = ("bernstein", "student-t", "bca"),
+    highest_return: float = math.inf,
+    bounds: Sequence[str] = ("bernstein", "betting", "student-t", "bca"),
     rng: np.random.Generator,
 ) -> OffPolicyReport:
     """Evaluate a policy on a log: every estimator, with lower bounds at failure rate `delta`.
 
     `bounds` leaves out some: BCa resamples all episodes, which takes long with 100,000 of them.
-
     `behaviour` made the log; None takes the log's `action_prob`. `model` serves dr, wdr and the
     rule "model"; None estimates it from the same log, which costs dr its unbiasedness (by O(1/E)).
     `lowest_return` is declared, not seen: no return is below it (with pdis: no reward is below
-    (1 − γ) times it).
+    (1 − γ) times it). `highest_return` is declared too: exact bounds of a difference need it.
     Nothing here knows how `policy` was made: trained on this very log, its estimates flatter it.
     """
     checks.discount(discount)
     checks.delta(delta)
     checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    checks.number("highest_return", highest_return, lowest_return, math.inf, "(]")
     for bound in checks.several("bounds", bounds, '("student-t",)'):
         checks.choice("bound", bound, BOUNDS)
     log, (target, *made) = _aligned(log, model, policy=policy, behaviour=behaviour)
     propensities = behaviour_probs(log, made[0] if made else None)
     if model is None:
         model = pessimistic_model(Counts.from_log(log), discount, lowest_return)
+    completed = truncated == "model"
     found = contributions(
-        log, Candidates.of(target), propensities, discount, model=model, truncated=truncated,
-        lowest_return=lowest_return,
+        log, Candidates.of(target, *made) if completed else Candidates.of(target), propensities,
+        discount, model=model, truncated=truncated, lowest_return=lowest_return,
     )  # fmt: skip
+    earned = found.terms["is"][:, -1] if completed else returns(log, discount)
+    estimates = [found.estimate(name) for name in ESTIMATORS]
+    comparable = bool(made) or not completed
+    gains = [_less(estimate, earned, highest_return) for estimate in estimates if comparable]
     return OffPolicyReport(
-        rows=tuple(_with_bounds(found.estimate(name), bounds, delta, rng) for name in ESTIMATORS),
+        rows=tuple(_with_bounds(estimate, bounds, delta, rng) for estimate in estimates),
+        differences=tuple(_with_bounds(gain, bounds, delta, rng) for gain in gains),
+        earned=float(earned.mean()) if comparable else math.nan,
         delta=delta,
         n_episodes=log.n_episodes,
         n_truncated=int(log.truncated.sum()),
         truncated=truncated,
+    )
+
+
+def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Estimate:
+    """An estimate of ρ(π) − ρ(μ): each episode's contribution less what it earned [E].
+
+    The behaviour's importance weights are 1, so that its own estimate is the mean return; most
+    of the chance in the episodes cancels. No difference is below the contributions' limit less the
+    highest return.
+    """
+    gains = estimate.contributions - earned
+    limit, reason = estimate.limit - highest_return, estimate.no_limit
+    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
+        limit, reason = -math.inf, f"a return of {earned.max():g} is above the declared highest"
+    elif estimate.limit > -math.inf and highest_return == math.inf:
+        reason = "no highest_return was declared"
+    return replace(
+        estimate, value=float(gains.mean()), contributions=gains, limit=limit, no_limit=reason
     )
 
 
@@ -561,24 +599,33 @@ def _warning(weights: np.ndarray, size: float) -> str | None:
     return None
 
 
-def _bernstein_of(estimate: Estimate, delta: float, _: np.random.Generator) -> float:
-    """Bernstein, if no contribution can be below a known limit; else it says nothing."""
+def _limit(estimate: Estimate) -> float:
+    """What no contribution can be below; where that is not known, exact bounds say nothing."""
     if estimate.limit == -math.inf:
         raise InputError(
-            f"bernstein needs a limit that no contribution can be below, and {estimate.name!r} has "
-            f"none: {estimate.no_limit}; declare a lower one, use is or pdis, or another bound"
+            f"{' and '.join(EXACT)} need a limit that no contribution can be below, and "
+            f"{estimate.name!r} has none: {estimate.no_limit}; declare a lower one, use is or "
+            "pdis, or another bound"
         )
-    return bernstein_bound(estimate.contributions, delta, lowest=estimate.limit)
+    return estimate.limit
 
 
 _BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] = {
-    "bernstein": _bernstein_of,
+    "bernstein": lambda estimate, delta, _: bernstein_bound(
+        estimate.contributions, delta, lowest=_limit(estimate)
+    ),
+    "betting": lambda estimate, delta, _: betting_bound(
+        estimate.contributions, delta, lowest=_limit(estimate)
+    ),
     "student-t": lambda estimate, delta, _: student_t_bound(estimate.contributions, delta),
     "bca": lambda estimate, delta, rng: bca_bound(estimate.contributions, delta, rng=rng),
 }
 BOUNDS = tuple(_BOUNDS)
+EXACT = ("bernstein", "betting")
+"""Bounds that hold in samples of any size, given a limit that no contribution can be below."""
 _ASSUMPTIONS: Mapping[str, str] = {
     "bernstein": "independent episodes, none of which can contribute less than {lowest:g}",
+    "betting": "independent episodes, none of which can contribute less than {lowest:g}",
     "student-t": "independent episodes, and a mean that is close to normal",
     "bca": "independent episodes, enough of them to stand for what was not seen",
 }

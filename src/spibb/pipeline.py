@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.checks import InputError, number
 from spibb.counts import Counts
+from spibb.estimate import default_v_max
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.policy_files import read_policy
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.splits import split_episodes
 
 ROWS_IN_MEMORY = ORDER_UP_TO
 """Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
@@ -41,6 +44,23 @@ def load_problem(
     check_coverage(table.rows, counts, table)
     policy, smoothing = _baseline(baseline, counts)
     return Problem.from_counts(counts, policy, discount=discount, v_max=v_max, smoothing=smoothing)
+
+
+def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
+    """A problem without a random share of its episodes, and the log of those.
+
+    The baseline stays as it is: one that was estimated is that of the whole log. The split is that
+    of `splits.split_episodes`, so that the same seed holds the same episodes out.
+    """
+    if problem.log is None:
+        raise InputError(
+            "--holdout needs the episodes, and the log is so large that only counts were kept: "
+            "keep some files of it apart for spibb evaluate"
+        )
+    kept, held = split_episodes(problem.log, share, seed)
+    counts = Counts.from_log(kept)
+    v_max = problem.v_max if problem.v_max_given else default_v_max(counts, problem.discount)
+    return replace(problem, counts=counts, log=kept, v_max=v_max), held
 
 
 def _baseline(text: str | Path | None, log: Log | Counts) -> tuple[Policy | None, float]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.errors import InputError
+from spibb.evaluate import returns_to_go
 from spibb.log import Log
 
 ROUNDING = 1e-9
@@ -111,13 +112,15 @@ class Visits:
     @classmethod
     def of(cls, log: Log, discount: float, bounds: ReturnBounds) -> Visits:
         """Look up every row's future; an error names a return that contradicts the bounds."""
-        ended = log.terminated[log.episode_starts[1:] - 1]
-        low = returns_to_go(log, discount, np.where(ended, 0.0, bounds.low))
-        high = returns_to_go(log, discount, np.where(ended, 0.0, bounds.high))
-        _check(log, low, high, bounds)
-        lengths = np.diff(log.episode_starts)
+        lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
         episode = np.repeat(np.arange(log.n_episodes), lengths)
         step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+        unseen = np.where(log.terminated[last], 0.0, 1.0)[episode] * discount ** (
+            lengths[episode] - step
+        )
+        recorded = returns_to_go(log, discount)
+        low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
+        _check(log, low, high, bounds)
         order = np.lexsort((step, episode, log.state))
         state, sorted_episode = log.state[order], episode[order]
         new = np.ones(len(log), dtype=bool)
@@ -134,19 +137,6 @@ class Visits:
     def of_state(self, s: int) -> slice:
         """The rows of a state."""
         return slice(int(self.starts[s]), int(self.starts[s + 1]))
-
-
-def returns_to_go(log: Log, discount: float, beyond: np.ndarray) -> np.ndarray:
-    """Σ_{k≥0} γ^k r_{t+k} from every row on [N], with `beyond` [E] after the last."""
-    found, following = np.empty(len(log)), np.array(beyond, dtype=np.float64)
-    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
-    longest_first = np.argsort(-lengths, kind="stable")
-    alive = np.searchsorted(-lengths[longest_first], -np.arange(lengths.max()), side="left")
-    for back, n in enumerate(alive.tolist()):
-        which = longest_first[:n]
-        rows = last[which] - back
-        following[which] = found[rows] = log.reward[rows] + discount * following[which]
-    return found
 
 
 def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles_ope import exact_values, random_mdp, simulate
 
 from spibb.algorithms.base import Problem
-from spibb.algorithms.certified import Certified, shuffled_by_content
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.plans import FOREVER, Plan
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
@@ -22,6 +22,7 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.simulate import Sampler
+from spibb.splits import shuffled_by_content
 from spibb.visits import ReturnBounds, Visits
 
 UNIT = ReturnBounds(0.0, 1.0, "declared")

@@ -76,8 +76,8 @@ def test_fewer_than_two_test_episodes(n):
 
 @pytest.mark.parametrize(("estimator", "bound"), [*itertools.product(ope.ESTIMATORS, ope.BOUNDS)])
 def test_any_estimator_with_any_bound_that_applies(estimator, bound):
-    if bound == "bernstein" and estimator not in ("is", "pdis"):
-        with pytest.raises(InputError, match=f"'bernstein' does not apply to .* '{estimator}'"):
+    if bound in ope.EXACT and estimator not in ("is", "pdis"):
+        with pytest.raises(InputError, match=f"'{bound}' does not apply to .* '{estimator}'"):
             HCPI(estimator=estimator, bound=bound)
         return
     problem = garnet_problem(300)
@@ -85,7 +85,7 @@ def test_any_estimator_with_any_bound_that_applies(estimator, bound):
     np.testing.assert_allclose(result.policy.probs.sum(axis=1), 1)
     assert result.lower_bounds.shape == (11,)
     assert result.reason
-    assert np.isfinite(result.lower_bounds[1:]).all() or bound == "bernstein"
+    assert np.isfinite(result.lower_bounds[1:]).all() or bound in ope.EXACT
 
 
 @pytest.mark.parametrize("trainer", [BasicRL(), PiBSpibb(n_wedge=3)])

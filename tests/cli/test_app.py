@@ -15,7 +15,9 @@ from typer.testing import CliRunner
 
 import spibb
 from spibb.cli.app import app, main
+from spibb.evaluate import returns
 from spibb.ingest import read_table
+from spibb.splits import split_episodes
 from spibb.tables import log_table, write_table
 
 STATES = ("ward-1", "ward-2", "[/x]")
@@ -322,6 +324,45 @@ def test_certified_says_what_to_declare(run, demo, tmp_path):
     assert code == 2
     assert "give lowest_reward" in said
     assert not (tmp_path / "out").exists()
+
+
+def test_held_out_episodes_train_nothing_and_are_the_same_for_a_seed(run, demo, tmp_path):
+    def held_out(out, seed):
+        code, printed, errors = run(
+            "improve", demo[0] / "log.csv", "--baseline", demo[0] / "baseline.csv", "--out",
+            tmp_path / out, "--holdout", "0.3", "--seed", seed, "--v-max", "1",
+        )  # fmt: skip
+        assert (code, errors) == (0, "")
+        assert "30 held-out episodes trained nothing" in re.sub(r"\s+", " ", printed)
+        return summary_of(tmp_path / out)
+
+    first, again, other = (held_out(out, seed) for out, seed in (("a", 0), ("b", 0), ("c", 1)))
+    assert first["episodes"] == 70
+    assert first["held_out"] == again["held_out"] != other["held_out"]
+    log = spibb.read_log(demo[0] / "log.csv")
+    kept, held = split_episodes(log, 0.3, 0)
+    assert first["transitions"] == len(kept)
+    assert first["held_out"]["episodes"] == held.n_episodes == 30
+    assert first["held_out"]["earned"] == pytest.approx(returns(held, 0.95).mean())
+    assert "30 episodes were held out" in (tmp_path / "a" / "report.html").read_text()
+    assert summary_of(tmp_path / "a")["off_policy"]["episodes"] == 70
+
+
+def test_a_share_to_hold_out_is_checked(run, demo, tmp_path):
+    code, _, said = run("improve", demo[0] / "log.csv", "--out", tmp_path / "x", "--holdout", "1.5")
+    assert code == 2
+    assert "holdout is 1.5, expected a number in (0, 1)" in said
+    assert not (tmp_path / "x").exists()
+
+
+def test_evaluate_prints_the_difference_with_its_bounds(run, demo):
+    code, printed, _ = run(
+        "evaluate", demo[0] / "log.csv", "--policy", demo[0] / "baseline.csv", "--behaviour",
+        demo[0] / "baseline.csv", "--highest-return", "1",
+    )  # fmt: skip
+    assert code == 0
+    assert "Difference to the policy that made the log, which earned 0." in printed
+    assert "betting" in printed
 
 
 def test_the_same_seed_writes_the_same_files(run, inputs, tmp_path):

@@ -43,7 +43,7 @@ class HCPI(Algorithm):
        ("action-prob").
     4. dr and wdr use the model of the training episodes, so that the test episodes stay unseen.
     5. What the log does not show of a candidate counts as `lowest_return` (see `ope`), which is the
-       lowest recorded return if that is negative, else 0; Bernstein wants it declared. With
+       lowest recorded return if that is negative, else 0; exact bounds want it declared. With
        negative returns, 0 would make every policy that the log lacks look like an improvement.
     6. A candidate under which no test episode is possible, or whose bound does not apply, has the
        bound −∞. Ties go to the candidate nearest to the baseline, but at δ = 1, where all bounds
@@ -75,9 +75,9 @@ class HCPI(Algorithm):
     def __post_init__(self) -> None:
         checks.choice("estimator", self.estimator, ope.ESTIMATORS)
         checks.choice("bound", self.bound, ope.BOUNDS)
-        if self.bound == "bernstein" and self.estimator not in ope.LIMITED:
+        if self.bound in ope.EXACT and self.estimator not in ope.LIMITED:
             raise InputError(
-                f"bound 'bernstein' does not apply to estimator {self.estimator!r}, whose "
+                f"bound {self.bound!r} does not apply to estimator {self.estimator!r}, whose "
                 "contributions have no lower limit: use is or pdis, or another bound"
             )
         checks.delta_or_one(self.delta)
@@ -126,11 +126,11 @@ class HCPI(Algorithm):
     def _lowest_return(self, problem: Problem) -> float:
         """The limit given, or the lowest recorded return if it is negative, else 0."""
         log, discount = _log_of(problem), problem.discount
-        if self.bound == "bernstein":
+        if self.bound in ope.EXACT:
             reasons = ope.no_limits(log, discount, self.lowest_return or 0.0)
             if self.estimator in reasons:
                 raise InputError(
-                    f"bernstein: {reasons[self.estimator]}: give a lower lowest_return"
+                    f"{self.bound}: {reasons[self.estimator]}: give a lower lowest_return"
                 )
         if self.lowest_return is not None:
             return self.lowest_return

@@ -163,7 +163,12 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     v_max: Annotated[
         float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+    holdout: Annotated[
+        float, typer.Option(help="Share of the episodes that is kept apart to test the result.")
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
+    ] = 0,
     force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
     spreadsheet_safe: Annotated[
         bool,
@@ -185,12 +190,13 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     from spibb.algorithms import make
     from spibb.checks import delta as check_delta
+    from spibb.checks import number
     from spibb.cli import terminal
     from spibb.cli.tables import progress
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
     from spibb.ingest.policy_files import describe_policy
-    from spibb.pipeline import load_problem
+    from spibb.pipeline import hold_out, load_problem
     from spibb.report.assessment import assess
     from spibb.report.folder import claim, write_result
     from spibb.report.origin import Origin
@@ -209,7 +215,11 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
         origin = Origin.of(sys.argv[1:], seed, files)
         findings = inspect_log(table, problem.counts).findings
-        assessment = assess(chosen.improve(problem), origin, delta=delta, findings=findings)
+        held_out = None
+        if holdout:
+            problem, held_out = hold_out(problem, number("holdout", holdout, 0, 1, "()"), seed)
+        result = chosen.improve(problem)
+        assessment = assess(result, origin, delta=delta, findings=findings, held_out=held_out)
 
         def write(aside: Path) -> None:
             write_result(assessment, aside, safe=spreadsheet_safe)
@@ -237,15 +247,20 @@ def evaluate(
     ] = 0.95,
     delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
     lowest_return: Annotated[
-        float, typer.Option(help="A number that no return can be below; Bernstein needs it.")
+        float, typer.Option(help="A number that no return can be below; exact bounds need it.")
     ] = 0.0,
+    highest_return: Annotated[
+        float,
+        typer.Option(help="One that none can exceed; exact bounds of the difference need it."),
+    ] = float("inf"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     *,
     chart: ColumnMap,
 ) -> None:
     """Estimate what a policy would earn from a log that another policy made.
 
-    Prints six off-policy estimators with three lower bounds each. A policy that was trained on this
+    Prints six off-policy estimators with four lower bounds each, and the same for the difference to
+    the policy that made the log. A policy that was trained on this
     very log looks better than it is: keep some episodes apart for this.
     """
     import numpy as np
@@ -262,7 +277,8 @@ def evaluate(
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
             records, read_policy(policy, records), made, discount, delta=delta,
-            lowest_return=lowest_return, rng=np.random.default_rng(seed),
+            lowest_return=lowest_return, highest_return=highest_return,
+            rng=np.random.default_rng(seed),
         )  # fmt: skip
     terminal.print_estimates(console, report)
 

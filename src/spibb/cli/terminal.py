@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spibb.algorithms.auto import AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
-from spibb.ope import OffPolicyReport
+from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
@@ -59,22 +59,35 @@ def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
 def print_estimates(console: Console, report: OffPolicyReport) -> None:
     """All estimators with their bounds, the sample behind them, and why a bound is missing."""
     cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
-    table = numbers_table(
-        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}",
-        "estimator", "estimate", *(bound.name for bound in report.rows[0].bounds),
-    )  # fmt: skip
-    refusals: dict[str, None] = {}
-    for row in report.rows:
-        cells = ["–" if bound.refusal else f"{bound.value:.4g}" for bound in row.bounds]
-        table.add_row(row.estimate.name, f"{row.estimate.value:.4g}", *cells)
-        refusals |= dict.fromkeys(bound.refusal for bound in row.bounds if bound.refusal)
-    console.print(table)
+    title = (
+        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}"
+    )
+    console.print(_estimates_table(title, report.rows))
+    print_differences(console, report)
     size = report.effective_sample_size
     say(console, f"Effective sample size {size:.1f} of {report.n_episodes:,} episodes")
     if report.warning:
         console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
-    for refusal in refusals:
+    bounds = [bound for row in (*report.rows, *report.differences) for bound in row.bounds]
+    for refusal in dict.fromkeys(bound.refusal for bound in bounds if bound.refusal):
         say(console, f"– {refusal}")
+
+
+def print_differences(console: Console, report: OffPolicyReport) -> None:
+    """What the policy gains over the one that made the log, with bounds."""
+    title = (
+        f"Difference to the policy that made the log, which earned {report.earned:.4g} per episode"
+    )
+    if report.differences:
+        console.print(_estimates_table(title, report.differences))
+
+
+def _estimates_table(title: str, rows: Sequence[BoundedEstimate]) -> Table:
+    table = numbers_table(title, "estimator", "estimate", *(bound.name for bound in rows[0].bounds))
+    for row in rows:
+        cells = ["–" if bound.refusal else f"{bound.value:.4g}" for bound in row.bounds]
+        table.add_row(row.estimate.name, f"{row.estimate.value:.4g}", *cells)
+    return table
 
 
 def print_improvement(console: Console, assessment: Assessment) -> None:
@@ -98,6 +111,10 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     say(console, str(assessment.certificate))
     if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:
         console.print(change_tests(assessment.certificate))
+    if report := assessment.held_out:
+        doubt = f" Careful: {report.warning}." if report.warning else ""
+        say(console, f"{report.n_episodes:,} held-out episodes trained nothing.{doubt}")
+        print_differences(console, report)
     if isinstance(result, AutoImprovement):
         console.print(sweep_table(result.sweep, result.chosen))
     if reason := getattr(result, "reason", None):

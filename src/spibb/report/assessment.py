@@ -14,7 +14,8 @@ from spibb.certificate import Certificate
 from spibb.errors import InputError
 from spibb.evaluate import Posterior, posterior_improvement
 from spibb.ingest.inspection import Finding
-from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates
+from spibb.log import Log
+from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates, pessimistic_model
 from spibb.report.origin import Origin
 from spibb.solve import DENSE_UP_TO
 
@@ -31,6 +32,7 @@ class Assessment:
 
     `sweep` is empty where the problem is too large to try every N∧ unasked. `estimates` is None,
     with the reason in `no_estimates`, where the log cannot be used to evaluate another policy.
+    `held_out` are the estimates on episodes that trained nothing, if any were kept apart.
     """
 
     result: Improvement
@@ -41,6 +43,7 @@ class Assessment:
     no_estimates: str | None
     findings: tuple[Finding, ...]
     origin: Origin
+    held_out: OffPolicyReport | None = None
 
     @property
     def chosen(self) -> Candidate | None:
@@ -64,6 +67,7 @@ def assess(
     *,
     delta: float = 0.05,
     findings: Sequence[Finding] = (),
+    held_out: Log | None = None,
 ) -> Assessment:
     """Ask everything about an improvement; all draws come from the origin's seed."""
     problem = result.problem
@@ -78,9 +82,10 @@ def assess(
     else:
         sweep = Auto(delta=delta).sweep(problem) if small else ()
     estimates, refusal = _estimates(result, delta, rng)
+    fair = None if held_out is None else _off_policy(result, held_out, delta, rng)
     return Assessment(
         result, posterior, result.certificate(delta), sweep, estimates, refusal, tuple(findings),
-        origin,
+        origin, fair,
     )  # fmt: skip
 
 
@@ -91,16 +96,24 @@ def _estimates(
     problem = result.problem
     if problem.log is None:
         return None, "only counts of the log were kept, and the estimators need its episodes"
-    behaviour = None if problem.log.action_prob is not None else problem.baseline
     try:
-        report = off_policy_estimates(
-            problem.log, result.policy, behaviour, problem.discount, delta=delta,
-            lowest_return=lowest_return(problem), rng=rng,
-            bounds=BOUNDS if problem.log.n_episodes <= RESAMPLED_UP_TO else BOUNDS[:2],
-        )  # fmt: skip
+        return _off_policy(result, problem.log, delta, rng), None
     except InputError as error:
         return None, str(error)
-    return report, None
+
+
+def _off_policy(
+    result: Improvement, log: Log, delta: float, rng: np.random.Generator
+) -> OffPolicyReport:
+    """Estimates of the new policy on a log, doubly robust ones with the training log's model."""
+    problem, lowest = result.problem, lowest_return(result.problem)
+    return off_policy_estimates(
+        log, result.policy, None if log.action_prob is not None else problem.baseline,
+        problem.discount, delta=delta, lowest_return=lowest,
+        highest_return=problem.v_max if problem.v_max_given else math.inf,
+        model=pessimistic_model(problem.counts, problem.discount, lowest), rng=rng,
+        bounds=[b for b in BOUNDS if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
+    )  # fmt: skip
 
 
 def lowest_return(problem: Problem) -> float:

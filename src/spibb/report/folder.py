@@ -7,7 +7,7 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import spibb
 from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
-from spibb.ope import OffPolicyReport
+from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, policy_table
 from spibb.report.coverage import Coverage
@@ -100,6 +100,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "certificate": _certificate(assessment.certificate),
         "sweep": [_plain(dataclasses.asdict(candidate)) for candidate in assessment.sweep],
         "off_policy": _off_policy(assessment.estimates),
+        "held_out": _off_policy(assessment.held_out),
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
         "origin": dataclasses.asdict(assessment.origin),
     }
@@ -109,15 +110,24 @@ def _off_policy(report: OffPolicyReport | None) -> dict[str, Any] | None:
     """Estimates and lower bounds by name; refused bounds are null."""
     if report is None:
         return None
-    estimates = {
+    return {
+        "episodes": report.n_episodes,
+        "effective_sample_size": report.effective_sample_size,
+        "delta": report.delta,
+        "estimates": _estimates(report.rows),
+        "earned": _number(report.earned),
+        "differences": _estimates(report.differences),
+    }
+
+
+def _estimates(rows: Sequence[BoundedEstimate]) -> dict[str, Any]:
+    return {
         row.estimate.name: {
             "value": _number(row.estimate.value),
             "lower_bounds": {bound.name: _number(bound.value) for bound in row.bounds},
         }
-        for row in report.rows
+        for row in rows
     }
-    size = report.effective_sample_size
-    return {"effective_sample_size": size, "delta": report.delta, "estimates": estimates}
 
 
 def _certificate(certificate: Certificate) -> dict[str, Any]:
