@@ -116,3 +116,16 @@ def test_the_command_line_starts_without_numpy():
 def test_every_public_name_can_be_imported():
     for name in spibb.__all__:
         assert getattr(spibb, name) is not None
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_only_one_module_knows_how_to_write_a_file_whole(path):
+    """What is written any other way can be found half-written."""
+    calls = {
+        ast.unparse(node.func)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    }
+    own = {"os.replace", "os.link", "os.symlink", "os.fsync", "os.umask", "tempfile.mkstemp",
+           "fcntl.flock", "hashlib.file_digest"}  # fmt: skip
+    assert path.name == "files.py" or not calls & own
