@@ -252,9 +252,7 @@ def step_column(values: Any) -> np.ndarray:
             with suppress(TypeError, ValueError):
                 array = array.astype(kind)
     if array.dtype.kind not in "biufmM":
-        raise InputError(
-            "step holds something that is neither a number nor a time: mend the column"
-        )
+        raise InputError("step holds something that is neither a number nor a time: fix the column")
     missing: np.ndarray = np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array)
     check_present(~missing, "step")
     if array.dtype.kind == "f":

@@ -186,7 +186,7 @@ def _check_unique(
 
 
 def describe_policy(folder: Path, table: LogTable, origin: Mapping[str, Any]) -> None:
-    """Write policy.json beside policy.csv and policy.parquet: how to read a case, and whence."""
+    """Write policy.json beside the policy: how to read a case, and where the policy is from."""
     content = {
         "format": FORMAT,
         "state": list(table.names["state"]),

@@ -1,4 +1,4 @@
-"""How much of the problem the log shows, and how much of the policy is copied for want of it."""
+"""How much of the problem the log shows, and how much of the policy is copied for lack of it."""
 
 from __future__ import annotations
 
