@@ -10,11 +10,11 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "files", "checks", "loading", "kernels", "pseudocounts", "labels",
-    "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts", "outcomes", "mdp",
-    "estimate", "solve", "certificate", "tested", "simulate", "evaluate", "betting",
-    "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms", "pipeline", "deep",
-    "assurance", "report", "experiments", "paper", "cli", "__main__",
+    "__init__", "errors", "frozen", "files", "checks", "loading", "kernels", "pseudocounts",
+    "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
+    "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate", "evaluate",
+    "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
+    "pipeline", "deep", "assurance", "report", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

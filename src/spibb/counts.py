@@ -11,6 +11,7 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.checks import InputError, takes
 from spibb.columns import NO_STATE, recode_successors
+from spibb.frozen import Frozen
 from spibb.kernels import counting
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -21,7 +22,7 @@ END = NO_STATE
 
 
 @dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(Frozen):
     """Sufficient statistics of a log: N_D(x, a, x'), terminations, and rewards per outcome.
 
     The outcomes of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of `successors`
@@ -42,6 +43,7 @@ class Counts:
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not np.isfinite(self.reward_sum).all():
             raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
 

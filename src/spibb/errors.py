@@ -1,8 +1,30 @@
 """The one exception that a user of the library meets, and how a missing extra is installed."""
 
+import re
+
+SECRETS = (
+    (re.compile(r"(\w+:/+)[^\s'\"]*@"), r"\1***@"),
+    (re.compile(r"(?i)\b(password|passwd|pwd|passphrase|token|secret|api_?key)(\s*[=:]\s*)"
+                r"('[^']*'|\"[^\"]*\"|[^\s,;&)}]+)"), r"\1\2***"),
+)  # fmt: skip
+"""What names a person or proves who they are, in addresses and in settings of a connection."""
+
 
 class InputError(ValueError):
-    """Something the caller gave cannot be used; the message says what, where, and the remedy."""
+    """Something the caller gave cannot be used; the message says what, where, and the remedy.
+
+    Drivers repeat addresses with their passwords; no message does.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(without_secrets(str(message)))
+
+
+def without_secrets(text: str) -> str:
+    """A text without the names and passwords of addresses, and without settings that are secret."""
+    for pattern, replacement in SECRETS:
+        text = pattern.sub(replacement, text)
+    return text
 
 
 def install(extra: str) -> str:

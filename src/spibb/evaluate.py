@@ -10,6 +10,7 @@ import numpy as np
 from spibb import checks, solve
 from spibb.counts import Counts
 from spibb.estimate import estimate_mdp, in_common
+from spibb.frozen import Frozen
 from spibb.kernels import posterior
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -76,7 +77,7 @@ def monte_carlo_value(log: Log, discount: float) -> MonteCarlo:
 
 
 @dataclass(frozen=True, eq=False)
-class Posterior:
+class Posterior(Frozen):
     """How the gain ρ(π, M) − ρ(π_b, M) is distributed over models M drawn given the log.
 
     `probability` is P(ρ(π, M) ≥ ρ(π_b, M) − zeta | D), `interval` the central one of `level`.
@@ -90,9 +91,6 @@ class Posterior:
     level: float
     gains: np.ndarray
     values: np.ndarray
-
-    def __post_init__(self) -> None:
-        self.gains.flags.writeable = self.values.flags.writeable = False
 
 
 @checks.takes(counts=Counts, policy=Policy, baseline=Policy, rng=np.random.Generator)

@@ -21,13 +21,14 @@ from spibb.columns import (
     recode_successors,
     step_column,
 )
+from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
 
 Labels = Vocabulary | Sequence[Label]
 
 
 @dataclass(frozen=True, eq=False)
-class Log:
+class Log(Frozen):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
 
     `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
@@ -48,12 +49,6 @@ class Log:
     actions: Vocabulary
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
-
-    def __post_init__(self) -> None:
-        for column in (self.state, self.action, self.reward, self.next_state, self.terminated,
-                       self.truncated, self.episode_starts, self.action_prob):  # fmt: skip
-            if column is not None:
-                column.flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.state)

@@ -19,13 +19,14 @@ from spibb.checks import (
     same_length,
 )
 from spibb.counts import END, SparseRows
+from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.labels import Label, Vocabulary, vocabulary
 from spibb.outcomes import SUM_TOLERANCE, Outcomes
 
 
 @dataclass(frozen=True, eq=False)
-class MDP:
+class MDP(Frozen):
     """A finite MDP M = ⟨X, A, R, P, γ⟩ with sparse rows.
 
     The successors of pair p = x·A + a and their probabilities are the entries indptr[p] …
@@ -105,6 +106,7 @@ class MDP:
         return cls(*outcomes.rows, rewards, initial, discount, states, actions, outcomes)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         discount(self.discount)
         self._check_arrays()
         if self.outcomes is not None and not self._derived(self.outcomes):

@@ -45,6 +45,7 @@ from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.estimate import estimate_mdp, in_common
 from spibb.evaluate import returns
+from spibb.frozen import Frozen
 from spibb.kernels import ope as kernels
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -67,7 +68,7 @@ LARGE_SHARE = 0.5
 
 
 @dataclass(frozen=True, eq=False)
-class Estimate:
+class Estimate(Frozen):
     """One estimate of ρ(π): `value` is the mean of the `contributions` [E] of the episodes.
 
     For a weighted estimator the contributions are its linearisation, θ + E·ω_i·(G_i − θ) for wis
@@ -86,10 +87,6 @@ class Estimate:
     warning: str | None = None
     limit: float = -math.inf
     no_limit: str = "no limit was declared"
-
-    def __post_init__(self) -> None:
-        self.contributions.flags.writeable = False
-        self.weights.flags.writeable = False
 
 
 @dataclass(frozen=True)

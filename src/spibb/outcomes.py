@@ -9,6 +9,7 @@ import numpy as np
 
 from spibb.checks import InputError
 from spibb.counts import END, SparseRows
+from spibb.frozen import Frozen
 from spibb.kernels import dense
 
 SUM_TOLERANCE = 1e-9
@@ -18,7 +19,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class Outcomes(Frozen):
     """What can happen after each pair: a successor or the end, and a reward.
 
     Those of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of `successors` (−1 = the

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import InputError, probability_rows, some, takes
+from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, vocabulary
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Policy:
+class Policy(Frozen):
     """π(a|x): for each state a distribution over actions.
 
     `probs` [S, A] is read-only; `states` and `actions` hold the labels. Rows given with a sum that
@@ -57,10 +58,10 @@ class Policy:
         self._set(_whole(array), states, actions)
 
     def _set(self, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> None:
-        probs.flags.writeable = False
         object.__setattr__(self, "probs", probs)
         object.__setattr__(self, "states", states)
         object.__setattr__(self, "actions", actions)
+        self.freeze()
 
     @classmethod
     def trusted(cls, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> Policy:

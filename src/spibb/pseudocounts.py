@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.checks import InputError
+from spibb.frozen import Frozen
 from spibb.kernels import pseudocounts as kernel
 
 RADIUS = 0.2
@@ -42,7 +43,7 @@ class _Index(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class DistanceCounts:
+class DistanceCounts(Frozen):
     """The heuristic of section 3.4: a sum of similarities to the logged pairs of the same action.
 
     Ñ(x, a) = Σ_{i: a_i = a} max(0, 1 − ‖x − x_i‖₂ / radius) for states [N, d] and actions [N].
@@ -104,7 +105,7 @@ class DistanceCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class NeighbourCounts:
+class NeighbourCounts(Frozen):
     """Distance counts whose scale comes from the log, where raw distances mean little.
 
     Features are standardised, z = (x − mean) / deviation over the logged states (a feature that
@@ -184,9 +185,9 @@ def _check_log(counts: DistanceCounts | NeighbourCounts) -> None:
     states = _state_rows("states", counts.states).copy()
     actions = _action_codes(counts.actions, checks.positive("n_actions", counts.n_actions))
     checks.same_length(states=states, actions=actions)
-    states.flags.writeable = actions.flags.writeable = False
     object.__setattr__(counts, "states", states)
     object.__setattr__(counts, "actions", actions)
+    counts.freeze()
 
 
 def _state_rows(name: str, rows: np.ndarray, n_features: int | None = None) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from spibb.checks import InputError, choice
+from spibb.frozen import Frozen
 from spibb.kernels import dense, fitted, projection
 from spibb.kernels.sparse import solve as sparse
 from spibb.mdp import MDP
@@ -49,7 +50,7 @@ class Box:
 
 
 @dataclass(frozen=True, eq=False)
-class Solution:
+class Solution(Frozen):
     """A policy [S, A] with its values q [S, A] and v [S], and how they were reached.
 
     `error` bounds |v − v*|, rounding included. `converged` says that it is as small as was asked
@@ -64,16 +65,14 @@ class Solution:
     error: float
 
     def times(self, unit: float) -> Self:
-        """The solution for rewards that are `unit` times as large; its arrays are changed."""
+        """The solution for rewards that are `unit` times as large."""
         largest = max(dense.largest(self.q), dense.largest(self.v[None]))
         if not largest <= LARGEST / max(unit, 1.0):
             raise InputError(
                 f"values reach {largest:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
                 "divide the rewards by a constant"
             )
-        for values in (self.q, self.v):
-            values *= unit
-        return replace(self, error=self.error * unit)
+        return replace(self, q=self.q * unit, v=self.v * unit, error=self.error * unit)
 
 
 def unit_of(rewards: np.ndarray) -> float:

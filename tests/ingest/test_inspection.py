@@ -42,6 +42,22 @@ def test_sizes_agree_with_the_log():
     assert found.coverage[4].pairs == ((pairs >= 10) & (pairs < 20)).sum()
 
 
+def test_states_are_those_that_improve_counts():
+    """One is only reached, one only seen where a record stops."""
+    table = pa.table(
+        {
+            "episode_id": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": ["a", "b", "a", "stop"],
+            "action": ["x", "y", "x", "x"], "reward": [0.0, 1.0, 0.0, 0.0],
+            "next_state": ["b", "reached", "stop", None],
+            "terminated": [False] * 4, "truncated": [False, True, False, True],
+        }
+    )  # fmt: skip
+    found, log = inspect_log(open_log(table)), Log.from_frame(table)
+    assert found.states == len(log.states) == 4
+    assert found.states_undecided == 2
+    assert found.facts[4].value == "4, 2 of them without a decision to learn from"
+
+
 def test_counts_at_hand_give_the_same_inspection():
     table = open_log(TABLE, columns=COLUMNS)
     assert (

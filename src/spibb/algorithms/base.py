@@ -24,6 +24,7 @@ from spibb.estimate import (
     estimate_mdp,
     shown_v_max,
 )
+from spibb.frozen import Frozen
 from spibb.ingest.policy_frames import is_frame, policy_from_frame
 from spibb.kernels import projection
 from spibb.labels import Label, Vocabulary
@@ -259,7 +260,7 @@ class Algorithm(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Improvement:
+class Improvement(Frozen):
     """A trained policy and what the estimated model M̂ says about it.
 
     `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
@@ -276,8 +277,7 @@ class Improvement:
     algorithm: Algorithm
 
     def __post_init__(self) -> None:
-        for array in (self.q, self.v, self.bootstrapped):
-            array.flags.writeable = False
+        super().__post_init__()
         theirs = self.problem.states, self.problem.actions
         if (self.policy.states, self.policy.actions) != theirs:
             raise InputError(

@@ -262,10 +262,6 @@ class HCPIImprovement(Improvement):
     alphas: np.ndarray
     lower_bounds: np.ndarray
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.lower_bounds.flags.writeable = False
-
     @property
     def kept_baseline(self) -> bool:
         """True where the baseline was returned."""

@@ -18,6 +18,7 @@ from spibb import checks
 from spibb.algorithms.base import Problem
 from spibb.certificate import Setting, error_radius
 from spibb.checks import InputError
+from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -35,7 +36,7 @@ from spibb.solve import (
 
 
 @dataclass(frozen=True, eq=False)
-class UncertaintySet:
+class UncertaintySet(Frozen):
     """Ξ(M̂, e): the MDPs that a log does not rule out (section 2.1).
 
     All M with ‖P(·|x,a) − P̂(·|x,a)‖₁ ≤ e(x,a) and |R(x,a) − R̂(x,a)| ≤ e(x,a) R_max. `radius` is e

@@ -25,6 +25,7 @@ from spibb.deep.session import Session
 from spibb.deep.table import table as table_of
 from spibb.deep.targets import ROWS
 from spibb.deep.trainer import Plan
+from spibb.frozen import Frozen
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ class SpibbDQN:
 
 
 @dataclass(frozen=True, eq=False)
-class DeepImprovement:
+class DeepImprovement(Frozen):
     """One trained network per seed of a configuration, and how the training went.
 
     `losses` [seeds, T] are mean squared errors between the updates `loss_steps` [T]; `steps` is
@@ -150,10 +151,6 @@ class DeepImprovement:
     steps: int
     baseline: StateFunction | None
     counts: StateFunction | None
-
-    def __post_init__(self) -> None:
-        for array in (self.losses, self.loss_steps):
-            array.flags.writeable = False
 
     @property
     def policies(self) -> tuple[DeepPolicy, ...]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.checks import InputError
+from spibb.frozen import Frozen
 
 StateFunction = Callable[[np.ndarray], Any]
 """States [M, d] to one number per action [M, A]: a baseline's probabilities, or pseudo-counts."""
@@ -19,7 +20,7 @@ SINGLE_PRECISION_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class DeepLog:
+class DeepLog(Frozen):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, and the baseline's rows at x and x'.
 
     `states`, `next_states` [N, d], `actions`, `rewards`, `terminated` [N], `baseline_probs` (None
@@ -59,10 +60,9 @@ class DeepLog:
             _same_actions(baseline_probs, probs.shape[1], "baseline_probs")
         columns |= {"next_baseline_probs": probs, "baseline_probs": baseline_probs}
         for name, column in columns.items():
-            if column is not None:
-                column.flags.writeable = False
             object.__setattr__(self, name, column)
         object.__setattr__(self, "baseline", baseline)
+        self.freeze()
 
     def __len__(self) -> int:
         return len(self.states)

@@ -17,6 +17,7 @@ from spibb.deep.lanes import episode_returns, lanes_of
 from spibb.deep.network import HIDDEN, MLP
 from spibb.deep.policy import DeepPolicy
 from spibb.deep.trainer import DivergenceError, Plan
+from spibb.frozen import Frozen
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class OnlineDQN:
 
 
 @dataclass(frozen=True, eq=False)
-class OnlineResult:
+class OnlineResult(Frozen):
     """The best network by its greedy evaluation, and every epoch's network and mean return [E]."""
 
     network: MLP

@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from spibb.checks import InputError, number, positive
+from spibb.frozen import Frozen
 from spibb.kernels import garnet
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
@@ -20,7 +21,7 @@ ATTEMPTS = 100
 
 
 @dataclass(frozen=True, eq=False)
-class GarnetDraw:
+class GarnetDraw(Frozen):
     """A random MDP, its terminal state x_f and, a by-product of the search, Q* [S, A]."""
 
     mdp: MDP

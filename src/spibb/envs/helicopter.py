@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 
 from spibb.checks import InputError, number, positive
+from spibb.frozen import Frozen
 from spibb.kernels import helicopter as kernel
 
 N_ACTIONS = 9
@@ -41,7 +42,7 @@ def draw_noise(n: int, noise_factor: float, rng: np.random.Generator) -> np.ndar
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes:
+class Episodes(Frozen):
     """Undiscounted returns [E] and lengths [E] of whole episodes."""
 
     returns: np.ndarray
@@ -60,7 +61,7 @@ class Episodes:
 
 
 @dataclass(frozen=True, eq=False)
-class HelicopterLog:
+class HelicopterLog(Frozen):
     """N transitions, episode after episode, each in order of time.
 
     states [N, 4], actions [N], rewards [N], next_states [N, 4], terminated [N], truncated [N],
@@ -75,10 +76,6 @@ class HelicopterLog:
     truncated: np.ndarray
     episodes: np.ndarray
     action_prob: np.ndarray
-
-    def __post_init__(self) -> None:
-        for field in fields(self):
-            getattr(self, field.name).flags.writeable = False
 
     def __len__(self) -> int:
         return len(self.actions)
@@ -118,7 +115,6 @@ def play(
         for step in _steps(policy, size, rng, noise_factor, max_steps):
             returns[first + step.episodes] += step.rewards
             lengths[first + step.episodes] += 1
-    returns.flags.writeable = lengths.flags.writeable = False
     return Episodes(returns, lengths)
 
 

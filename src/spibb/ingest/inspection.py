@@ -40,9 +40,11 @@ class Coverage:
 class Inspection:
     """What a log looks like; lengths are the shortest, the median and the longest episode's.
 
-    `decided` is the share of decisions in states where one action is taken at least 99 % of the
-    time; `backwards` counts rows that stand before an earlier step of their episode, None where
-    that was not looked at.
+    States and actions are those that the log names, as `improve` counts them; `states_undecided`
+    of the states are without a decision whose outcome is known: reached but never acted in, or only
+    at the end of a record. `decided` is the share of decisions in states where one action is taken
+    at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
+    episode, None where that was not looked at.
     """
 
     rows: int
@@ -52,6 +54,7 @@ class Inspection:
     truncated: int
     unknown_successors: int
     states: int
+    states_undecided: int
     actions: int
     reward_range: tuple[float, float]
     coverage: tuple[Coverage, ...]
@@ -69,10 +72,15 @@ class Inspection:
             Finding("Episodes", f"{self.episodes:,}"),
             Finding("Episode lengths", f"{shortest:,} to {longest:,}, median {median:,}"),
             Finding("Episodes cut short", f"{self.truncated:,} ({self._share_cut:.0%})"),
-            Finding("States", f"{self.states:,}"),
+            Finding("States", f"{self.states:,}{self._undecided}"),
             Finding("Actions", f"{self.actions:,}"),
             Finding("Rewards", f"{low:g} to {high:g}"),
         )
+
+    @property
+    def _undecided(self) -> str:
+        n = self.states_undecided
+        return f", {n:,} of them without a decision to learn from" if n else ""
 
     @property
     def suspicions(self) -> tuple[Finding, ...]:
@@ -167,8 +175,9 @@ def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
         terminated=terminated,
         truncated=episodes - terminated,
         unknown_successors=rows - int(counts.n.sum()),
-        states=int((visits > 0).sum()),
-        actions=int((counts.pairs.sum(axis=0) > 0).sum()),
+        states=len(counts.states),
+        states_undecided=int((visits == 0).sum()),
+        actions=len(counts.actions),
         reward_range=counts.reward_range,
         coverage=_coverage(visited),
         states_seen_once=int((visits == 1).sum()),

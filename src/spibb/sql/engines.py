@@ -178,10 +178,12 @@ def open_arrow(table: pa.Table) -> DuckFrame:
     """Query an Arrow table; a column of lists of one length is one column per element."""
     import pyarrow as pa
 
-    _check_distinct(table.column_names or [""])
+    if not table.column_names:
+        raise InputError("the frame has no columns: check what made it")
+    _check_distinct(table.column_names)
     columns = {name: _parts(table, name) for name in table.column_names}
     flat = [(part, values) for parts in columns.values() for part, values in parts.items()]
-    _check_distinct([part for part, _ in flat] or [""])
+    _check_distinct([part for part, _ in flat])
     connection = open_duckdb()
     with answered("the frame"):
         connection.register("log", pa.table([v for _, v in flat], names=[name for name, _ in flat]))

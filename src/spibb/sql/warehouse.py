@@ -35,13 +35,14 @@ class Warehouse:
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
-        from ibis.common.exceptions import IbisError
-
         try:
             return self.expression.alias("log").sql(sql, dialect="duckdb").to_pyarrow()
-        except IbisError as error:
-            reason = " ".join(str(error).split())
-            raise InputError(f"the warehouse refused a query ({reason}): check the table") from None
+        except Exception as error:  # every driver has its own
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise InputError(
+                f"the warehouse did not answer a query ({reason}): check the table and the "
+                "connection"
+            ) from None
 
 
 def open_table(table: Any) -> Warehouse:
