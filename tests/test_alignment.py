@@ -93,13 +93,13 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     ),
     "posterior_values": lambda p: posterior_values(COUNTS, [OTHER, p], 0.9, rng=rng(), draws=20),
     "off_policy_estimates": lambda p: told(
-        off_policy_estimates(LOG, p, OTHER, 0.9, rng=rng(), bounds=())
+        off_policy_estimates(LOG, p, OTHER, 0.9, rng=rng(), bounds=("student-t",))
     ),
     "off_policy_estimates of a behaviour": lambda p: told(
-        off_policy_estimates(LOG, OTHER, p, 0.9, rng=rng(), bounds=())
+        off_policy_estimates(LOG, OTHER, p, 0.9, rng=rng(), bounds=("student-t",))
     ),
     "off_policy_estimates with a model": lambda p: told(
-        off_policy_estimates(LOG, p, OTHER, 0.9, rng=rng(), bounds=(), model=MDP_)
+        off_policy_estimates(LOG, p, OTHER, 0.9, rng=rng(), bounds=("student-t",), model=MDP_)
     ),
     "compare": lambda p: dataclasses.astuple(compare(p, OTHER, LOG, discount=0.9, rng=rng())),
     "compare with": lambda p: dataclasses.astuple(compare(OTHER, p, LOG, discount=0.9, rng=rng())),
