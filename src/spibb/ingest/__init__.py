@@ -51,10 +51,10 @@ def count_log(
 
     Where `next_state` is absent it is the state of the episode's next row. Logs of up to
     2,000,000 rows, and all without `next_state`, are put in order by (episode_id, step), and every
-    row is checked. Beyond, the order is left alone if the books balance: each episode begins once,
+    row is checked. Beyond, the order is left alone if the sums agree: each episode begins once,
     as many begin as end, the lengths that the ends tell add up to the number of rows, and all rows
-    that go on have a successor. A repeated row that is made up for by a missing one elsewhere is
-    not noticed then.
+    that go on have a successor. Not noticed then: a repeated row that is made up for by a missing
+    one elsewhere, and rows that carry the name of another episode where these sums still agree.
     """
     return open_log(source, columns=columns, bins=bins, progress=progress).counts()
 

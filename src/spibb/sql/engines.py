@@ -336,13 +336,22 @@ def _repeated(connection: Any, files: Files) -> frozenset[str]:
         cells = connection.execute(f"{query} LIMIT 1", {"files": _literal(one)}).fetchall()
         names = [name for row in cells for name in row if name]
     elif files.kind == ".parquet":
-        import pyarrow.parquet
-
-        names = pyarrow.parquet.read_schema(files.paths[0]).names
+        query = "SELECT name, num_children FROM parquet_schema($files)"
+        names = _outermost(connection.execute(query, {"files": _literal(files)[:1]}).fetchall())
     else:
         return frozenset()
     times = Counter(name.lower() for name in names)
     return frozenset(name for name, n in times.items() if n > 1)
+
+
+def _outermost(schema: Sequence[tuple[str, int | None]]) -> list[str]:
+    """The columns of a Parquet schema, which lists the root and below each name its parts."""
+    names, inside = [], 0
+    for name, children in schema[1:]:
+        if inside == 0:
+            names.append(name)
+        inside = max(inside - 1, 0) + (children or 0)
+    return names
 
 
 def _check_separated(types: Mapping[str, str], files: Files) -> None:
