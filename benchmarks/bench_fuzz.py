@@ -21,7 +21,7 @@ def main(mutations: int = MUTATIONS, seed: int = SEED) -> None:
     differences = importlib.import_module("fuzz_logs").differences
     began, found = time.perf_counter(), 0
     for difference in differences(mutations, seed):
-        print(difference, end="\n\n")
+        print(difference, end="\n\n", flush=True)
         found += 1
     took = time.perf_counter() - began
     print(f"{mutations:,} damaged logs, seed {seed}: {found} differences ({took:.0f} s); wanted: 0")
