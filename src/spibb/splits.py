@@ -34,7 +34,8 @@ def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     n_actions = len(log.actions)
     pair = log.state.astype(np.int64) * n_actions + log.action
     pairs, states = np.bincount(pair)[pair], np.bincount(log.state)[log.state]
-    ranks = np.unique(np.round(log.reward, 9), return_inverse=True)[1]
+    unit = float(np.abs(log.reward).max()) or 1.0
+    ranks = np.unique(np.round(log.reward / unit, 9), return_inverse=True)[1]
     lengths = np.diff(log.episode_starts)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     with np.errstate(over="ignore"):

@@ -141,7 +141,7 @@ class Visits:
 
 def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) -> None:
     """No return that was recorded to its end may leave the bounds; nor may any cut one."""
-    slack = ROUNDING * max(1.0, abs(bounds.low), abs(bounds.high))
+    slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
     bad = (high < bounds.low - slack) | (low > bounds.high + slack)
     if bad.any():
         row = int(np.argmax(bad))
@@ -155,7 +155,7 @@ def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) ->
 
 def check_rewards(log: Log, declared: Declared) -> None:
     """No reward may leave its declared limits, no episode be longer than the horizon."""
-    slack = ROUNDING * max(1.0, float(np.abs(log.reward).max()))
+    slack = ROUNDING * float(np.abs(log.reward).max())
     low, high = declared.lowest_reward, declared.highest_reward
     _within(
         "lowest_reward", low, log.reward, log.reward < (-np.inf if low is None else low) - slack

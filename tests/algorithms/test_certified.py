@@ -295,12 +295,13 @@ def test_the_order_of_the_episodes_does_not_matter(improved):
         assert accepted_changes(again) == accepted_changes(improved)
 
 
-def test_the_unit_of_the_rewards_does_not_matter(improved):
+@pytest.mark.parametrize("unit", [8.0, 1e-12, 1e9])
+def test_the_unit_of_the_rewards_does_not_matter(improved, unit):
     log = improved.problem.log
-    scaled = dataclasses.replace(log, reward=log.reward * 8)
-    again = certify(scaled, gridworld_baseline(), highest_return=8.0)
+    scaled = dataclasses.replace(log, reward=log.reward * unit)
+    again = certify(scaled, gridworld_baseline(), highest_return=unit)
     assert accepted_changes(again) == accepted_changes(improved)
-    assert again.tests[0].advantage == pytest.approx(8 * improved.tests[0].advantage)
+    assert again.tests[0].advantage == pytest.approx(unit * improved.tests[0].advantage)
 
 
 def test_labels_and_their_order_do_not_matter(improved):

@@ -55,6 +55,8 @@ WORTH_TESTING = 0.3
 """A change is tested if this share of the evidence that it will need is predicted."""
 TYPICAL_FAMILY = 5
 """Number of tests that a single one expects to share δ with."""
+NOTHING = 1e-9
+"""Avoiding actions of so little mass changes nothing that could be tested."""
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -198,7 +200,7 @@ class Chooser:
         error = math.sqrt(self.noise[s] * float((moved**2 / np.maximum(self.counts[s], 1)).sum()))
         lowered = gain - SHRINKAGE * error
         plan = Plan(s, kept, mass, v, counted, last, 0.0, 0.0, lowered, 0, 0.0, 0.0)
-        if lowered <= 0:
+        if lowered <= 0 or mass > 1 - NOTHING:
             return None
         sample = plan.sample(self.visits, self.bounds)
         n = len(sample.x)
