@@ -21,13 +21,14 @@ from hypothesis import strategies as st
 import spibb
 from spibb.algorithms.base import Problem
 from spibb.algorithms.uncertainty import value_range
+from spibb.assurance.posterior import posterior_improvement
 from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import softened_baselines
 from spibb.estimate import in_common
-from spibb.evaluate import exact_value, posterior_improvement, posterior_values
+from spibb.evaluate import exact_value
 from spibb.experiments.compiled import Plan
 from spibb.kernels import sampling
 from spibb.labels import Vocabulary
@@ -91,7 +92,6 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     "posterior_improvement of a baseline": lambda p: (
         posterior_improvement(COUNTS, OTHER, p, 0.9, rng=rng(), draws=20).values
     ),
-    "posterior_values": lambda p: posterior_values(COUNTS, [OTHER, p], 0.9, rng=rng(), draws=20),
     "off_policy_estimates": lambda p: told(
         off_policy_estimates(LOG, p, OTHER, 0.9, rng=rng(), bounds=("student-t",))
     ),
@@ -177,7 +177,7 @@ def test_a_policy_of_other_states_is_refused_by_name(name):
 
 
 LOG_ONLY = {name for name in CALLS if name.split()[0] in (
-    "posterior_improvement", "posterior_values", "off_policy_estimates", "compare", "improve",
+    "posterior_improvement", "off_policy_estimates", "compare", "improve",
     "Problem",
 )} - {"off_policy_estimates with a model"}  # fmt: skip
 """A log may simply not show an action; an MDP, and a problem that was built, know them all."""

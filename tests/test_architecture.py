@@ -13,8 +13,8 @@ ORDER = [
     "__init__", "errors", "frozen", "files", "checks", "loading", "kernels", "pseudocounts",
     "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
     "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate", "evaluate",
-    "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
-    "pipeline", "deep", "assurance", "report", "experiments", "paper", "cli", "__main__",
+    "assurance", "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
+    "pipeline", "deep", "report", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 ROOT = Path(spibb.__file__).parent
 FILES = sorted(ROOT.rglob("*.py"))

@@ -52,7 +52,7 @@ def outcomes(**changes):
 
 def judged(**changes):
     """A posterior probability, with some arguments replaced."""
-    given = {"counts": COUNTS, "policy": B, "baseline": B, "discount": 0.9, "rng": RNG}
+    given = {"log": COUNTS, "policy": B, "baseline": B, "discount": 0.9, "rng": RNG}
     return spibb.posterior_improvement(**(given | changes))
 
 
@@ -111,7 +111,7 @@ CASES = [
     # evaluation and simulation
     (lambda: spibb.exact_value(B, B), "mdp is a Policy, expected an MDP"),
     (lambda: spibb.exact_value(WORLD, [[1, 0]] * 2), "policy is a list, expected a Policy"),
-    (lambda: judged(counts=LOG), "counts is a Log, expected a Counts: spibb.count_log"),
+    (lambda: judged(log=B), "log is a Policy, expected a Log or a Counts: spibb.count_log"),
     (lambda: judged(policy=None), "policy is None, expected a Policy"),
     (lambda: judged(discount=1), "discount is 1"),
     (lambda: judged(rng=0), f"rng is an int, expected a Generator: {GENERATORS}"),
@@ -119,7 +119,6 @@ CASES = [
     (lambda: judged(draws=None), "draws is None"),
     (lambda: judged(zeta=np.nan), "zeta is nan, expected a number"),
     (lambda: judged(zeta="x"), "zeta is 'x', expected a number"),
-    (lambda: judged(prior=[]), "prior is [], expected a number"),
     (lambda: judged(level=95), "level is 95, expected a number in (0, 1)"),
     (lambda: simulate(B, B, 3, rng=RNG), "mdp is a Policy, expected an MDP"),
     (lambda: simulate(WORLD, B, None, rng=RNG), "n_episodes is None"),

@@ -156,7 +156,6 @@ for name, option, message in (
     ("model-free", "n_wedge=auto", "n_wedge is 'auto', expected a number"),
     ("auto", "draws=0", "draws is 0, expected a whole number"),
     ("auto", "zeta=-1", "zeta is -1, expected a number"),
-    ("auto", "prior=nan", "prior is nan, expected a number"),
     ("auto", "seed=x", "seed is 'x', expected a whole number"),
     ("auto", "n_wedges=5", "n_wedges is 5, expected one or more: write (5, 10, 20)"),
     ("auto", "kinds=pi-b", "kinds is 'pi-b', expected one or more"),

@@ -13,7 +13,7 @@ import pytest
 from strategies import random_problem
 
 import spibb
-from spibb.evaluate import posterior_improvement
+from spibb.assurance.posterior import posterior_improvement
 from spibb.frozen import Frozen
 from spibb.ope import off_policy_estimates
 

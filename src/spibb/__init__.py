@@ -37,7 +37,7 @@ _HOME = {
     "Sampler": "spibb.simulate",
     "estimate_baseline": "spibb.estimate",
     "exact_value": "spibb.evaluate",
-    "posterior_improvement": "spibb.evaluate",
+    "posterior_improvement": "spibb.assurance.posterior",
     "Problem": "spibb.algorithms.base",
     "Improvement": "spibb.algorithms.base",
     "Algorithm": "spibb.algorithms.base",
@@ -85,13 +85,13 @@ if TYPE_CHECKING:
     from spibb.algorithms.spibb import ModelFreeSpibb as ModelFreeSpibb
     from spibb.algorithms.spibb import PiBSpibb as PiBSpibb
     from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
+    from spibb.assurance.posterior import posterior_improvement as posterior_improvement
     from spibb.binning import Bins as Bins
     from spibb.checks import InputError as InputError
     from spibb.counts import Counts as Counts
     from spibb.estimate import estimate_baseline as estimate_baseline
     from spibb.estimate import estimate_mdp as estimate_mdp
     from spibb.evaluate import exact_value as exact_value
-    from spibb.evaluate import posterior_improvement as posterior_improvement
     from spibb.ingest import count_log as count_log
     from spibb.ingest import open_log as open_log
     from spibb.ingest import read_log as read_log

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -20,20 +22,18 @@ def table(**columns):
 
 
 def test_one_log_is_judged_as_auto_judges_it():
-    setting = Setting("gridworld", 20)
+    setting = Setting("gridworld", 30)
     rows = calibration.judge_one(setting, 3, np.random.default_rng(1))
     again = calibration.judge_one(setting, 3, np.random.default_rng(1))
     assert rows == again
     roles = [row.role for row in rows]
     assert roles[-2:] == ["auto", "fixed"]
-    chosen = rows[-2]
-    allowed = [row for row in rows[:-2] if row.probability >= 0.95]
-    assert chosen.gain == max(row.gain for row in allowed)
+    assert rows[-2] in [replace(row, role="auto") for row in rows[:-2]]
     assert (rows[-1].algorithm, rows[-1].n_wedge) == ("pi-b", 5)
 
 
 def test_runs_do_not_depend_on_their_number():
-    setting = Setting("random-mdps", 10, 0.5)
+    setting = Setting("random-mdps", 30, 0.5)
     two, three = (simulate_setting(setting, runs) for runs in (2, 3))
     assert three.slice(0, two.num_rows).equals(two)
 
@@ -79,7 +79,7 @@ def test_choices_are_counted_in_truth():
 def test_the_command_writes_tables_and_figure_and_continues(tmp_path, monkeypatch):
     import typer
 
-    small = (Setting("gridworld", 10), Setting("random-mdps", 10, 0.9))
+    small = (Setting("gridworld", 30), Setting("random-mdps", 30, 0.9))
     monkeypatch.setattr(command, "SETTINGS", small)
     monkeypatch.setattr("spibb.paper.reliability.FEWEST", 1)
     app = typer.Typer()

@@ -7,9 +7,10 @@ import pytest
 from pages import gridworld_assessment
 from typer.testing import CliRunner
 
+from spibb.assurance.posterior import posterior_improvement
 from spibb.cli.app import app
 from spibb.errors import InputError
-from spibb.evaluate import exact_value, posterior_improvement
+from spibb.evaluate import exact_value
 from spibb.policy import Policy
 from spibb.report.comparison import compare
 from spibb.tables import log_table, write_table

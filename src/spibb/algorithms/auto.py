@@ -1,4 +1,4 @@
-"""N∧ chosen by the percentile criterion: the log itself says how much to trust."""
+"""N∧ chosen by the percentile of the gain: the log itself says how much to trust."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
+from spibb.assurance.posterior import Belief, rounding
 from spibb.estimate import UNSEEN
-from spibb.evaluate import exact_value, posterior_values
+from spibb.evaluate import exact_value
 from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.mean_bounds import student_t_bound
@@ -23,7 +24,8 @@ from spibb.solve import DENSE_UP_TO, METHODS
 
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 KINDS: dict[str, type[ThresholdSpibb]] = {kind.name: kind for kind in (PiBSpibb, PiLeqBSpibb)}
-ROUNDING = 1e-12
+JUDGED_FROM = 25
+"""Episodes below which no probability is stated."""
 LEVEL = 0.95
 """Of the intervals in a sweep."""
 ESTIMATOR = "wpdis"
@@ -44,36 +46,38 @@ class Candidate:
     """One policy of the sweep.
 
     `value` is ρ(π, M̂), `probability` P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D), `gain` the posterior mean of
-    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, and `states_changed` the number of rows
-    that differ from the baseline's. `off_policy` is None where the log is not at hand, or where
-    the baseline cannot have made it.
+    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
+    number of distinct candidates, and `states_changed` the number of rows that differ from the
+    baseline's. `probability` is None where too few episodes judge. `off_policy` is None where the
+    log is not at hand, or where the baseline cannot have made it.
     """
 
     algorithm: str
     n_wedge: float
     value: float
-    probability: float
+    probability: float | None
     gain: float
     interval: tuple[float, float]
+    lower: float
     states_changed: int
     off_policy: OffPolicyValue | None = None
 
 
 @dataclass(frozen=True)
 class Auto(Algorithm):
-    """The percentile criterion over SPIBB policies (Equation 1):
+    """The SPIBB policy whose gain is surest, by the percentile criterion (Equation 1):
 
-    argmax_π E[ρ(π, M) | D]  subject to  P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D) ≥ 1 − δ,
+    argmax_π q_{δ/k}(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
 
-    where π ranges over Π_b- and Π_≤b-SPIBB at every N∧ of `n_wedges`, and M is drawn from the
-    posterior of `evaluate.posterior_improvement` (`prior`, `draws`, `seed`). If no candidate meets
-    the constraint, the baseline is returned.
+    where π ranges over Π_b- and Π_≤b-SPIBB at every N∧ of `n_wedges`, k of them distinct from each
+    other and from the baseline, q is the quantile, and M is drawn from the posterior of
+    `assurance.posterior` (`draws`, `seed`).
 
-    1. `kinds` limits the candidates to one of the two algorithms.
-    2. Of candidates with equal posterior means the one with the largest N∧ is taken.
-    3. The constraint is judged by the drawn models: with 100 draws a probability of 0.95 is known
-       to about ± 0.04.
-    4. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
+    1. δ is shared among the candidates because the best of many looks better than it is.
+    2. `kinds` limits the candidates to one of the two algorithms.
+    3. Of candidates with equal quantiles the one with the largest N∧ is taken.
+    4. Quantiles are those of finitely many draws: `draws` should be several times k/δ.
+    5. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
     """
 
     name: ClassVar[str] = "auto"
@@ -86,8 +90,7 @@ class Auto(Algorithm):
     zeta: float = 0.0
     n_wedges: tuple[float, ...] = N_WEDGES
     kinds: tuple[str, ...] = tuple(KINDS)
-    prior: float = 0.5
-    draws: int = 100
+    draws: int = 1000
     seed: int = 0
     unseen: str = "zero"
     method: str = "auto"
@@ -95,7 +98,6 @@ class Auto(Algorithm):
     def __post_init__(self) -> None:
         checks.delta(self.delta)
         checks.number("zeta", self.zeta, 0, math.inf, "[)")
-        checks.number("prior", self.prior, 0, math.inf, "()")
         checks.positive("draws", self.draws)
         checks.choice("unseen", self.unseen, UNSEEN)
         checks.choice("method", self.method, METHODS)
@@ -106,7 +108,7 @@ class Auto(Algorithm):
             checks.choice("kinds", kind, tuple(KINDS))
 
     def improve(self, problem: Problem) -> AutoImprovement:
-        """Sweep N∧, judge every policy, and return the best that is likely to be no worse."""
+        """Sweep N∧, judge every policy, and return the one whose gain is surest."""
         algorithms, policies = self.candidates(problem)
         sweep = self.judge(problem, algorithms, policies)
         best = self.choose(problem, sweep)
@@ -114,7 +116,7 @@ class Auto(Algorithm):
         chosen = None if best is None else sweep[best]
         return AutoImprovement(
             fit.policy, fit.q, fit.v, fit.bootstrapped, fit.iterations, fit.converged, problem,
-            self, sweep, chosen, _reason(chosen, sweep, self.delta),
+            self, sweep, chosen, self._reason(chosen, sweep),
         )  # fmt: skip
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
@@ -132,10 +134,12 @@ class Auto(Algorithm):
 
     def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> int | None:
         """The number of the candidate that the criterion takes; None keeps the baseline."""
-        allowed = [k for k, c in enumerate(sweep) if c.probability >= 1 - self.delta]
-        best = max(allowed, key=lambda k: (sweep[k].gain, sweep[k].n_wedge), default=None)
-        gains = best is not None and sweep[best].gain > ROUNDING * problem.v_max
-        return best if gains else None
+        moving = [k for k, c in enumerate(sweep) if c.states_changed]
+        best = max(moving, key=lambda k: (sweep[k].lower, sweep[k].n_wedge), default=None)
+        return best if best is not None and self._allowed(sweep[best]) else None
+
+    def _allowed(self, candidate: Candidate) -> bool:
+        return candidate.gain > 0 and candidate.lower > -self.zeta
 
     def judge(
         self, problem: Problem, algorithms: Sequence[ThresholdSpibb], policies: np.ndarray
@@ -144,30 +148,49 @@ class Auto(Algorithm):
         baseline = problem.baseline
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
-        gains, slack = self._gains(problem, distinct)
-        tail = (1 - LEVEL) / 2
-        low, high = np.quantile(gains, [tail, 1 - tail], axis=0).tolist()
+        changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
+        gains = self._gains(problem, distinct)
+        tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), 1)
+        lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
-        probability = (gains >= -self.zeta - slack).mean(axis=0).tolist()
-        value = _values(problem.model, distinct)
-        changed = (distinct != baseline.probs).any(axis=2).sum(axis=1).tolist()
+        probability = (gains >= -self.zeta).mean(axis=0).tolist()
+        if problem.n_episodes < JUDGED_FROM:
+            probability = [None] * len(distinct)
+        value = _values(self.model(problem), distinct)
         off_policy = _off_policy(problem, distinct)
         return tuple(
             Candidate(
                 a.name, float(a.n_wedge), value[k], probability[k], mean[k], (low[k], high[k]),
-                changed[k], off_policy[k],
+                lower[k], int(changed[k]), off_policy[k],
             )
             for a, k in zip(algorithms, where.reshape(-1).tolist())
         )  # fmt: skip
 
-    def _gains(self, problem: Problem, policies: np.ndarray) -> tuple[np.ndarray, float]:
-        """ρ(π, M) − ρ(π_b, M) in every drawn model [D, M], and the rounding of these numbers."""
-        wrapped = [Policy.trusted(rows, problem.states, problem.actions) for rows in policies]
-        rho = posterior_values(
-            problem.counts, [problem.baseline, *wrapped], problem.discount,
-            rng=np.random.default_rng(self.seed), prior=self.prior, draws=self.draws,
-        )  # fmt: skip
-        return rho[:, 1:] - rho[:, :1], ROUNDING * float(np.abs(rho).max())
+    def _gains(self, problem: Problem, policies: np.ndarray) -> np.ndarray:
+        """ρ(π, M) − ρ(π_b, M) in every drawn model [D, M]; 0 where it is rounding."""
+        belief = Belief.of(problem.counts, problem.baseline, problem.discount)
+        stacked = np.concatenate([problem.baseline.probs[None], policies])
+        rho = belief.values(stacked, self.draws, np.random.default_rng(self.seed))
+        gains = rho[:, 1:] - rho[:, :1]
+        gains[np.abs(gains) <= rounding(rho)] = 0.0
+        return gains
+
+    def _reason(self, chosen: Candidate | None, sweep: tuple[Candidate, ...]) -> str:
+        """Why the candidate was chosen, or the baseline kept."""
+        moving = [candidate for candidate in sweep if candidate.states_changed]
+        if not moving:
+            return "no candidate differs from the baseline: it is kept"
+        sure = f"with probability {1 - self.delta:g}, shared among the candidates,"
+        if chosen is not None:
+            return (
+                f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} gains most for sure: {sure} "
+                f"at least {chosen.lower:.4g}, and {chosen.gain:.4g} on average"
+            )
+        best = max(moving, key=lambda candidate: candidate.lower)
+        return (
+            f"no candidate gains for sure: {sure} the best, {best.algorithm} with n_wedge = "
+            f"{best.n_wedge:g}, gains at least {best.lower:.4g}: the baseline is kept"
+        )
 
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:
@@ -210,20 +233,3 @@ class AutoImprovement(Improvement):
     sweep: tuple[Candidate, ...]
     chosen: Candidate | None
     reason: str
-
-
-def _reason(chosen: Candidate | None, sweep: tuple[Candidate, ...], delta: float) -> str:
-    if chosen is not None:
-        return (
-            f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} has the largest posterior mean "
-            f"gain, {chosen.gain:.4g}, of the candidates that are no worse than the baseline with "
-            f"probability {1 - delta:g} ({chosen.probability:.3f})"
-        )
-    best = max(sweep, key=lambda candidate: candidate.probability)
-    if best.probability >= 1 - delta:
-        return "no candidate promises a gain: the baseline is kept"
-    return (
-        f"no candidate is no worse than the baseline with probability {1 - delta:g} (the best "
-        f"reaches {best.probability:.3f}, {best.algorithm} with n_wedge = {best.n_wedge:g}): "
-        "the baseline is kept"
-    )

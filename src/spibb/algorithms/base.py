@@ -13,6 +13,7 @@ import numpy as np
 
 from spibb import checks
 from spibb import evaluate as evaluation
+from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Setting, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
@@ -125,6 +126,11 @@ class Problem:
     def actions(self) -> Vocabulary:
         """Labels of the actions."""
         return self.baseline.actions
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes in the log."""
+        return int(self.counts.starts.sum())
 
     @cached_property
     def available(self) -> np.ndarray:
@@ -330,6 +336,14 @@ class Improvement(Frozen):
     def objective(self) -> float:
         """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
         return float(self.model.initial @ self.v)
+
+    def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
+        """How sure the log is that the policy is no worse (`spibb.posterior_improvement`)."""
+        problem = self.problem
+        return posterior_improvement(
+            problem.counts, self.policy, problem.baseline, problem.discount,
+            rng=np.random.default_rng(seed), draws=draws,
+        )  # fmt: skip
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none."""

@@ -12,7 +12,7 @@ from spibb.algorithms.base import Improvement, Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.evaluate import exact_value, posterior_improvement
+from spibb.evaluate import exact_value
 from spibb.files import Held, write_text
 from spibb.log import Log
 from spibb.paper.arrows import arrow_picture
@@ -70,10 +70,7 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     first = results["pi-b"]
     rows = [DemoRow("baseline", exact_value(mdp, baseline), first.baseline_value)]
     for name, result in results.items():
-        posterior = posterior_improvement(
-            problem.counts, result.policy, baseline, mdp.discount,
-            rng=np.random.default_rng(POSTERIOR_SEED),
-        )  # fmt: skip
+        posterior = result.posterior(seed=POSTERIOR_SEED)
         rows.append(
             DemoRow(
                 name, exact_value(mdp, result.policy), result.value,

@@ -188,18 +188,19 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
     from rich import box
 
     table = numbers_table(
-        "Sweep over n_wedge: value in the model, probability of being no worse, posterior gain, "
-        "its 95 % interval, off-policy value (wpdis, same log), states changed",
-        "", "n_wedge", "model", "P", "gain", "95 %", "off-policy", "states",
+        "Sweep over n_wedge: value in the model, probability of being no worse, the gain that is "
+        "sure (after sharing delta), mean gain, off-policy value (wpdis, same log), states changed",
+        "", "n_wedge", "model", "P", "sure", "gain", "off-policy", "states",
     )  # fmt: skip
     table.box = box.SIMPLE_HEAD
     table.pad_edge, table.padding = False, (0, 1, 0, 0)
     for candidate in sweep:
         mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
-        low, high = candidate.interval
+        believed = candidate.probability
         table.add_row(
             f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", f"{candidate.value:.3g}",
-            f"{candidate.probability:.2f}", f"{candidate.gain:.3g}", f"{low:.2g} … {high:.2g}",
+            "–" if believed is None else f"{believed:.2f}", f"{candidate.lower:.3g}",
+            f"{candidate.gain:.3g}",
             "–" if off is None else f"{off.value:.3g} ± {off.interval[1] - off.value:.2g}",
             f"{candidate.states_changed:,}",
         )  # fmt: skip

@@ -28,7 +28,7 @@ from spibb.simulate import Sampler
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SIZES = (10, 20, 50, 200)
+SIZES = (30, 60, 200)
 ETAS = (0.1, 0.5, 0.9)
 FIXED = ("pi-b", 5.0)
 """The fixed choice beside `auto`."""
@@ -117,8 +117,9 @@ def judge_one(setting: Setting, run: int, rng: np.random.Generator) -> list[Judg
 
 def _judged(run: int, role: str, candidate: Candidate, true_gain: float) -> Judged:
     low, high = candidate.interval
+    believed = math.nan if candidate.probability is None else candidate.probability
     return Judged(
-        run, role, candidate.algorithm, candidate.n_wedge, candidate.probability, candidate.gain,
+        run, role, candidate.algorithm, candidate.n_wedge, believed, candidate.gain,
         float(true_gain), bool(low - ROUNDING <= true_gain <= high + ROUNDING),
     )  # fmt: skip
 

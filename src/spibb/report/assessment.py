@@ -10,9 +10,10 @@ import numpy as np
 
 from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement, Problem
+from spibb.assurance.posterior import Posterior
+from spibb.assurance.values import INVERTED_UP_TO
 from spibb.certificate import Certificate
 from spibb.errors import InputError
-from spibb.evaluate import Posterior, posterior_improvement
 from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport, off_policy_estimates, pessimistic_model
@@ -73,10 +74,8 @@ def assess(
     problem = result.problem
     rng = np.random.default_rng(origin.seed)
     small = len(problem.states) <= DENSE_UP_TO
-    posterior = posterior_improvement(
-        problem.counts, result.policy, problem.baseline, problem.discount, rng=rng,
-        draws=DRAWS if small else LARGE_DRAWS,
-    )  # fmt: skip
+    draws = DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS
+    posterior = result.posterior(draws=draws, seed=origin.seed)
     if isinstance(result, AutoImprovement):
         sweep = result.sweep
     else:

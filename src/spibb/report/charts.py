@@ -137,10 +137,8 @@ def coverage(bins: Sequence[tuple[str, int, int]], description: str) -> Markup:
     return svg(158, description, parts)
 
 
-def sweep_chart(
-    sweep: Sequence[Candidate], chosen: Candidate | None, sure: float, description: str
-) -> Markup:
-    """Posterior mean gain with interval at every N∧; filled where the constraint holds."""
+def sweep_chart(sweep: Sequence[Candidate], chosen: Candidate | None, description: str) -> Markup:
+    """Posterior mean gain with interval at every N∧; filled where a gain is sure."""
     thresholds = sorted({candidate.n_wedge for candidate in sweep})
     kinds = list(dict.fromkeys(candidate.algorithm for candidate in sweep))
     lows = [x for c in sweep for x in (*c.interval, c.gain)]
@@ -156,16 +154,14 @@ def sweep_chart(
     for candidate in sweep:
         place = thresholds.index(candidate.n_wedge) + 0.5
         shift = 4.5 * (2 * kinds.index(candidate.algorithm) - len(kinds) + 1)
-        parts += _mark(candidate, chosen, sure, round(46 + place * step + shift, 1), scale)
+        parts += _mark(candidate, chosen, round(46 + place * step + shift, 1), scale)
     return svg(190, description, parts)
 
 
-def _mark(
-    candidate: Candidate, chosen: Candidate | None, sure: float, x: float, scale: Scale
-) -> list[str]:
+def _mark(candidate: Candidate, chosen: Candidate | None, x: float, scale: Scale) -> list[str]:
     """One candidate: round for Π_b, square for Π_≤b, hollow where it does not qualify."""
     y, (low, high) = scale(candidate.gain), candidate.interval
-    style = "new" if candidate.probability >= sure else "hollow"
+    style = "new" if candidate.lower > 0 else "hollow"
     parts = [line(x, scale(low), x, scale(high), "whisker new thin")]
     if candidate == chosen:
         parts.append(f'<circle cx="{x}" cy="{y}" r="8.5" class="ring"/>')

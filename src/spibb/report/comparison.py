@@ -6,14 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.assurance.posterior import posterior_improvement
+from spibb.assurance.values import INVERTED_UP_TO
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.estimate import estimate_mdp, in_common
-from spibb.evaluate import exact_value, posterior_improvement
+from spibb.evaluate import exact_value
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.solve import DENSE_UP_TO
 
 MOVED = 1e-9
 
@@ -72,7 +73,7 @@ def compare(
 ) -> Comparison:
     """Compare two policies in the states that both know; with a log, also their values in it.
 
-    Values and the posterior are those of `evaluate.posterior_improvement`, with B as baseline.
+    Values and the posterior are those of `posterior_improvement`, with B as baseline.
     """
     known = b.states.index
     shared = [label for label in a.states.labels if label in known]
@@ -111,7 +112,7 @@ def _values(a: Policy, b: Policy, log: Log, discount: float, rng: np.random.Gene
     log, (left, right) = in_common(log, {"A": a, "B": b})
     counts = Counts.from_log(log)
     model = estimate_mdp(counts, discount)
-    draws = 1000 if len(log.states) <= DENSE_UP_TO else 100
+    draws = 1000 if len(log.states) <= INVERTED_UP_TO else 100
     posterior = posterior_improvement(counts, left, right, discount, rng=rng, draws=draws)
     return Values(
         exact_value(model, left), exact_value(model, right), posterior.probability,

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from spibb.algorithms.base import Improvement
+from spibb.assurance.posterior import ASSUMES
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts, words
 from spibb.report.assessment import Assessment
@@ -67,7 +68,7 @@ def render(assessment: Assessment) -> str:
         states=state_rows(assessment), n_changed=int(changed(result).sum()),
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
-        sure=1 - assessment.certificate.delta,
+        sure=1 - assessment.certificate.delta, assumes=ASSUMES,
     )  # fmt: skip
 
 
@@ -168,11 +169,9 @@ def _coverage_chart(result: Improvement) -> Markup:
 def _sweep_chart(assessment: Assessment) -> Markup | None:
     if not assessment.sweep:
         return None
-    sure = 1 - assessment.certificate.delta
-    allowed = sum(candidate.probability >= sure for candidate in assessment.sweep)
+    allowed = sum(candidate.lower > 0 for candidate in assessment.sweep)
     return charts.sweep_chart(
-        assessment.sweep, assessment.chosen, sure,
+        assessment.sweep, assessment.chosen,
         f"Posterior mean gain with 95 % interval for {len(assessment.sweep)} candidates; "
-        f"{allowed} of them are no worse with probability {sure:g}. The table below has the "
-        "numbers.",
+        f"{allowed} of them gain for sure. The table below has the numbers.",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from spibb.evaluate import Posterior
+from spibb.assurance.posterior import Posterior
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed
 from spibb.report.words import number, percent

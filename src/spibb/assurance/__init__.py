@@ -1,0 +1,1 @@
+"""How sure a log lets us be: the posterior of the gain."""

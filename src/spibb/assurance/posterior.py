@@ -1,0 +1,172 @@
+"""The posterior of the gain: how sure a log lets us be that a policy is no worse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb import checks
+from spibb.assurance.pooling import Pooling, pool
+from spibb.assurance.rows import Models, PooledRows
+from spibb.assurance.values import Evaluator
+from spibb.counts import Counts
+from spibb.estimate import in_common
+from spibb.frozen import Frozen
+from spibb.log import Log
+from spibb.policy import Policy
+
+ROUNDING = 1e-12
+ASSUMES = (
+    "states are Markov and episodes independent",
+    "what the log lacks of an action resembles what the other actions did in that state, give or "
+    "take as much as actions differ elsewhere in the log",
+    "episodes start as they did in the log",
+)
+"""What the posterior takes for granted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior(Frozen):
+    """How the gain ρ(π, M) − ρ(π_b, M) is distributed over models M drawn given the log.
+
+    `probability` is P(ρ(π, M) ≥ ρ(π_b, M) − zeta | D), `interval` the central one of `level`.
+    `values` [draws, 2] are ρ(π, M) and ρ(π_b, M) themselves, `gains` [draws] their differences.
+    """
+
+    probability: float
+    zeta: float
+    gain: float
+    interval: tuple[float, float]
+    level: float
+    gains: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What a log says of its process, ready to be drawn from.
+
+    A drawn model gives pair (x, a), seen n times, w = n/(n + α) of its own outcomes and 1 − w of
+    those that state x showed under any action:
+
+        P = w Σ_k θ_k [x'_k] + (1 − w) m_x,        θ ~ Dirichlet(n_1, …, n_K),
+        R = w Σ_k θ_k r_k + (1 − w) r̄_x + slope · (1 − w) ℓ + error · N(0, 1).
+
+    m_x and r̄_x are drawn with the same weights: all outcomes of the state together.
+
+    The mean reward r_k of an outcome is drawn as well: from Beta(successes, failures) where all
+    rewards of the log take two values, from a normal distribution otherwise; it is exact where the
+    outcome always paid the same. α, the slope of value on the baseline's preferences ℓ (drawn
+    with its standard error) and the error come from the log itself (`assurance.pooling`). A pair
+    never tried has w = 0.
+    """
+
+    counts: Counts
+    rows: PooledRows
+    pooling: Pooling
+    discount: float
+
+    @classmethod
+    def of(cls, counts: Counts, baseline: Policy, discount: float) -> Belief:
+        """What a log says that the baseline made; both have the same labels."""
+        checks.discount(discount)
+        rows = PooledRows.of(counts)
+        pooling = pool(rows, baseline, discount)
+        return cls(counts, rows.weighted(pooling.weight), pooling, discount)
+
+    def values(
+        self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
+    ) -> np.ndarray:
+        """ρ of M policies [S, A] in the same drawn models [draws, M]."""
+        checks.positive("draws", draws)
+        evaluate = Evaluator(self.rows, np.ascontiguousarray(policies), self.discount)
+        return np.concatenate([evaluate(m) for m in self._draw(draws, evaluate.batch, rng)])
+
+    def _draw(self, draws: int, batch: int, rng: np.random.Generator) -> Iterator[Models]:
+        """Models drawn given the log, in batches."""
+        pooling = self.pooling
+        for begin in range(0, draws, batch):
+            size = min(batch, draws - begin)
+            models = self.rows.models(self._mass(size, rng), self._mean_rewards(size, rng))
+            slope = pooling.slope + pooling.slope_error * rng.standard_normal((size, 1))
+            models.rewards[...] += slope * pooling.preference
+            models.rewards[...] += pooling.error * rng.standard_normal(models.rewards.shape)
+            yield models
+
+    def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Gamma(n) variates [D, K]; for outcomes seen once they are exponential, and quicker."""
+        n = self.rows.n
+        mass, once = np.empty((size, len(n))), n == 1
+        mass[:, once] = rng.standard_exponential((size, int(once.sum())))
+        mass[:, ~once] = rng.standard_gamma(n[~once], size=(size, int((~once).sum())))
+        return mass
+
+    def _mean_rewards(self, size: int, rng: np.random.Generator) -> np.ndarray:
+        """Mean rewards of the outcomes [D or 1, K]."""
+        rows = self.rows
+        noisy = np.flatnonzero(rows.reward_squares)
+        if not len(noisy):
+            return rows.mean_reward[None]
+        paid = np.repeat(rows.mean_reward[None], size, axis=0)
+        low, high = self.counts.reward_range
+        n, mean = rows.n[noisy], rows.mean_reward[noisy]
+        if self.two_valued:
+            share = (mean - low) / (high - low)
+            paid[:, noisy] = low + (high - low) * rng.beta(
+                n * share, n * (1 - share), (size, len(n))
+            )
+        else:
+            error = np.sqrt(rows.reward_squares[noisy] / (n * (n + 1)))
+            paid[:, noisy] = np.clip(mean + error * rng.standard_normal((size, len(n))), low, high)
+        return paid
+
+    @property
+    def two_valued(self) -> bool:
+        """Whether all rewards are the lowest or the highest one: Σ (r − low)(r − high) = 0."""
+        counts, (low, high) = self.counts, self.counts.reward_range
+        product = counts.reward_sq - (low + high) * counts.reward_sum + counts.n * low * high
+        return bool((np.abs(product) <= 1e-9 * counts.n * max(abs(low), abs(high)) ** 2).all())
+
+
+@checks.takes(log=(Log, Counts), policy=Policy, baseline=Policy, rng=np.random.Generator)
+def posterior_improvement(
+    log: Log | Counts,
+    policy: Policy,
+    baseline: Policy,
+    discount: float,
+    *,
+    rng: np.random.Generator,
+    zeta: float = 0.0,
+    draws: int = 1000,
+    level: float = 0.95,
+) -> Posterior:
+    """The percentile criterion, Equation 1: P(ρ(π, M) ≥ ρ(π_b, M) − ζ | M ~ P(·|D)).
+
+    Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain; a
+    pair seen seldom is believed to do what its state did, give or take as much as actions differ
+    in this log, and less well the less the baseline plays it, as far as the log shows that.
+
+    It believes that states are Markov, that episodes are independent and start as they did in the
+    log, and it judges with the log that it is given: a policy fitted to that log looks better than
+    it is (see docs/choosing.md for how much).
+    """
+    checks.number("level", level, 0, 1, "()")
+    checks.number("zeta", zeta, -np.inf, np.inf, "()")
+    counts = Counts.from_log(log) if isinstance(log, Log) else log
+    counts, (policy, baseline) = in_common(counts, {"policy": policy, "baseline": baseline})
+    rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
+    gains = rho[:, 0] - rho[:, 1]
+    tail = (1 - level) / 2
+    low, high = np.quantile(gains, [tail, 1 - tail])
+    at_least = gains >= -zeta - rounding(rho)
+    return Posterior(
+        float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level, gains,
+        rho,
+    )  # fmt: skip
+
+
+def rounding(rho: np.ndarray) -> float:
+    """Two equal policies differ by rounding only; that is no deterioration."""
+    return ROUNDING * float(np.abs(rho).max())

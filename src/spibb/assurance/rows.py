@@ -1,0 +1,143 @@
+"""Transition rows that mix a pair's own outcomes with those of its state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from spibb.counts import END, Counts
+from spibb.frozen import Frozen
+from spibb.kernels import mixed
+
+STATE_VISITS = 1.0
+"""Visits for which the log's overall outcomes count in every state."""
+SAME = 1e-10
+"""Variances of rewards below this, relative to the largest square, are rounding."""
+
+
+class Models(NamedTuple):
+    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], of the
+    whole log within states [D, S], and the rewards of pairs [D, P]."""
+
+    outcome: np.ndarray
+    pair: np.ndarray
+    rest: np.ndarray
+    rewards: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PooledRows(Frozen):
+    """P(·|x, a) = w Σ_k θ_k [x'_k] + (1 − w) m_x, for weights θ of the pair's outcomes.
+
+    m_x are the outcomes of state x under all actions, with one pseudo-visit of the whole log's.
+    `pair`, `successors`, `n`, `mean_reward` and `reward_squares` [K] describe the outcomes, sorted
+    by pair; `visits` and `weight` [P] the pairs; `overall` [S] and `overall_reward` the whole log;
+    `initial` [S] its first states.
+    """
+
+    shape: tuple[int, int]
+    pair: np.ndarray
+    successors: np.ndarray
+    n: np.ndarray
+    mean_reward: np.ndarray
+    reward_squares: np.ndarray
+    visits: np.ndarray
+    weight: np.ndarray
+    overall: np.ndarray
+    overall_reward: float
+    initial: np.ndarray
+
+    @classmethod
+    def of(cls, counts: Counts) -> PooledRows:
+        """The rows of a log; every tried pair is taken at its own word (w = 1)."""
+        n, mean = counts.n.astype(np.float64), counts.reward_sum / counts.n
+        squares = np.maximum(counts.reward_sq - n * mean**2, 0.0)
+        largest = max(abs(r) for r in counts.reward_range)
+        squares[squares <= SAME * n * largest**2] = 0.0
+        stays = counts.successors != END
+        total = max(n.sum(), 1.0)
+        overall = np.bincount(counts.successors[stays], n[stays], counts.shape[0]) / total
+        visits = counts.pairs.reshape(-1).astype(np.float64)
+        return cls(
+            counts.shape, counts.pair_of_outcome, counts.successors, n, mean, squares, visits,
+            (visits > 0) * 1.0, overall, float(counts.reward_sum.sum() / total),
+            counts.starts / counts.starts.sum(),
+        )  # fmt: skip
+
+    def weighted(self, weight: np.ndarray) -> PooledRows:
+        """The same rows with other weights w [P]."""
+        return replace(self, weight=weight)
+
+    @cached_property
+    def tried(self) -> np.ndarray:
+        """The pairs with outcomes [T]."""
+        return np.flatnonzero(self.visits > 0)
+
+    @cached_property
+    def first(self) -> np.ndarray:
+        """Where the outcomes of each tried pair begin [T]."""
+        return np.searchsorted(self.pair, self.tried)
+
+    @cached_property
+    def stays(self) -> np.ndarray:
+        """The outcomes that do not end the process [K']."""
+        return np.flatnonzero(self.successors != END)
+
+    @cached_property
+    def mean(self) -> Models:
+        """The one model in which every outcome has its frequency and its mean reward."""
+        return self.models(self.n[None], self.mean_reward[None])
+
+    def models(self, mass: np.ndarray, paid: np.ndarray) -> Models:
+        """The models in which outcomes have a given mass [D, K] and mean reward [D or 1, K]."""
+        per_pair = np.add.reduceat(mass, self.first, axis=1)
+        outcome = mass / np.repeat(per_pair, np.diff(np.append(self.first, len(self.n))), axis=1)
+        state = self.tried // self.shape[1]
+        visited, begin = np.unique(state, return_index=True)
+        total = np.full((len(mass), self.shape[0]), STATE_VISITS)
+        total[:, visited] += np.add.reduceat(per_pair, begin, axis=1)
+        pair, rest = per_pair / total[:, state], STATE_VISITS / total
+        own = np.add.reduceat(outcome * paid, self.first, axis=1)
+        pooled = rest * self.overall_reward
+        pooled[:, visited] += np.add.reduceat(pair * own, begin, axis=1)
+        rewards = (1 - self.weight) * np.repeat(pooled, self.shape[1], axis=1)
+        rewards[:, self.tried] += self.weight[self.tried] * own
+        return Models(outcome, pair, rest, rewards)
+
+    def matrices(self, models: Models) -> np.ndarray:
+        """P of each model [D, S, A, S]."""
+        n_states, n_actions = self.shape
+        draws, n_pairs = len(models.outcome), len(self.visits)
+        own = np.zeros((draws, n_states, n_actions, n_states))
+        place = self.pair[self.stays] * n_states + self.successors[self.stays]
+        own.reshape(draws, -1)[:, place] = models.outcome[:, self.stays]
+        share = np.zeros((draws, n_pairs))
+        share[:, self.tried] = models.pair
+        pooled = np.matmul(share.reshape(draws, n_states, 1, n_actions), own)
+        pooled += models.rest[:, :, None, None] * self.overall
+        weight = self.weight.reshape(n_states, n_actions, 1)
+        own *= weight
+        own += (1 - weight) * pooled
+        return own
+
+    def chain(self, probs: np.ndarray, model: Models) -> np.ndarray:
+        """P_π [S, S] of a policy [S, A] in the only model of a batch."""
+        n_states, n_actions = self.shape
+        left = (probs * (1 - self.weight.reshape(self.shape))).sum(axis=1)
+        share = probs.reshape(-1) * self.weight
+        share[self.tried] += left[self.tried // n_actions] * model.pair[0]
+        own = (share[self.pair] * model.outcome[0])[self.stays]
+        place = (self.pair // n_actions)[self.stays] * n_states + self.successors[self.stays]
+        found = np.bincount(place, own, n_states**2).reshape(n_states, n_states)
+        return found + np.outer(left * model.rest[0], self.overall)
+
+    def sparse(self, policies: np.ndarray) -> mixed.Mixed:
+        """What the kernel needs to average values over the successors of policies [M, S, A]."""
+        weight = self.weight.reshape(self.shape)
+        first = np.append(self.first, len(self.pair))
+        play = np.ascontiguousarray((policies * weight).reshape(len(policies), -1).T)
+        left = np.ascontiguousarray((policies * (1 - weight)).sum(axis=2).T)
+        return mixed.Mixed(self.tried, first, self.successors, self.overall, play, left)

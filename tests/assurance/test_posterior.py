@@ -1,0 +1,340 @@
+"""The posterior of the gain: closed forms, invariances, honesty, and the three ways to solve."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from oracles import policy_values
+from scipy.stats import beta
+from strategies import n_wedges, problems, random_problem
+
+from spibb.algorithms.base import Problem
+from spibb.algorithms.spibb import PiBSpibb
+from spibb.assurance import values
+from spibb.assurance.pooling import pool
+from spibb.assurance.posterior import Belief, posterior_improvement
+from spibb.assurance.rows import PooledRows
+from spibb.counts import Counts
+from spibb.envs.baselines import gridworld_baseline
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.envs.small import SMALL
+from spibb.errors import InputError
+from spibb.evaluate import exact_value
+from spibb.labels import Vocabulary
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.simulate import Sampler
+
+
+def rng(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def arms(*tallies: tuple[int, int], scale: float = 1.0, shift: float = 0.0) -> Log:
+    """One state, one arm per (successes, trials); a success pays 1, everything else 0."""
+    action = [f"arm {k}" for k, (_, n) in enumerate(tallies) for _ in range(n)]
+    reward = [float(j < won) * scale + shift for won, n in tallies for j in range(n)]
+    return Log.from_arrays(["s"] * len(action), action, reward, terminated=[True] * len(action))
+
+
+def play(log: Log, *probs: float) -> Policy:
+    return Policy([list(probs)], log.states, log.actions)
+
+
+def small_problem(name: str, kind: str, n_episodes: int, seed: int) -> tuple[Problem, float]:
+    """A log of a small world, and the baseline's true value."""
+    draw, world = rng(seed), SMALL[name]
+    mdp = world.make(draw)
+    baseline = world.baseline(mdp, kind, draw)
+    log = Sampler(mdp, baseline, world.max_steps).log(n_episodes, rng=draw)
+    return Problem.from_log(log, baseline, discount=mdp.discount), exact_value(mdp, baseline)
+
+
+# ---- closed forms -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("new", "old"), [((26, 50), (25, 50)), ((30, 50), (25, 50)), ((130, 200), (100, 200))]
+)
+def test_success_rates_are_compared_as_their_beta_posteriors_compare(new, old):
+    log = arms(new, old)
+    found = posterior_improvement(
+        log, play(log, 1, 0), play(log, 0, 1), 0.0, rng=rng(), draws=20_000
+    ).probability
+    (won, n), (base, m) = new, old
+    draw = rng(1)
+    rates = draw.beta(won + 1, n - won + 1, 200_000), draw.beta(base + 1, m - base + 1, 200_000)
+    assert found == pytest.approx(np.mean(rates[0] >= rates[1]), abs=0.02)
+
+
+def test_one_success_more_in_fifty_is_hardly_evidence():
+    log = arms((26, 50), (25, 50))
+    found = posterior_improvement(log, play(log, 1, 0), play(log, 0, 1), 0.0, rng=rng())
+    assert 0.55 < found.probability < 0.62
+
+
+def test_the_value_of_one_pair_has_the_quantiles_of_its_beta_posterior():
+    """Alone, a pair is its own state: P(stay) ~ Beta(700, 300) up to one pseudo-visit."""
+    n = 1000
+    log = Log.from_arrays(
+        ["s"] * n, ["a"] * n, [1.0] * 700 + [0.0] * 300, ["s"] * n, [False] * 700 + [True] * 300,
+        [True] * 700 + [False] * 300, episodes=range(n),
+    )  # fmt: skip
+    counts, only = Counts.from_log(log), Policy([[1.0]], ["s"], ["a"])
+    rho = Belief.of(counts, only, 0.9).values([only.probs], 20_000, rng(1))[:, 0]
+    levels = [0.1, 0.25, 0.5, 0.75, 0.9]
+    stay = beta(700, 300).ppf(levels)
+    np.testing.assert_allclose(np.quantile(rho, levels), stay / (1 - 0.9 * stay), rtol=0.02)
+
+
+@settings(max_examples=30)
+@given(problems(), n_wedges)
+def test_with_huge_counts_the_posterior_is_the_model(problem, n_wedge):
+    assume((problem.counts.pairs > 0).all())
+    counts, many = problem.counts, 10**9
+    counts = replace(
+        counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
+        reward_sq=counts.reward_sum**2 / counts.n * many,
+    )  # fmt: skip
+    policy = PiBSpibb(n_wedge).improve(problem).policy
+    belief = Belief.of(counts, problem.baseline, problem.discount)
+    wanted = problem.model.initial @ policy_values(problem.model, policy.probs)
+    np.testing.assert_allclose(belief.values([policy.probs], 3, rng())[:, 0], wanted, atol=1e-2)
+
+
+def test_what_never_varied_is_known_exactly():
+    """Steps and rewards never vary and every action was tried: nothing is left to doubt."""
+    log = Log.from_arrays(
+        ["s", "t"] * 8, ["a", "a", "b", "b"] * 4, [1.0, 2.0, 0.5, 3.0] * 4,
+        terminated=[False, True] * 8,
+    )  # fmt: skip
+    counts = Counts.from_log(log)
+    baseline = Policy.uniform(counts.states, counts.actions)
+    belief = Belief.of(counts, baseline, 0.5)
+    assert belief.pooling.noise == 0
+    rho = belief.values([baseline.probs], 50, rng())[:, 0]
+    np.testing.assert_allclose(rho, 0.75 + 0.5 * 2.5, rtol=1e-12)
+
+
+def test_an_outcome_seen_once_is_not_known_where_rewards_vary():
+    log = arms((10, 20), (1, 1))
+    gains = posterior_improvement(log, play(log, 0, 1), play(log, 1, 0), 0.0, rng=rng()).gains
+    assert gains.std() > 0.1
+    assert 0.5 < np.mean(gains >= 0) < 0.9
+
+
+# ---- honesty ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["noisy-rewards", "dense-costs", "pit-chain", "cliff-costs"])
+def test_the_baseline_is_worth_what_it_is_even_where_most_pairs_were_never_tried(name):
+    """The posterior mean of ρ(π_b) over 30 logs of 20 episodes misses the truth by little."""
+    missed, spread = [], []
+    for seed in range(30):
+        problem, truth = small_problem(name, "uniform", 20, seed)
+        belief = Belief.of(problem.counts, problem.baseline, problem.discount)
+        rho = belief.values([problem.baseline.probs], 100, rng())
+        missed.append(rho.mean() - truth)
+        spread.append(rho.std())
+    error = np.std(missed) / np.sqrt(len(missed))
+    assert abs(np.mean(missed)) < 3 * error + 0.25 * np.mean(spread)
+
+
+def test_a_bandit_that_lost_by_noise_is_not_believed():
+    """500 rows, reward sd 400, the new arm worse by 20: sure and wrong in few logs."""
+    wrong = 0
+    for seed in range(200):
+        draw = rng(seed)
+        action = (draw.random(500) < 0.2).astype(int)
+        reward = 100 - 20 * action + 400 * draw.standard_normal(500)
+        log = Log.from_arrays(["s"] * 500, action, reward, terminated=[True] * 500)
+        found = posterior_improvement(
+            log, play(log, 0, 1), play(log, 0.8, 0.2), 0.0, rng=draw, draws=300
+        )
+        wrong += found.probability >= 0.99
+    assert wrong <= 4
+
+
+def test_a_high_probability_is_right_most_of_the_time():
+    """On gridworld logs, policies given P ≥ 0.95 are truly no worse in at least 95 % of cases."""
+    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    sampler, draw = Sampler(mdp, baseline), rng()
+    right = []
+    for _ in range(100):
+        counts = sampler.counts(20, rng=draw)
+        problem = Problem.from_counts(counts, baseline, discount=mdp.discount)
+        result = PiBSpibb(5).improve(problem)
+        if result.posterior(draws=100).probability >= 0.95:
+            right.append(exact_value(mdp, result.policy) >= exact_value(mdp, baseline) - 1e-9)
+    assert len(right) > 50
+    assert np.mean(right) >= 0.95
+
+
+def test_probability_rises_with_evidence_and_with_zeta():
+    seen = []
+    for n in (2, 10, 100):
+        log = arms((n, n), (n // 2, n))
+        better, uniform = play(log, 1, 0), play(log, 0.5, 0.5)
+        seen.append(posterior_improvement(log, better, uniform, 0.0, rng=rng(), draws=4000))
+    assert seen[0].probability <= seen[1].probability <= seen[2].probability
+    assert seen[2].probability > 0.99
+    assert seen[0].interval[0] < seen[0].gain < seen[0].interval[1]
+    log = arms((9, 10), (5, 10))
+    loose, strict = (
+        posterior_improvement(
+            log, play(log, 0, 1), play(log, 0.5, 0.5), 0.0, rng=rng(), zeta=zeta
+        ).probability
+        for zeta in (0.3, 0.0)
+    )
+    assert strict < 0.1 < loose
+
+
+# ---- invariances --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-9, 0.25, 1e6])
+def test_scaling_the_rewards_scales_the_gains(scale):
+    problem, _ = small_problem("noisy-rewards", "middling", 40, 3)
+    policy = PiBSpibb(5).improve(problem).policy
+    scaled = replace(problem.log, reward=problem.log.reward * scale)
+    plain, larger = (
+        posterior_improvement(log, policy, problem.baseline, problem.discount, rng=rng()).gains
+        for log in (problem.log, scaled)
+    )
+    np.testing.assert_allclose(larger, scale * plain, rtol=1e-6, atol=scale * 1e-9)
+
+
+@pytest.mark.parametrize("shift", [-20.0, 3.0])
+def test_a_constant_added_to_all_rewards_of_one_step_changes_no_gain(shift):
+    plain, moved = (
+        posterior_improvement(log, play(log, 1, 0), play(log, 0.3, 0.7), 0.0, rng=rng()).gains
+        for log in (arms((9, 20), (11, 30)), arms((9, 20), (11, 30), shift=shift))
+    )
+    np.testing.assert_allclose(moved, plain, atol=1e-9)
+
+
+def test_costs_are_judged_as_rewards_are_where_every_step_may_be_the_last():
+    """Constant hazard: −1 on every reward shifts all values alike. The policy knows no log, so
+    that what the log says of it moves by the noise of the hazard only, either way."""
+    apart = []
+    for seed in range(40):
+        problem, _ = small_problem("dense-rewards", "middling", 60, seed)
+        n_states, n_actions = problem.baseline.probs.shape
+        other = np.eye(n_actions)[rng(seed).integers(n_actions, size=n_states)]
+        policy = Policy(0.7 * problem.baseline.probs + 0.3 * other)
+        costs = replace(problem.log, reward=problem.log.reward - 1)
+        rewarded, charged = (
+            posterior_improvement(
+                log, policy, problem.baseline, problem.discount, rng=rng(), draws=200
+            ).probability
+            for log in (problem.log, costs)
+        )
+        apart.append(charged - rewarded)
+    assert abs(np.mean(apart)) < 3 * np.std(apart) / np.sqrt(len(apart))
+    assert np.std(apart) < 0.25
+
+
+def test_the_order_of_the_episodes_does_not_matter():
+    problem, _ = small_problem("pit-chain", "middling", 50, 1)
+    policy, log = PiBSpibb(5).improve(problem).policy, problem.log
+    shuffled = log.episodes(rng(5).permutation(log.n_episodes))
+    one, other = (
+        posterior_improvement(given, policy, problem.baseline, 0.95, rng=rng()).gains
+        for given in (log, shuffled)
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12)
+
+
+def test_names_do_not_matter():
+    """Another order of states and actions: the same pooling, and the same posterior mean."""
+    problem, _ = small_problem("noisy-rewards", "middling", 60, 2)
+    log, policy = problem.log, PiBSpibb(5).improve(problem).policy
+    states = Vocabulary(tuple(reversed(log.states.labels)))
+    actions = Vocabulary(tuple(reversed(log.actions.labels)))
+    turned = log.with_labels(states, actions)
+    there = problem.baseline.aligned(states, actions)
+    one, other = (
+        pool(PooledRows.of(Counts.from_log(given)), base, problem.discount)
+        for given, base in ((log, problem.baseline), (turned, there))
+    )
+    for name in ("noise", "spread", "slope", "slope_error"):
+        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9)
+    first, second = (
+        posterior_improvement(given, policy, base, problem.discount, rng=rng(), draws=4000)
+        for given, base in ((log, problem.baseline), (turned, there))
+    )
+    error = first.gains.std() / np.sqrt(4000)
+    assert abs(first.gain - second.gain) < 6 * error
+
+
+def test_equal_policies_are_no_worse_than_each_other_for_sure():
+    problem = random_problem(0, 5, 3, 60, 0.95)
+    result = posterior_improvement(
+        problem.counts, problem.baseline, problem.baseline, 0.95, rng=rng()
+    )
+    assert result.probability == 1
+    assert result.gain == 0
+
+
+def test_the_same_generator_state_gives_the_same_posterior():
+    problem = random_problem(4, 5, 3, 60, 0.95)
+    policy = PiBSpibb(2).improve(problem).policy
+    first, second = (
+        posterior_improvement(problem.counts, policy, problem.baseline, 0.95, rng=rng(9))
+        for _ in range(2)
+    )
+    np.testing.assert_array_equal(first.gains, second.gains)
+
+
+# ---- how it is computed -------------------------------------------------------------------------
+
+
+def solved_outright(belief: Belief, policies: list[np.ndarray], draws: int) -> np.ndarray:
+    """ρ by one linear system per model and policy [D, M], in the models that `values` draws."""
+    evaluator = values.Evaluator(belief.rows, np.stack(policies), belief.discount)
+    (models,) = belief._draw(draws, draws, rng())
+    one_by_one = (type(models)(*(part[d : d + 1] for part in models)) for d in range(draws))
+    return np.stack([evaluator._one(model) for model in one_by_one])
+
+
+@pytest.mark.parametrize(
+    "limits", [(64, 1500), (0, 1500), (0, 0)], ids=["dense", "sparse", "swept"]
+)
+def test_iterated_values_are_those_of_the_linear_systems(monkeypatch, limits):
+    problem = random_problem(7, 12, 3, 300, 0.9)
+    policies = [problem.baseline.probs, PiBSpibb(3).improve(problem).policy.probs]
+    belief = Belief.of(problem.counts, problem.baseline, 0.9)
+    wanted = solved_outright(belief, policies, 100)
+    monkeypatch.setattr(values, "DENSE_UP_TO", limits[0])
+    monkeypatch.setattr(values, "INVERTED_UP_TO", limits[1])
+    monkeypatch.setattr(values.Evaluator, "batch", 100)
+    found = belief.values(policies, 100, rng())
+    assert np.abs(wanted - found).max() < 0.02 * wanted.std(axis=0).min()
+
+
+def test_models_that_do_not_settle_are_solved_outright(monkeypatch):
+    problem = random_problem(7, 12, 3, 300, 0.9)
+    belief = Belief.of(problem.counts, problem.baseline, 0.9)
+    wanted = solved_outright(belief, [problem.baseline.probs], 20)
+    monkeypatch.setattr(values, "ITERATIONS", 1)
+    monkeypatch.setattr(values.Evaluator, "batch", 20)
+    found = belief.values([problem.baseline.probs], 20, rng())
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+def test_policies_are_read_by_label():
+    log = arms((9, 10), (1, 10))
+    turned = Policy([[0.0, 1.0]], ["s"], ["arm 1", "arm 0"])
+    straight = play(log, 1, 0)
+    one, other = (
+        posterior_improvement(log, policy, play(log, 0.5, 0.5), 0.0, rng=rng()).gain
+        for policy in (turned, straight)
+    )
+    assert one == other
+    with pytest.raises(InputError, match="no row for state 's'"):
+        posterior_improvement(
+            log, Policy([[1.0, 0.0]], ["t"], log.actions), straight, 0.0, rng=rng()
+        )
