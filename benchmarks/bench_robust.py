@@ -35,7 +35,7 @@ def make_problem(n: int, *, n_states: int = 25, n_actions: int = 4, seed: int = 
     which = (rng.random(n)[:, None] > cumulative[state, action, :3]).sum(axis=1)
     following = successors[state, action, which]
     goal = following == n_states - 1
-    log = Log.from_arrays(state, action, goal * 1.0, following, goal, episodes=np.arange(n),
+    log = Log.from_arrays(state, action, goal * 1.0, following, goal, episode_id=np.arange(n),
                           n_states=n_states, n_actions=n_actions)  # fmt: skip
     baseline = Policy(rng.dirichlet(np.ones(n_actions), size=n_states))
     return Problem.from_log(log, baseline, v_max=1.0)

@@ -70,7 +70,7 @@ def simulate(mdp: MDP, pi: np.ndarray, n: int, rng: np.random.Generator, cap: in
             break
     episode, step, x, a, r, y, end = (np.concatenate(column) for column in zip(*columns))
     return Log.from_arrays(
-        x, a, r, y, end, episodes=episode, steps=step, n_states=n_states, n_actions=n_actions
+        x, a, r, y, end, episode_id=episode, step=step, n_states=n_states, n_actions=n_actions
     )
 
 

@@ -31,7 +31,7 @@ def random_problem(
         rng.integers(n_states, size=n_rows),
         ends,
         ~ends,
-        episodes=np.arange(n_rows),
+        episode_id=np.arange(n_rows),
         n_states=n_states,
         n_actions=n_actions,
     )

@@ -46,7 +46,7 @@ def log_of(rows, with_successors=True):
         column["state"], column["action"], column["reward"],
         column["next_state"] if with_successors else None,
         column["terminated"], column["truncated"],
-        episodes=column["episode"], steps=column["step"],
+        episode_id=column["episode"], step=column["step"],
         state_labels=STATES, action_labels=ACTIONS,
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ def test_the_estimated_model_has_the_frequencies_of_the_log(drawn):
 def test_a_truncated_successor_counts_and_a_terminated_one_ends():
     log = Log.from_arrays(
         ["s", "s", "s"], [0] * 3, [1, 2, 4], ["t", "t", "t"], [0, 1, 1], [1, 0, 1],
-        episodes=[0, 1, 2],
+        episode_id=[0, 1, 2],
     )  # fmt: skip
     counts = Counts.from_log(log)
     assert as_dictionary(counts) == {("s", 0, "t"): [1, 1, 1], ("s", 0, END): [2, 6, 20]}

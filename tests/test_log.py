@@ -91,21 +91,21 @@ def test_a_state_may_occur_only_as_a_successor():
 
 def test_the_successor_is_the_next_row_of_the_same_episode_where_it_is_absent():
     log = Log.from_arrays(
-        ["a", "b", "c", "d"], [0] * 4, [0] * 4, terminated=[0, 1, 0, 0], episodes=[0, 0, 1, 1]
+        ["a", "b", "c", "d"], [0] * 4, [0] * 4, terminated=[0, 1, 0, 0], episode_id=[0, 0, 1, 1]
     )
     assert labels(log, "next_state") == ["b", None, "d", None]
     assert log.known.tolist() == [True, True, True, False]
 
 
 def test_the_successor_never_comes_from_another_episode():
-    log = Log.from_arrays(["a", "b", "c"], [0] * 3, [0] * 3, episodes=[0, 1, 2])
+    log = Log.from_arrays(["a", "b", "c"], [0] * 3, [0] * 3, episode_id=[0, 1, 2])
     assert labels(log, "next_state") == [None] * 3
     assert not log.known.any()
 
 
 def test_a_gap_in_the_successors_is_filled_from_the_next_row_but_not_at_the_end():
     log = Log.from_arrays(
-        list("abcd"), [0] * 4, [0] * 4, [None, "x", None, None], episodes=[0, 0, 0, 1]
+        list("abcd"), [0] * 4, [0] * 4, [None, "x", None, None], episode_id=[0, 0, 0, 1]
     )
     assert labels(log, "next_state") == ["b", "x", None, None]
 
@@ -148,7 +148,12 @@ def test_episodes_end_after_terminated_and_truncated_rows_where_no_episodes_are_
 def test_an_episode_that_goes_on_after_its_end_is_refused():
     with pytest.raises(InputError, match="row 2 is terminated or truncated, but its episode goes"):
         Log.from_arrays(
-            list("abc"), [0] * 3, [0] * 3, terminated=[0, 0, 1], episodes=[0, 0, 0], steps=[0, 2, 1]
+            list("abc"),
+            [0] * 3,
+            [0] * 3,
+            terminated=[0, 0, 1],
+            episode_id=[0, 0, 0],
+            step=[0, 2, 1],
         )
 
 
@@ -163,7 +168,7 @@ def test_rows_come_in_any_order(order):
 
 def test_rows_are_sorted_by_step_within_their_episode():
     log = Log.from_arrays(
-        list("abcd"), [0] * 4, [3, 1, 2, 0], episodes=["y", "x", "y", "x"], steps=[5, 8, 2, 3]
+        list("abcd"), [0] * 4, [3, 1, 2, 0], episode_id=["y", "x", "y", "x"], step=[5, 8, 2, 3]
     )
     assert labels(log, "state") == ["d", "b", "c", "a"]
     assert log.reward.tolist() == [0, 1, 2, 3]
@@ -172,7 +177,7 @@ def test_rows_are_sorted_by_step_within_their_episode():
 
 
 def test_rows_keep_their_order_within_an_episode_where_no_steps_are_given():
-    log = Log.from_arrays(list("abcd"), [0] * 4, [0] * 4, episodes=[1, 0, 1, 0])
+    log = Log.from_arrays(list("abcd"), [0] * 4, [0] * 4, episode_id=[1, 0, 1, 0])
     assert labels(log, "state") == ["b", "d", "a", "c"]
 
 
@@ -187,25 +192,25 @@ def test_rows_keep_their_order_within_an_episode_where_no_steps_are_given():
     ids=["digits", "times as text", "dates", "floats"],
 )
 def test_steps_are_numbers_or_times_and_sort_as_such(steps):
-    log = Log.from_arrays(list("bca"), [0] * 3, [0] * 3, episodes=[0] * 3, steps=steps)
+    log = Log.from_arrays(list("bca"), [0] * 3, [0] * 3, episode_id=[0] * 3, step=steps)
     assert labels(log, "state") == ["a", "b", "c"]
 
 
 def test_the_same_step_may_occur_in_two_episodes_but_not_twice_in_one():
-    Log.from_arrays([0, 0], [0, 0], [0, 0], episodes=[0, 1], steps=[4, 4])
+    Log.from_arrays([0, 0], [0, 0], [0, 0], episode_id=[0, 1], step=[4, 4])
     with pytest.raises(InputError, match=r"row 2 repeats step 4 of its episode.*once.*1 repeated"):
-        Log.from_arrays([0] * 3, [0] * 3, [0] * 3, episodes=[0, 1, 0], steps=[4, 4, 4])
+        Log.from_arrays([0] * 3, [0] * 3, [0] * 3, episode_id=[0, 1, 0], step=[4, 4, 4])
 
 
 @pytest.mark.parametrize("steps", [["first", "second"], [0, None], [0, np.nan]])
 def test_steps_that_have_no_order_are_refused(steps):
     with pytest.raises(InputError, match=r"step (holds something|is missing in row 1)"):
-        Log.from_arrays([0, 0], [0, 0], [0, 0], episodes=[0, 0], steps=steps)
+        Log.from_arrays([0, 0], [0, 0], [0, 0], episode_id=[0, 0], step=steps)
 
 
 def test_steps_without_episodes_are_refused():
-    with pytest.raises(InputError, match="steps are given without episodes"):
-        Log.from_arrays([0, 0], [0, 0], [0, 0], steps=[1, 0])
+    with pytest.raises(InputError, match="step is given without episode_id"):
+        Log.from_arrays([0, 0], [0, 0], [0, 0], step=[1, 0])
 
 
 # Labels
@@ -251,7 +256,7 @@ def test_states_that_the_log_never_visits_exist_by_number_or_by_name():
         ({"state_labels": [0, 1]}, "states 3 not among the 2 labels"),
         ({"n_actions": 1}, "actions 1 not among the 1 labels"),
         ({"state_labels": [0, 3, 3]}, "state 3 is listed 2 times"),
-        ({"next_states": [3, 8], "n_states": 4}, "next states 8 not among the 4 labels"),
+        ({"next_state": [3, 8], "n_states": 4}, "next states 8 not among the 4 labels"),
     ],
 )
 def test_a_label_outside_the_list_given_is_named(given, message):
@@ -276,14 +281,14 @@ def test_successors_of_another_form_than_the_states_are_refused():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"states": [0, None]}, r"state is missing in row 1 \(1 such rows\): fill or drop"),
-        ({"actions": [None, "x"]}, "action is missing in row 0"),
-        ({"episodes": [None, 1]}, "episode_id is missing in row 0"),
-        ({"states": [0]}, r"columns differ in length \(state 1, action 2"),
-        ({"rewards": ["x", 1]}, "reward holds something that is not a number"),
-        ({"rewards": [[0], [1]]}, r"reward has shape \(2, 1\), expected one number per"),
-        ({"rewards": [0, np.nan]}, "reward in row 1 is nan, expected a finite number: fix or"),
-        ({"rewards": [-np.inf, 0]}, r"reward in row 0 is -inf, .* \(1 such rows\)"),
+        ({"state": [0, None]}, r"state is missing in row 1 \(1 such rows\): fill or drop"),
+        ({"action": [None, "x"]}, "action is missing in row 0"),
+        ({"episode_id": [None, 1]}, "episode_id is missing in row 0"),
+        ({"state": [0]}, r"columns differ in length \(state 1, action 2"),
+        ({"reward": ["x", 1]}, "reward holds something that is not a number"),
+        ({"reward": [[0], [1]]}, r"reward has shape \(2, 1\), expected one number per"),
+        ({"reward": [0, np.nan]}, "reward in row 1 is nan, expected a finite number: fix or"),
+        ({"reward": [-np.inf, 0]}, r"reward in row 0 is -inf, .* \(1 such rows\)"),
         ({"terminated": [0, 2]}, "terminated holds something other than true/false or 0/1"),
         ({"truncated": ["maybe", "no"]}, "truncated holds something other than true/false"),
         ({"action_prob": [0.5, 0]}, r"action_prob in row 1 is 0, expected a number in \(0, 1\]"),
@@ -293,7 +298,7 @@ def test_successors_of_another_form_than_the_states_are_refused():
     ],
 )
 def test_a_bad_column_is_named_with_its_row(columns, message):
-    good = {"states": [0, 0], "actions": [0, 0], "rewards": [0, 0]}
+    good = {"state": [0, 0], "action": [0, 0], "reward": [0, 0]}
     with pytest.raises(InputError, match=message):
         Log.from_arrays(**(good | columns))
 
@@ -374,8 +379,8 @@ def test_a_frame_and_arrays_give_the_same_log():
         Log.from_frame(frame(action_prob=[0.5, 1, 0.25, 0.5, 0.5])),
         Log.from_arrays(
             FRAME["state"], FRAME["action"], FRAME["reward"], FRAME["next_state"],
-            FRAME["terminated"], FRAME["truncated"], episodes=FRAME["episode_id"],
-            steps=FRAME["step"], action_prob=[0.5, 1, 0.25, 0.5, 0.5],
+            FRAME["terminated"], FRAME["truncated"], episode_id=FRAME["episode_id"],
+            step=FRAME["step"], action_prob=[0.5, 1, 0.25, 0.5, 0.5],
         ),
     )  # fmt: skip
 
@@ -503,10 +508,10 @@ def test_columns_are_read_only():
 
 def test_arrays_given_stay_writeable_and_untouched():
     columns = {
-        "states": np.array([1, 0]), "actions": np.array([0, 1]), "rewards": np.array([0.5, 1]),
-        "next_states": np.array([0, 0]), "terminated": np.array([False, True]),
-        "truncated": np.array([False, True]), "episodes": np.array([0, 0]),
-        "steps": np.array([0, 1]), "action_prob": np.array([0.5, 0.5]),
+        "state": np.array([1, 0]), "action": np.array([0, 1]), "reward": np.array([0.5, 1]),
+        "next_state": np.array([0, 0]), "terminated": np.array([False, True]),
+        "truncated": np.array([False, True]), "episode_id": np.array([0, 0]),
+        "step": np.array([0, 1]), "action_prob": np.array([0.5, 0.5]),
     }  # fmt: skip
     before = {name: column.copy() for name, column in columns.items()}
     Log.from_arrays(**columns)

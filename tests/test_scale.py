@@ -259,7 +259,7 @@ def test_the_better_of_two_actions_is_found_beside_unseen_pairs(name, gap):
     state, action = np.repeat([0, 0], 500), np.repeat([0, 1], 500)
     log = Log.from_arrays(
         state, action, 1.0 - action, state, np.zeros(1000, bool), np.ones(1000, bool),
-        episodes=np.arange(1000), n_states=2, n_actions=3,
+        episode_id=np.arange(1000), n_states=2, n_actions=3,
     )  # fmt: skip
     baseline = Policy([[0.4, 0.4, 0.2], [0.5, 0.3, 0.2]])
     problem = Problem.from_log(log, baseline, discount=1 - gap)

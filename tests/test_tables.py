@@ -44,7 +44,7 @@ def test_long_form_spreads_tuple_labels_over_their_columns():
 def test_a_log_becomes_the_table_that_is_read():
     log = Log.from_arrays(
         ["a", "b", "b"], [0, 1, 0], [1, 2, 3], ["b", None, "c"], [0, 1, 0], [0, 0, 1],
-        episodes=["u", "u", "v"], action_prob=[0.5, 0.25, 1],
+        episode_id=["u", "u", "v"], action_prob=[0.5, 0.25, 1],
     )  # fmt: skip
     assert log_table(log).to_pydict() == {
         "episode_id": [0, 0, 1],

@@ -79,39 +79,39 @@ class Log(Frozen):
     @classmethod
     def from_arrays(  # noqa: PLR0913 (one parameter per column)
         cls,
-        states: Any,
-        actions: Any,
-        rewards: Any,
-        next_states: Any = None,
+        state: Any,
+        action: Any,
+        reward: Any,
+        next_state: Any = None,
         terminated: Any = None,
         truncated: Any = None,
         *,
-        episodes: Any = None,
-        steps: Any = None,
+        episode_id: Any = None,
+        step: Any = None,
         action_prob: Any = None,
         state_labels: Labels | None = None,
         action_labels: Labels | None = None,
         n_states: int | None = None,
         n_actions: int | None = None,
     ) -> Log:
-        """Build a log from one array per column; rows in any order if `episodes` and `steps` say.
+        """Build a log from one array per column; rows in any order if `episode_id` and `step` say.
 
-        Without `episodes`, rows are in order and a new episode begins after each row that is
-        terminated or truncated. Without `next_states`, the successor is the state of the next row
+        Without `episode_id`, rows are in order and a new episode begins after each row that is
+        terminated or truncated. Without `next_state`, the successor is the state of the next row
         of the same episode. `state_labels` or `n_states` (labels 0 … n−1) name states that the
         log may never visit; the same for actions. Labels are strings, whole numbers or tuples.
         """
-        if steps is not None and episodes is None:
-            raise InputError("steps are given without episodes: give both, or rows in order")
+        if step is not None and episode_id is None:
+            raise InputError("step is given without episode_id: give both, or rows in order")
         columns = Columns(
-            state=labels_column(states),
-            action=labels_column(actions),
-            reward=float_column(rewards, "reward"),
-            next_state=None if next_states is None else labels_column(next_states),
+            state=labels_column(state),
+            action=labels_column(action),
+            reward=float_column(reward, "reward"),
+            next_state=None if next_state is None else labels_column(next_state),
             terminated=flag_column(terminated, "terminated"),
             truncated=flag_column(truncated, "truncated"),
-            episode=None if episodes is None else factorize(episodes, "episode_id")[1],
-            step=None if steps is None else step_column(steps),
+            episode=None if episode_id is None else factorize(episode_id, "episode_id")[1],
+            step=None if step is None else step_column(step),
             action_prob=None if action_prob is None else float_column(action_prob, "action_prob"),
         )
         given_states = state_labels if state_labels is not None else n_states

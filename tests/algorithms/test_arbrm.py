@@ -24,7 +24,7 @@ def random_problem(seed: int, n: int = 3_000, support: int = 3) -> Problem:
     state, action = rng.integers(6, size=n), rng.integers(3, size=n)
     log = Log.from_arrays(
         state, action, reward[state, action], (state + action + rng.integers(2, size=n)) % 6,
-        rng.random(n) < 0.2, episodes=np.arange(n), n_states=6, n_actions=3,
+        rng.random(n) < 0.2, episode_id=np.arange(n), n_states=6, n_actions=3,
     )  # fmt: skip
     probs = rng.dirichlet(np.ones(3), size=6)
     probs[:, support:] = 0
@@ -42,7 +42,14 @@ def goal_problem(n: int) -> Problem:
     following = successors[state, action, which]
     goal = following == 24
     log = Log.from_arrays(
-        state, action, goal * 1.0, following, goal, episodes=np.arange(n), n_states=25, n_actions=4
+        state,
+        action,
+        goal * 1.0,
+        following,
+        goal,
+        episode_id=np.arange(n),
+        n_states=25,
+        n_actions=4,
     )
     return Problem.from_log(log, Policy(rng.dirichlet(np.ones(4), size=25)), v_max=1.0)
 

@@ -24,7 +24,7 @@ def random_problem(seed: int, n: int = 300) -> Problem:
     state, action = rng.integers(6, size=n), rng.integers(3, size=n)
     log = Log.from_arrays(
         state, action, reward[state, action], (state + action + rng.integers(2, size=n)) % 6,
-        rng.random(n) < 0.2, episodes=np.arange(n), n_states=6, n_actions=3,
+        rng.random(n) < 0.2, episode_id=np.arange(n), n_states=6, n_actions=3,
     )  # fmt: skip
     return Problem.from_log(log, Policy(rng.dirichlet(np.ones(3), size=6)), discount=0.9)
 
@@ -33,7 +33,7 @@ def goal_problem(n: int = 10_000) -> Problem:
     """One state: action 'stay' pays nothing, action 'go' ends the process and pays 1."""
     action, here = np.tile(["stay", "go"], n), ["here"] * (2 * n)
     log = Log.from_arrays(
-        here, action, action == "go", here, action == "go", episodes=np.arange(2 * n)
+        here, action, action == "go", here, action == "go", episode_id=np.arange(2 * n)
     )
     return Problem.from_log(log, Policy.uniform(["here"], ["stay", "go"]), discount=0.95)
 
@@ -109,7 +109,7 @@ def test_penalty_prefers_what_is_known():
     action = np.array(["rare"] + ["common"] * 400)
     log = Log.from_arrays(
         ["s"] * 401, action, np.where(action == "rare", 1.0, 0.9), terminated=np.ones(401),
-        episodes=np.arange(401),
+        episode_id=np.arange(401),
     )  # fmt: skip
     problem = Problem.from_log(log, Policy.uniform(["s"], ["rare", "common"]))
     assert RaMDP(kappa=0.1).improve(problem).policy.row("s")["rare"] == 1
@@ -155,7 +155,7 @@ def test_state_labels_do_not_matter():
     renamed = Log.from_arrays(
         order[log.state], log.action, log.reward,
         np.where(log.terminated, 0, order[log.next_state]), log.terminated,
-        episodes=np.arange(len(log)), n_states=6, n_actions=3,
+        episode_id=np.arange(len(log)), n_states=6, n_actions=3,
     )  # fmt: skip
     probs = np.empty((6, 3))
     probs[order] = problem.baseline.probs

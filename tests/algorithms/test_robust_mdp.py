@@ -39,7 +39,7 @@ def random_log(rng: np.random.Generator, n: int, n_states: int = 6, n_actions: i
     return Log.from_arrays(
         state, action, reward[state, action] + 0.1 * rng.normal(size=n),
         (state + action + rng.integers(2, size=n)) % n_states, rng.random(n) < 0.2,
-        episodes=np.arange(n), n_states=n_states, n_actions=n_actions,
+        episode_id=np.arange(n), n_states=n_states, n_actions=n_actions,
     )  # fmt: skip
 
 
@@ -215,7 +215,7 @@ def test_state_and_action_labels_do_not_matter():
     renamed = Log.from_arrays(
         states[log.state], actions[log.action], log.reward,
         np.where(log.terminated, 0, states[log.next_state]), log.terminated,
-        episodes=np.arange(len(log)), n_states=6, n_actions=3,
+        episode_id=np.arange(len(log)), n_states=6, n_actions=3,
     )  # fmt: skip
     probs = np.empty((6, 3))
     probs[np.ix_(states, actions)] = baseline.probs

@@ -81,7 +81,7 @@ def test_the_value_of_one_pair_has_the_quantiles_of_its_beta_posterior():
     n = 1000
     log = Log.from_arrays(
         ["s"] * n, ["a"] * n, [1.0] * 700 + [0.0] * 300, ["s"] * n, [False] * 700 + [True] * 300,
-        [True] * 700 + [False] * 300, episodes=range(n),
+        [True] * 700 + [False] * 300, episode_id=range(n),
     )  # fmt: skip
     counts, only = Counts.from_log(log), Policy([[1.0]], ["s"], ["a"])
     rho = Belief.of(counts, only, 0.9).values([only.probs], 20_000, rng(1))[:, 0]

@@ -73,7 +73,7 @@ def test_sound_logs_give_the_same_counts_in_every_way(table, kind, tmp_path):
         assert same(outcome(lambda: Counts.from_log(Log.from_frame(pa.table(table)))), rows)
         arrays = Log.from_arrays(
             table["state"], table["action"], table["reward"], table.get("next_state"),
-            table["terminated"], table["truncated"], episodes=table["episode_id"],
-            steps=np.array(table["step"]),
+            table["terminated"], table["truncated"], episode_id=table["episode_id"],
+            step=np.array(table["step"]),
         )  # fmt: skip
         assert same(outcome(lambda: Counts.from_log(arrays)), rows)

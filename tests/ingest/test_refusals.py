@@ -119,37 +119,36 @@ def test_states_of_twelve_columns_are_counted_as_they_are(tmp_path):
         assert counts.n.sum() == n
 
 
-@pytest.mark.parametrize("name", ["states", "actions", "episodes"])
+@pytest.mark.parametrize("name", ["state", "action", "episode_id"])
 @pytest.mark.parametrize("column", [[0.0, NAN], [None, 0], np.ma.array([0, 1], mask=[0, 1])])
 def test_a_missing_label_in_an_array_is_refused(name, column):
-    good = {"states": [0, 0], "actions": [0, 0], "rewards": [0, 0], "episodes": [0, 1]}
-    with pytest.raises(InputError, match=rf"{'episode_id' if name == 'episodes' else name[:-1]} is "
-                       r"missing in row [01] \(1 such rows\)"):  # fmt: skip
+    good = {"state": [0, 0], "action": [0, 0], "reward": [0, 0], "episode_id": [0, 1]}
+    with pytest.raises(InputError, match=rf"{name} is missing in row [01] \(1 such rows\)"):
         Log.from_arrays(**(good | {name: column}))
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"rewards": np.ma.array([0.0, 9.0], mask=[0, 1])}, "reward is missing in row 1"),
-        ({"rewards": np.array([1j, 0])}, "reward holds something that is not a number"),
-        ({"rewards": [1 + 0j, 0]}, "reward holds something that is not a number"),
-        ({"rewards": np.array(["2020-01-01"] * 2, "datetime64[D]")}, "not a number"),
-        ({"rewards": np.array([1, 2], "timedelta64[s]")}, "not a number"),
-        ({"rewards": [[1], [1, 2]]}, "reward is no column of values"),
+        ({"reward": np.ma.array([0.0, 9.0], mask=[0, 1])}, "reward is missing in row 1"),
+        ({"reward": np.array([1j, 0])}, "reward holds something that is not a number"),
+        ({"reward": [1 + 0j, 0]}, "reward holds something that is not a number"),
+        ({"reward": np.array(["2020-01-01"] * 2, "datetime64[D]")}, "not a number"),
+        ({"reward": np.array([1, 2], "timedelta64[s]")}, "not a number"),
+        ({"reward": [[1], [1, 2]]}, "reward is no column of values"),
         ({"terminated": np.ma.array([0, 1], mask=[0, 1])}, "terminated is missing in row 1"),
         ({"terminated": [{}, {}]}, "terminated holds something other than true/false"),
         ({"terminated": [[1], [1, 2]]}, "terminated is no column of values"),
         ({"action_prob": np.ma.array([0.5, 1], mask=[1, 0])}, "action_prob is missing in row 0"),
-        ({"steps": [0, INF], "episodes": [0, 0]}, "step in row 1 is inf, expected a finite"),
-        ({"states": [{"a": 1}, {"a": 2}]}, "state holds values of type struct"),
-        ({"states": ["a", "\ud800"]}, "state holds text that is not valid Unicode"),
-        ({"states": [None, None]}, r"state is missing in row 0 \(2 such rows\)"),
-        ({"states": [2**63, 0]}, "state holds a whole number beyond 64 bits"),
+        ({"step": [0, INF], "episode_id": [0, 0]}, "step in row 1 is inf, expected a finite"),
+        ({"state": [{"a": 1}, {"a": 2}]}, "state holds values of type struct"),
+        ({"state": ["a", "\ud800"]}, "state holds text that is not valid Unicode"),
+        ({"state": [None, None]}, r"state is missing in row 0 \(2 such rows\)"),
+        ({"state": [2**63, 0]}, "state holds a whole number beyond 64 bits"),
     ],
 )
 def test_what_an_array_cannot_be_is_told(columns, message):
-    good = {"states": [0, 0], "actions": [0, 0], "rewards": [0, 0]}
+    good = {"state": [0, 0], "action": [0, 0], "reward": [0, 0]}
     with pytest.raises(InputError, match=message):
         Log.from_arrays(**(good | columns))
 

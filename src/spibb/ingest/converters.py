@@ -142,8 +142,8 @@ class _Rows:
             raise InputError("the dataset has no episodes: check its name")
         return Log.from_arrays(
             states, actions, np.asarray(rewards, dtype=float).reshape(-1), following,
-            np.asarray(terminated, bool), np.asarray(truncated, bool), episodes=episode,
-            steps=_steps(episode), action_prob=probs or None,
+            np.asarray(terminated, bool), np.asarray(truncated, bool), episode_id=episode,
+            step=_steps(episode), action_prob=probs or None,
         )  # fmt: skip
 
 
