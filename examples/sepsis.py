@@ -1,4 +1,4 @@
-"""Sepsis treatment (ICU-Sepsis): from a simulated log to a report, with the truth beside it.
+"""Sepsis treatment (ICU-Sepsis): from a simulated log to a report, compared with the truth.
 
     python examples/sepsis.py [--patients 1000 10000 100000] [--logs 5] [--out icu-sepsis]
 

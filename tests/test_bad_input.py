@@ -121,7 +121,7 @@ case(f"{IMPROVE} --algorithm ''", "algorithm is '': choose one of pi-b")
 for name in ("nosuch.Class", "os.", ".", "..x", "'a b.c'"):
     case(f"{IMPROVE} --algorithm {name}", "cannot be imported", "write module.Class")
 for name in ("os.path", "json.JSONDecoder"):
-    case(f"{IMPROVE} --algorithm {name}", f"{name!r} is no algorithm")
+    case(f"{IMPROVE} --algorithm {name}", f"{name!r} is not an algorithm")
 for name in ("basic-rl", "hcpi", "ramdp", "robust-mdp", "arbrm", "model-free", "auto", "pi-leq-b"):
     case(f"{IMPROVE} --algorithm {name} --option wrong=1", f"{name} has no option 'wrong'")
 for name, option, message in (

@@ -77,7 +77,7 @@ def test_the_command_of_a_study_with_more_columns_adds_them(tmp_path):
         ("nowhere.Cautious", "No module named 'nowhere'"),
         ("cautious.Reckless", "no attribute 'Reckless'"),
         (".Cautious", "cannot be imported"),
-        ("cautious.Box", "is no algorithm: derive it"),
+        ("cautious.Box", "is not an algorithm: derive it"),
     ],
 )
 def test_what_cannot_be_used_is_refused_before_anything_is_written(folder, name, reason):

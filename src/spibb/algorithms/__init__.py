@@ -84,7 +84,7 @@ def _imported(name: str) -> type[Algorithm]:
             "that is installed or lies in the current folder"
         ) from None
     if not (isinstance(kind, type) and issubclass(kind, Algorithm)):
-        raise InputError(f"{name!r} is no algorithm: derive it from spibb.algorithms.Algorithm")
+        raise InputError(f"{name!r} is not an algorithm: derive it from spibb.algorithms.Algorithm")
     return kind
 
 

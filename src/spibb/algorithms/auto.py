@@ -82,8 +82,8 @@ class Auto(Algorithm):
 
     name: ClassVar[str] = "auto"
     no_certificate: ClassVar[str | None] = (
-        "Theorem 2 wants N∧ fixed before the log is seen; here the log chose it. What is known is "
-        "the posterior probability of improvement"
+        "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose it. What is "
+        "known is the posterior probability of improvement"
     )
 
     delta: float = 0.05

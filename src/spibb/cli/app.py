@@ -104,7 +104,7 @@ def _options(
     pass
 
 
-@app.command(short_help="Start here: a made-up log, improved, with the truth beside it.")
+@app.command(short_help="Start here: a synthetic log, improved and compared with the truth.")
 def demo(
     out: Annotated[Path, typer.Option(help="Folder for report, picture, log and baseline.")] = Path(
         "spibb-demo"
@@ -112,7 +112,9 @@ def demo(
     episodes: Annotated[
         int, typer.Option(min=1, max=1_000_000, help="Trajectories in the log.")
     ] = 200,
-    n_wedge: Annotated[float, typer.Option(help="Trust a pair seen at least this often.")] = 10,
+    n_wedge: Annotated[
+        float, typer.Option(help="Minimum visits before a state–action pair is trusted.")
+    ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
 ) -> None:
     """Make a gridworld log, improve the policy that made it, and show the truth beside it."""
@@ -150,7 +152,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
     n_wedge: Annotated[
         str | None,
-        typer.Option(help="Trust a pair seen at least this often (default 10), or auto."),
+        typer.Option(
+            help="Minimum visits before a state–action pair is trusted (default 10), or auto."
+        ),
     ] = None,
     option: Annotated[
         list[str] | None,

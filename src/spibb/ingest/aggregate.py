@@ -36,7 +36,7 @@ class LogTable(TypedTable):
         return self._in_order()
 
     def _in_any_order(self) -> Counts | None:
-        """One aggregation without sorting, None where the books do not balance."""
+        """One aggregation without sorting, None where the consistency checks fail."""
         step = self.engine.kinds[self.names["step"][0]]
         if not self.x.next_state or step == TIME or (step == TEXT and self.steps_are_times):
             return None
