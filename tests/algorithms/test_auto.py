@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from strategies import random_problem
 
-from spibb.algorithms.auto import Auto
+from spibb.algorithms.auto import Auto, telling_rewards
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
@@ -132,6 +132,29 @@ def test_in_simulation_it_gains_more_than_a_fixed_threshold_and_is_seldom_worse(
             fixed.append(exact_value(mdp, PiBSpibb(5).improve(problem).policy) - truth)
         assert np.mean(np.array(gains) < -1e-9) <= worst_share
         assert np.mean(gains) > np.mean(fixed)
+
+
+def clicks(n_clicks: int, n_rows: int, scale: float = 1.0, shift: float = 0.0) -> Problem:
+    """Two arms in turn; all clicks are on the second."""
+    reward = np.zeros(n_rows)
+    reward[1 : 2 * n_clicks : 2] = 1.0
+    log = Log.from_arrays(
+        ["s"] * n_rows, ["a", "b"] * (n_rows // 2), reward * scale + shift,
+        terminated=[True] * n_rows,
+    )  # fmt: skip
+    return Problem.from_log(log, Policy([[0.5, 0.5]], ["s"], ["a", "b"]), discount=0.0)
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, 0.0), (-3.0, 7.0), (1e6, 3.0)])
+def test_a_handful_of_rewards_that_stand_out_is_counted_in_any_unit(scale, shift):
+    assert telling_rewards(clicks(4, 100, scale, shift).counts) == pytest.approx(4, rel=1e-3)
+
+
+def test_too_few_clicks_keep_the_baseline():
+    few, enough = (Auto().improve(clicks(n, 40)) for n in (4, 15))
+    assert few.chosen is None
+    assert "too few to learn from" in few.reason
+    assert enough.chosen is not None
 
 
 def test_few_episodes_give_no_probability():

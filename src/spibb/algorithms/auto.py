@@ -13,6 +13,7 @@ from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
 from spibb.assurance.posterior import Belief, rounding
+from spibb.counts import Counts
 from spibb.estimate import UNSEEN
 from spibb.evaluate import exact_value
 from spibb.kernels import dense
@@ -26,6 +27,8 @@ N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 KINDS: dict[str, type[ThresholdSpibb]] = {kind.name: kind for kind in (PiBSpibb, PiLeqBSpibb)}
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
+FEWEST_REWARDS = 5
+"""Rewards that must carry the return, in effect, before any candidate is trusted."""
 LEVEL = 0.95
 """Of the intervals in a sweep."""
 ESTIMATOR = "wpdis"
@@ -77,7 +80,9 @@ class Auto(Algorithm):
     2. `kinds` limits the candidates to one of the two algorithms.
     3. Of candidates with equal quantiles the one with the largest N∧ is taken.
     4. Quantiles are those of finitely many draws: `draws` should be several times k/δ.
-    5. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
+    5. Where fewer than five rewards make the whole difference (two clicks in thirty rows), the
+       posterior cannot know their spread, and the baseline is kept.
+    6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
     """
 
     name: ClassVar[str] = "auto"
@@ -116,7 +121,7 @@ class Auto(Algorithm):
         chosen = None if best is None else sweep[best]
         return AutoImprovement(
             fit.policy, fit.q, fit.v, fit.bootstrapped, fit.iterations, fit.converged, problem,
-            self, sweep, chosen, self._reason(chosen, sweep),
+            self, sweep, chosen, self._reason(problem, chosen, sweep),
         )  # fmt: skip
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
@@ -134,6 +139,8 @@ class Auto(Algorithm):
 
     def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> int | None:
         """The number of the candidate that the criterion takes; None keeps the baseline."""
+        if telling_rewards(problem.counts) < FEWEST_REWARDS:
+            return None
         moving = [k for k, c in enumerate(sweep) if c.states_changed]
         best = max(moving, key=lambda k: (sweep[k].lower, sweep[k].n_wedge), default=None)
         return best if best is not None and self._allowed(sweep[best]) else None
@@ -175,11 +182,18 @@ class Auto(Algorithm):
         gains[np.abs(gains) <= rounding(rho)] = 0.0
         return gains
 
-    def _reason(self, chosen: Candidate | None, sweep: tuple[Candidate, ...]) -> str:
+    def _reason(
+        self, problem: Problem, chosen: Candidate | None, sweep: tuple[Candidate, ...]
+    ) -> str:
         """Why the candidate was chosen, or the baseline kept."""
         moving = [candidate for candidate in sweep if candidate.states_changed]
         if not moving:
             return "no candidate differs from the baseline: it is kept"
+        if telling_rewards(problem.counts) < FEWEST_REWARDS:
+            return (
+                f"fewer than {FEWEST_REWARDS} rewards of the log stand out from the others, which "
+                "is too few to learn from: the baseline is kept"
+            )
         sure = f"with probability {1 - self.delta:g}, shared among the candidates,"
         if chosen is not None:
             return (
@@ -191,6 +205,21 @@ class Auto(Algorithm):
             f"no candidate gains for sure: {sure} the best, {best.algorithm} with n_wedge = "
             f"{best.n_wedge:g}, gains at least {best.lower:.4g}: the baseline is kept"
         )
+
+
+def telling_rewards(counts: Counts) -> float:
+    """How many rewards carry the difference between the log's rewards and a constant one.
+
+    (Σd)²/Σd² of the distances d to the lowest reward, or to the highest, whichever is less: the
+    number of successes or of failures, if rewards are 0 and 1.
+    """
+    if counts.reward_range[0] == counts.reward_range[1]:
+        return float(counts.n.sum())
+    n, total, squares = counts.n.sum(), counts.reward_sum.sum(), counts.reward_sq.sum()
+    return min(
+        float((total - n * end) ** 2 / (squares - 2 * end * total + n * end**2))
+        for end in counts.reward_range
+    )
 
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:
