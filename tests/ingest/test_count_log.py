@@ -92,7 +92,11 @@ def test_episodes_that_begin_in_the_order_of_their_names_need_no_grouping(table,
     assert len(asked) == (table is TABLE)
 
 
-@pytest.mark.parametrize("names", [lambda e: 500 - e, lambda e: f"patient {e}", float], ids=str)
+@pytest.mark.parametrize(
+    "names",
+    [lambda e: 500 - e, lambda e: f"patient {e}", float],
+    ids=["backwards", "text", "float"],
+)
 def test_names_of_episodes_may_have_any_type_and_order(names):
     episodes = [names(e) for e in IN_ORDER.column("episode_id").to_pylist()]
     table = altered(IN_ORDER, episode_id=episodes)
