@@ -16,6 +16,10 @@ from dataclasses import dataclass
 from scipy.special import betaincinv
 
 from spibb import checks
+from spibb.checks import InputError
+
+MOST = 1e150
+"""Root of more visits than any log has."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +94,13 @@ def n_wedge_for(wanted: float, setting: Setting) -> int:
     N∧ = 32 V²_max / (ζ²(1−γ)²) · log(2|X||A|2^|X|/δ). Equation 5 prints 8 for another theorem.
     """
     checks.number("zeta", wanted, 0, math.inf, "()")
-    return math.ceil((setting.scale * error_radius(1, setting) / wanted) ** 2)
+    root = setting.scale * error_radius(1, setting) / wanted
+    if root > MOST:
+        raise InputError(
+            f"zeta is {wanted:g}, expected at least {wanted * root / MOST:.3g} for v_max = "
+            f"{setting.v_max:g}: no log has 1e300 visits"
+        )
+    return math.ceil(root**2)
 
 
 @dataclass(frozen=True)

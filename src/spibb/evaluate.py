@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from spibb import checks, solve
+from spibb.checks import InputError
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -24,7 +26,15 @@ def returns(log: Log, discount: float) -> np.ndarray:
     checks.discount(discount)
     starts = log.episode_starts
     step = np.arange(len(log)) - np.repeat(starts[:-1], np.diff(starts))
-    return np.add.reduceat(discount**step * log.reward, starts[:-1])
+    with np.errstate(over="ignore"):
+        found = np.add.reduceat(discount**step * log.reward, starts[:-1])
+    if not np.isfinite(found).all():
+        raise InputError(
+            f"the returns of episodes with rewards from {log.reward.min():g} to "
+            f"{log.reward.max():g} exceed the largest number, 1.8e308: divide the rewards by a "
+            "constant"
+        )
+    return found
 
 
 def returns_to_go(log: Log, discount: float) -> np.ndarray:
@@ -64,5 +74,7 @@ class MonteCarlo:
 def monte_carlo_value(log: Log, discount: float) -> MonteCarlo:
     """The mean return of a log's own policy."""
     sample = returns(log, discount)
-    error = float(sample.std(ddof=1) / np.sqrt(len(sample))) if len(sample) > 1 else np.inf
+    unit = solve.unit_of(sample[None])
+    spread = unit * float((sample / unit).std(ddof=1)) if len(sample) > 1 else np.inf
+    error = spread / math.sqrt(len(sample))
     return MonteCarlo(float(sample.mean()), error, len(sample))

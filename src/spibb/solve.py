@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Self
 
 import numpy as np
 
 from spibb.checks import InputError, choice
 from spibb.frozen import Frozen
-from spibb.kernels import dense, fitted, projection
+from spibb.kernels import dense, projection
 from spibb.kernels.sparse import solve as sparse
 from spibb.mdp import MDP
 
@@ -64,15 +63,23 @@ class Solution(Frozen):
     converged: bool
     error: float
 
-    def times(self, unit: float) -> Self:
-        """The solution for rewards that are `unit` times as large."""
-        largest = max(dense.largest(self.q), dense.largest(self.v[None]))
+    @classmethod
+    def in_units(
+        cls, unit: float, probs: np.ndarray, q: np.ndarray, v: np.ndarray, iterations: int,
+        converged: bool, error: float,
+    ) -> Solution:  # fmt: skip
+        """From a solution for rewards in units of `unit`; `q` and `v` are changed."""
+        largest = dense.scale_values(unit, q, v)
         if not largest <= LARGEST / max(unit, 1.0):
             raise InputError(
                 f"values reach {largest:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
                 "divide the rewards by a constant"
             )
-        return replace(self, q=self.q * unit, v=self.v * unit, error=self.error * unit)
+        return cls(probs, q, v, iterations, bool(converged), error * unit)
+
+
+Found = tuple[np.ndarray, np.ndarray, np.ndarray, int, bool, float]
+"""The fields of a solution, in units of the largest reward."""
 
 
 def unit_of(rewards: np.ndarray) -> float:
@@ -101,7 +108,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     unit = unit_of(mdp.rewards)
     exact = method == "policy-iteration" or (method == "auto" and mdp.shape[0] <= DENSE_UP_TO)
     solver = _by_policy_iteration if exact else _by_sweeps
-    return solver(mdp, mdp.rewards / unit, box, tolerance).times(unit)
+    return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, box, tolerance))
 
 
 def optimise_each(mdp: MDP, rewards: np.ndarray, box: Box, *, method: str = "auto") -> np.ndarray:
@@ -124,20 +131,21 @@ def evaluate(
     unit = unit_of(mdp.rewards)
     exact = method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO)
     solver = _value_exactly if exact else _value_by_sweeps
-    return solver(mdp, mdp.rewards / unit, probs, tolerance).times(unit)
+    rows = np.array(probs)  # writable, as in policy iteration: one type, one compilation
+    return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, rows, tolerance))
 
 
-def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Solution:
+def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
     probs, q = box.start.copy(), np.empty(mdp.shape)
     v, ties, iterations, settled = dense.policy_iteration(
         mdp.rows, rewards, mdp.discount, box.arrays, probs, q
     )
-    rounding = float(ties.max())
+    rounding = dense.largest(ties[None])
     wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
     if error > wanted:
         step = dense.doubt(mdp.rows, rewards, box.arrays, probs, q, ties)
         error = min(error, rounding + step / (1 - mdp.discount))
-    return Solution(probs, q, v, iterations, settled and error <= wanted, error)
+    return probs, q, v, iterations, settled and error <= wanted, error
 
 
 def largest_error(rounding: float, discount: float) -> float:
@@ -149,23 +157,20 @@ def largest_error(rounding: float, discount: float) -> float:
     return rounding + 2 * rounding / (1 - discount)
 
 
-def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Solution:
-    writable = np.array(probs)  # as in policy iteration: one type, one compilation
-    v, sizes = dense.values(mdp.rows, rewards, mdp.discount, writable)
-    error, q = dense.ROUNDING * float(sizes.max()), _q(mdp, rewards, v)
-    return Solution(probs, q, v, 1, tolerance >= dense.ROUNDING, error)
+def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
+    v, sizes = dense.values(mdp.rows, rewards, mdp.discount, probs)
+    error, q = dense.ROUNDING * dense.largest(sizes[None]), _q(mdp, rewards, v)
+    return probs, q, v, 1, tolerance >= dense.ROUNDING, error
 
 
-def _value_by_sweeps(
-    mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float
-) -> Solution:
+def _value_by_sweeps(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
     v, error, sweeps, wanted = sparse.evaluate(
         mdp.rows, rewards, mdp.discount, probs, tolerance, MAX_SWEEPS, len(probs) >= PARALLEL_FROM
     )
-    return Solution(probs, _q(mdp, rewards, v), v, sweeps, error <= wanted, error)
+    return probs, _q(mdp, rewards, v), v, sweeps, error <= wanted, error
 
 
-def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Solution:
+def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
     """Sweep until the values are close, and closer where a tie is in doubt that could cost more."""
     task = mdp.rows, rewards, mdp.discount, box.arrays
     parallel, gap = mdp.shape[0] >= PARALLEL_FROM, 1 - mdp.discount
@@ -178,7 +183,7 @@ def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Sol
         sweeps += found.sweeps
         probs, q, hidden = _greedy(mdp, rewards, box, found)
     converged = found.error <= wanted and hidden <= wanted * gap
-    return Solution(probs, q, found.v, sweeps, converged, found.error)
+    return probs, q, found.v, sweeps, converged, found.error
 
 
 def _greedy(
@@ -186,16 +191,10 @@ def _greedy(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The greedy policy for values with an error, q, and the largest gain that counted as a tie."""
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
-    tie = 2 * mdp.discount * found.error + dense.ROUNDING * float(np.abs(found.v).max(initial=0))
+    tie = 2 * mdp.discount * found.error + dense.ROUNDING * dense.largest(found.v[None])
     ties = np.full(len(found.v), tie)
     dense.improve(mdp.rows, rewards, mdp.discount, box.arrays, found.v, ties, probs, q)
-    return probs, q, hidden_gain(box, probs, q)
-
-
-def hidden_gain(box: Box, probs: np.ndarray, q: np.ndarray) -> float:
-    """The largest gain of a state's best row over the row that was chosen because they tie."""
-    best = fitted.greedy(q, box.arrays, 0.0, np.empty(q.shape))
-    return float((best - (probs * q).sum(axis=1)).max(initial=0.0))
+    return probs, q, dense.hidden_gain(q, box.arrays, probs)
 
 
 def _q(mdp: MDP, rewards: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -150,7 +150,7 @@ class ModelFreeSpibb(Algorithm):
         )  # fmt: skip
         probs = np.empty(q.shape)
         v = fitted.greedy(q, box.arrays, 2 * error, probs)
-        solution = Solution(probs, q, v, sweeps, error <= wanted, error).times(unit)
+        solution = Solution.in_units(unit, probs, q, v, sweeps, error <= wanted, error)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
 

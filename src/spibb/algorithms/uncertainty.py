@@ -29,7 +29,6 @@ from spibb.solve import (
     TOLERANCE,
     Box,
     Solution,
-    hidden_gain,
     largest_error,
     unit_of,
 )
@@ -210,11 +209,12 @@ def _kernel(
     arrays = ambiguous, box.arrays, probs, q, kept, moved
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
         v, ties, worst, iterations, settled = robust.policy_iteration(*arrays)
-        error = largest_error(float(ties.max()), mdp.discount)
-        converged = settled and error <= tolerance / dense.ROUNDING * float(ties.max())
+        rounding = dense.largest(ties[None])
+        error = largest_error(rounding, mdp.discount)
+        converged = settled and error <= tolerance / dense.ROUNDING * rounding
     else:
         v, worst, error, iterations, converged = _sweep(arrays, box, tolerance)
-    solution = Solution(probs, q, v, iterations, converged, error).times(unit)
+    solution = Solution.in_units(unit, probs, q, v, iterations, converged, error)
     return solution, (kept, moved, worst)
 
 
@@ -227,11 +227,11 @@ def _sweep(
     """
     (*_, discount), _, probs, q, *_ = arrays
     v, worst, error, wanted, sweeps = robust.sweep(*arrays, tolerance, MAX_SWEEPS)
-    hidden = hidden_gain(box, probs, q)
+    hidden = dense.hidden_gain(q, box.arrays, probs)
     if hidden > wanted * (1 - discount):
         closer = tolerance * (1 - discount) / 4
         v, worst, error, _, more = robust.sweep(*arrays, closer, MAX_SWEEPS)
-        hidden, sweeps = hidden_gain(box, probs, q), sweeps + more
+        hidden, sweeps = dense.hidden_gain(q, box.arrays, probs), sweeps + more
     converged = error <= wanted and hidden <= wanted * (1 - discount)
     return v, worst, error, sweeps, converged
 

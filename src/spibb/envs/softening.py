@@ -11,12 +11,13 @@ from spibb.checks import InputError, choice, number
 from spibb.kernels import garnet
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import Box, optimise
+from spibb.solve import Box, optimise, unit_of
 
 RANDOMISATIONS = ("move", "multiply")
 MAX_STATES = 4096
 """Randomisation keeps a dense inverse [S, S]."""
 ROUNDING = 1e-9
+"""Of values, in units of the largest reward."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +66,14 @@ def softened_baselines(
         optimal_q = optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).q
     mdp.check_fits(optimal_q, "optimal_q")
     seeds = rng.integers(2**64, size=len(etas), dtype=np.uint64)
-    problem = (mdp.rows, mdp.rewards, mdp.discount, mdp.initial)
+    unit = unit_of(mdp.rewards)
+    problem = (mdp.rows, mdp.rewards / unit, mdp.discount, mdp.initial)
     probs, (values, _, targets), uniform, optimal = garnet.baselines(
-        problem, optimal_q, np.array(etas, dtype=np.float64), randomisation == "multiply", seeds
-    )
+        problem, optimal_q / unit, np.array(etas, dtype=np.float64), randomisation == "multiply",
+        seeds,
+    )  # fmt: skip
     _check_reached(etas, values, targets)
+    values, targets, uniform, optimal = (unit * x for x in (values, targets, uniform, optimal))
     return tuple(
         SoftenedBaseline(
             Policy.trusted(rows, mdp.states, mdp.actions), value, target, optimal, uniform

@@ -96,15 +96,15 @@ def pivot_of(flat: np.ndarray, first, last) -> float:
 
 @njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
 def eliminate_block(flat: np.ndarray, k, count, n, width, inverses: np.ndarray):
-    """Eliminate within the rows k … k + count − 1; `inverses` gets one over their pivots."""
+    """Eliminate within the rows k … k + count − 1; `inverses` [S] gets one over their pivots."""
     one, end = np.uint64(1), n + np.uint64(EXTRA)
     for b in range(count):
         at = k + b
         row = at * width
-        inverses[b] = 1.0 / pivot_of(flat, row + at + one, row + n)
+        inverses[at] = 1.0 / pivot_of(flat, row + at + one, row + n)
         for c in range(b + one, count):
             other = (k + c) * width
-            factor = flat[other + at] * inverses[b]
+            factor = flat[other + at] * inverses[at]
             if factor != 0.0:
                 for j in range(at + one, end):
                     flat[other + j] -= factor * flat[row + j]
@@ -122,11 +122,12 @@ def solve_system(system: np.ndarray, discount: float):
     n, one, two, three, four = (np.uint64(len(system)), np.uint64(1), np.uint64(2), np.uint64(3),
                                 np.uint64(4))  # fmt: skip
     width, end = np.uint64(system.shape[1]), n + np.uint64(EXTRA)
-    flat, inverses = system.ravel(), np.empty(4)
+    flat, inverses = system.ravel(), np.empty(len(system))
     k = np.uint64(0)
     while k + four < n:
         eliminate_block(flat, k, four, n, width, inverses)
-        i0, i1, i2, i3 = inverses[0], inverses[1], inverses[2], inverses[3]
+        i0, i1 = inverses[k], inverses[k + one]
+        i2, i3 = inverses[k + two], inverses[k + three]
         r0 = k * width
         r1, r2, r3 = r0 + width, r0 + two * width, r0 + three * width
         for i in range(k + four, n):
@@ -143,22 +144,20 @@ def solve_system(system: np.ndarray, discount: float):
                                       + f2 * flat[r2 + j] + f3 * flat[r3 + j])  # fmt: skip
         k += four
     eliminate_block(flat, k, n - k, n, width, inverses)
-    return substitute(system)
+    return substitute(system, inverses)
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
-def substitute(system: np.ndarray):
+def substitute(system: np.ndarray, inverses: np.ndarray):
     """V [S] and the values of |R| [S] from an eliminated system, last state first."""
     n = len(system)
     v, sizes = np.empty(n), np.empty(n)
     for i in range(n - 1, -1, -1):
-        pivot, value, size = system[i, n], system[i, n + 1], system[i, n + 2]
+        value, size = system[i, n + 1], system[i, n + 2]
         for j in range(i + 1, n):
-            entry = system[i, j]
-            pivot -= entry
-            value -= entry * v[j]
-            size -= entry * sizes[j]
-        v[i], sizes[i] = value / pivot, size / pivot
+            value -= system[i, j] * v[j]
+            size -= system[i, j] * sizes[j]
+        v[i], sizes[i] = value * inverses[i], size * inverses[i]
     return v, sizes
 
 
@@ -230,6 +229,45 @@ def largest(a: np.ndarray) -> float:
             size = abs(a[s, k])
             found = size if not size <= found else found
     return found
+
+
+@njit(cache=True)
+def scale_values(unit: float, q: np.ndarray, v: np.ndarray) -> float:
+    """Multiply `q` [S, A] and `v` [S]; return their largest absolute value before, or NaN."""
+    found = 0.0
+    for s in range(len(v)):
+        found = abs(v[s]) if not abs(v[s]) <= found else found
+        v[s] *= unit
+        for a in range(q.shape[1]):
+            found = abs(q[s, a]) if not abs(q[s, a]) <= found else found
+            q[s, a] *= unit
+    return found
+
+
+@njit(cache=True, inline="always")
+def is_best(q, box, pi, s: int) -> bool:
+    """Whether no mass of row s of `pi` could move to a better action."""
+    lower, upper, _ = box
+    least, most = np.inf, -np.inf
+    for a in range(q.shape[1]):
+        least = min(least, q[s, a]) if pi[s, a] > lower[s, a] else least
+        most = max(most, q[s, a]) if pi[s, a] < upper[s, a] else most
+    return most <= least
+
+
+@njit(cache=True)
+def hidden_gain(q: np.ndarray, box, pi: np.ndarray) -> float:
+    """The largest gain of a state's best row over its row of `pi`, which was chosen by a tie."""
+    lower, upper, start = box
+    row, gain = np.empty(q.shape[1]), 0.0
+    for s in range(len(q)):
+        if is_best(q, box, pi, s):
+            continue
+        value = 0.0
+        for a in range(q.shape[1]):
+            value += pi[s, a] * q[s, a]
+        gain = max(gain, project(q[s], lower[s], upper[s], start[s], 0.0, row) - value)
+    return gain
 
 
 @njit(cache=True)

@@ -18,7 +18,7 @@ SETTLED = 1e-2
 It only moves work between sweeps and exact solves; the choice does not depend on it."""
 MAX_SWEEPS = 1_000
 TOLERANCE = 1e-12
-"""How closely the temperature must meet its target in ρ."""
+"""How closely the temperature must meet its target in ρ; rewards are in units of the largest."""
 MAX_PICKS = 1_000
 """States picked in the randomisation, times S, before it gives up."""
 MASS = 0.1
