@@ -14,7 +14,10 @@ from hypothesis import strategies as st
 from strategies import random_problem
 
 from spibb.algorithms import REGISTRY, Problem, make
+from spibb.certificate import Setting, n_wedge_for
+from spibb.envs.softening import softened_baseline
 from spibb.errors import InputError
+from spibb.evaluate import monte_carlo_value, returns
 from spibb.labels import vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -317,3 +320,41 @@ def test_a_value_below_the_limit_is_noticed_in_any_unit():
     for factor in FACTORS:
         with pytest.raises(InputError, match="of episode 4 is below the declared limit 0"):
             bernstein_bound(sample * factor, 0.1)
+
+
+@pytest.mark.parametrize("factor", POWERS)
+def test_a_softened_baseline_does_not_see_the_unit_of_rewards(factor):
+    mdp = random_problem(5, 15, 3, 300, 0.9).model
+    one = softened_baseline(mdp, 0.5, np.random.default_rng(1))
+    scaled = replace(mdp, rewards=mdp.rewards * factor)
+    two = softened_baseline(scaled, 0.5, np.random.default_rng(1))
+    np.testing.assert_array_equal(two.policy.probs, one.policy.probs)
+    assert (two.value, two.target) == (one.value * factor, one.target * factor)
+    assert one.uniform_value < one.value <= one.target < one.optimal_value
+
+
+@pytest.mark.parametrize("factor", POWERS)
+def test_a_simulated_mean_has_its_standard_error_in_any_unit(factor):
+    rewards = np.random.default_rng(2).normal(size=50)
+    episodes = np.arange(50)
+    logs = [
+        Log.from_arrays(np.zeros(50, int), np.zeros(50, int), x, episode_id=episodes)
+        for x in (rewards, rewards * factor)
+    ]
+    one, two = (monte_carlo_value(log, 0.9) for log in logs)
+    assert (two.value, two.standard_error) == (one.value * factor, one.standard_error * factor)
+    assert one.standard_error == pytest.approx(rewards.std(ddof=1) / math.sqrt(50))
+
+
+def test_returns_beyond_the_largest_number_are_refused():
+    log = Log.from_arrays(
+        [0, 0], [0, 0], [1.5e308, 1.5e308], [0, 0], episode_id=[0, 0], step=[0, 1]
+    )
+    with pytest.raises(InputError, match="exceed the largest number"):
+        returns(log, 0.99)
+
+
+def test_a_threshold_that_no_log_can_reach_is_refused():
+    setting = Setting(5, 2, 0.9, 1e200, 0.05)
+    with pytest.raises(InputError, match=r"zeta is 1, expected at least .* for v_max = 1e\+200"):
+        n_wedge_for(1.0, setting)
