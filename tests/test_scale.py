@@ -28,7 +28,9 @@ from spibb.solve import TOLERANCE, Box, evaluate, optimise
 EXACTLY = ["policy-iteration", "sweeps"]
 GAPS = [2.0**-1, 2.0**-5, 2.0**-10, 2.0**-17, 2.0**-30]
 """1 − γ as powers of two, so that γ is exact."""
-POWERS = [2.0**-990, 2.0**-40, 2.0, 2.0**33, 2.0**990]
+SQUARED = {"auto"}
+"""Algorithms that need the squares of rewards, and refuse rewards that have none."""
+POWERS = [2.0**-990, 2.0**-400, 2.0**-40, 2.0, 2.0**33, 2.0**400, 2.0**990]
 FACTORS = [1e-300, 1e-10, 1e10, 1e300]
 
 seeds = st.integers(0, 2**32 - 1)
@@ -233,6 +235,10 @@ def algorithm_in_units(name: str, factor: float):
 def test_an_algorithm_does_not_see_a_power_of_two(name, seed, factor):
     problem = random_problem(seed, 6, 3, 200, 0.95)
     one = algorithm_in_units(name, 1.0).improve(problem)
+    if name in SQUARED and not 1e-139 < factor < 1e150:
+        with pytest.raises(InputError, match="squares outside the range of numbers"):
+            make(name).improve(in_units(problem, factor))
+        return
     two = algorithm_in_units(name, factor).improve(in_units(problem, factor))
     np.testing.assert_array_equal(two.policy.probs, one.policy.probs)
     np.testing.assert_array_equal(two.v, one.v * factor)
@@ -246,6 +252,10 @@ def test_an_algorithm_does_not_see_a_power_of_two(name, seed, factor):
 def test_an_algorithm_does_not_see_the_unit_of_rewards(name, seed, factor):
     problem = random_problem(seed, 6, 3, 200, 0.95)
     one = algorithm_in_units(name, 1.0).improve(problem)
+    if name in SQUARED and not 1e-139 < factor < 1e150:
+        with pytest.raises(InputError, match="squares outside the range of numbers"):
+            make(name).improve(in_units(problem, factor))
+        return
     two = algorithm_in_units(name, factor).improve(in_units(problem, factor))
     np.testing.assert_allclose(two.policy.probs, one.policy.probs, rtol=0, atol=1e-12)
     np.testing.assert_allclose(two.v / factor, one.v, rtol=0, atol=1e-9 * np.abs(one.v).max())

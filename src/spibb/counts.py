@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +19,8 @@ from spibb.log import Log
 SparseRows = tuple[np.ndarray, np.ndarray, np.ndarray]
 END = NO_STATE
 """The successor code of a termination."""
+SMALLEST = 1e-140
+"""The square of a smaller reward has fewer digits, or none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,6 +106,20 @@ class Counts(Frozen):
             np.column_stack([self.n, self.reward_sum, self.reward_sq]),
             starts=starts, reward_range=self.reward_range, states=states, actions=actions,
             bins=self.bins,
+        )  # fmt: skip
+
+    def in_units(self, unit: float) -> Counts:
+        """The same counts of rewards divided by `unit`; their squares must have been numbers."""
+        low, high = self.reward_range
+        largest = max(abs(low), abs(high))
+        if not np.isfinite(self.reward_sq).all() or 0 < largest < SMALLEST:
+            raise InputError(
+                f"rewards of up to {largest:g} in absolute value have squares outside the range of "
+                "numbers: multiply or divide all rewards by a constant"
+            )
+        return replace(
+            self, reward_sum=self.reward_sum / unit, reward_sq=self.reward_sq / unit / unit,
+            reward_range=(low / unit, high / unit),
         )  # fmt: skip
 
     @property

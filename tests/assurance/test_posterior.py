@@ -297,7 +297,7 @@ def solved_outright(belief: Belief, policies: list[np.ndarray], draws: int) -> n
     evaluator = values.Evaluator(belief.rows, np.stack(policies), belief.discount)
     (models,) = belief._draw(draws, draws, rng())
     one_by_one = (type(models)(*(part[d : d + 1] for part in models)) for d in range(draws))
-    return np.stack([evaluator._one(model) for model in one_by_one])
+    return belief.unit * np.stack([evaluator._one(model) for model in one_by_one])
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from spibb.estimate import in_common
 from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.solve import unit_of
 
 ROUNDING = 1e-12
 ASSUMES = (
@@ -60,21 +61,24 @@ class Belief:
     rewards of the log take two values, from a normal distribution otherwise; it is exact where the
     outcome always paid the same. α, the slope of value on the baseline's preferences ℓ (drawn
     with its standard error) and the error come from the log itself (`assurance.pooling`). A pair
-    never tried has w = 0.
+    never tried has w = 0. All of it is in units of the largest reward; only `values` are not.
     """
 
     counts: Counts
     rows: PooledRows
     pooling: Pooling
     discount: float
+    unit: float
 
     @classmethod
     def of(cls, counts: Counts, baseline: Policy, discount: float) -> Belief:
         """What a log says that the baseline made; both have the same labels."""
         checks.discount(discount)
+        unit = unit_of(np.array([counts.reward_range]))
+        counts = counts.in_units(unit)
         rows = PooledRows.of(counts)
         pooling = pool(rows, baseline, discount)
-        return cls(counts, rows.weighted(pooling.weight), pooling, discount)
+        return cls(counts, rows.weighted(pooling.weight), pooling, discount, unit)
 
     def values(
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
@@ -82,7 +86,8 @@ class Belief:
         """ρ of M policies [S, A] in the same drawn models [draws, M]."""
         checks.positive("draws", draws)
         evaluate = Evaluator(self.rows, np.ascontiguousarray(policies), self.discount)
-        return np.concatenate([evaluate(m) for m in self._draw(draws, evaluate.batch, rng)])
+        parts = [evaluate(models) for models in self._draw(draws, evaluate.batch, rng)]
+        return self.unit * np.concatenate(parts)
 
     def _draw(self, draws: int, batch: int, rng: np.random.Generator) -> Iterator[Models]:
         """Models drawn given the log, in batches."""
