@@ -150,7 +150,7 @@ def test_model_free_without_transitions_says_what_to_use():
 
 def test_truncation_keeps_the_value_of_the_next_state_and_termination_does_not():
     """Two steps: x earns 0 and leads to y, y earns 1 and ends."""
-    arrays = {"rewards": [0.0, 1.0], "next_states": ["y", "end"], "episodes": [0, 1]}
+    arrays = {"reward": [0.0, 1.0], "next_state": ["y", "end"], "episode_id": [0, 1]}
     baseline = Policy(np.ones((2, 1)), ["x", "y"], ["go"])
     for flag, wanted in (("truncated", 0.9), ("terminated", 0.0)):
         flags = {"terminated": [flag == "terminated", True], "truncated": [True, False]}
