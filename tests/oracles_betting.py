@@ -40,15 +40,12 @@ def holm(p, delta):
 
 
 def betting_wealth(values, delta, lowest, m):
-    """max_t Π_{i≤t} (1 + λ_i (X_i − m)), λ_i from the values before."""
-    best, wealth, past = -math.inf, 1.0, []
-    for value in values:
-        bet = 0.0
-        if past and max(past) > lowest:
-            mean = sum(past) / len(past)
-            spread = sum((p - mean) ** 2 for p in past) + (max(past) - lowest) ** 2 / 4
-            bet = math.sqrt(2 * math.log(1 / delta) / (len(values) * spread / (len(past) + 1)))
-        wealth *= 1 + min(bet, MOST / (m - lowest)) * (value - m)
-        best = max(best, wealth)
-        past.append(value)
-    return best
+    """Σ_k w_k Π_i (1 + κ_k (X_i − m)/(m − lowest)) with nine shares κ_k that no value decides."""
+    total = 0.0
+    for k, weight in enumerate(WEIGHTS):
+        share = min(math.sqrt(2 * math.log(1 / delta) / len(values)) * 2.0 ** (4 - k), MOST)
+        wealth = 1.0
+        for value in values:
+            wealth *= 1 + share * (value - m) / (m - lowest)
+        total += weight * wealth
+    return total

@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles_betting import betting_wealth, closed_p_values, e_value, holm
+from scipy.stats import binom
 
-from spibb.betting import Sample, adjusted_p_values, betting_bound, log_e_value, lower_rate
+from spibb.betting import Sample, adjusted_p_values, log_e_value, lower_rate
 from spibb.errors import InputError
+from spibb.mean_bounds import betting_bound, student_t_bound
 
 
 def sample_of(x, c, times=None, longest=1.0):
@@ -125,7 +127,41 @@ def test_the_bound_scales_and_shifts_with_the_values():
 
 def test_the_bound_approaches_the_mean():
     x = np.random.default_rng(4).random(20_000)
-    assert x.mean() - betting_bound(x, 0.05) < 0.006  # Student's t: 0.0034
+    assert x.mean() - betting_bound(x, 0.05) < 2 * (x.mean() - student_t_bound(x, 0.05))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 2.0**-600, 1e-12, 1.0, 1e200, 1e300])
+def test_the_bound_on_a_mean_has_no_scale(scale):
+    x = np.random.default_rng(5).exponential(size=200)
+    bound = betting_bound(x, 0.05)
+    assert betting_bound(x * scale, 0.05) == pytest.approx(bound * scale, rel=1e-9, abs=0)
+    with pytest.raises(InputError, match="below the declared limit"):
+        betting_bound(np.append(x, -1e-3) * scale, 0.05)
+
+
+def test_a_sorted_or_drifting_log_bounds_no_more_than_a_shuffled_one():
+    """The wealth's running maximum said 0.97 of the sorted zeros and ones."""
+    x = np.repeat([0.0, 1.0], 100)
+    assert betting_bound(x, 0.05) == pytest.approx(betting_bound(x[::-1], 0.05), rel=1e-9)
+    assert 0.3 < betting_bound(x, 0.05) < 0.5
+    rng = np.random.default_rng(6)
+    for _ in range(50):
+        drifting = (rng.random(400) < np.repeat([0.7, 0.3], 200)).astype(float)
+        assert betting_bound(drifting, 0.05) < drifting.mean()
+
+
+@given(st.lists(st.floats(-1, 100), min_size=2, max_size=40), st.floats(0.01, 0.99))
+def test_no_bound_is_above_the_mean(x, delta):
+    assert betting_bound(np.array(x), delta, lowest=-1) <= np.mean(x) + 1e-12 * np.max(np.abs(x))
+
+
+@pytest.mark.parametrize("n", [20, 200])
+@pytest.mark.parametrize("chance", [0.1, 0.5, 0.9])
+def test_the_bound_on_a_chance_misses_rarely_exactly(n, chance):
+    """All outcomes of n coins, each with its probability: no simulation."""
+    k = np.arange(n + 1)
+    missed = [betting_bound(np.repeat([0.0, 1.0], [n - i, i]), 0.05) > chance for i in k]
+    assert binom.pmf(k, n, chance)[missed].sum() <= 0.05
 
 
 def test_a_value_below_the_limit_is_an_error():

@@ -637,3 +637,31 @@ def test_betting_bounds_hold_and_are_tighter_than_bernstein():
         tighter += betting > bernstein
     assert missed <= 40
     assert tighter == 200
+
+
+# ---- the order of the episodes ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("ordered", ["shuffled", "by return", "reversed"])
+def test_the_order_of_the_episodes_changes_no_estimate_and_no_bound(seed, ordered):
+    rng = np.random.default_rng(seed)
+    mdp = slow.random_mdp(rng)
+    behaviour, target = rng.dirichlet(np.ones(3), size=4), rng.dirichlet(np.ones(3), size=4)
+    log = slow.simulate(mdp, behaviour, 80, rng)
+    order = {
+        "shuffled": rng.permutation(80),
+        "by return": np.argsort(ope.returns(log, mdp.discount)),
+        "reversed": np.arange(80)[::-1],
+    }[ordered]
+    made, policy = (Policy(p, log.states, log.actions) for p in (behaviour, target))
+    first, second = (
+        ope.off_policy_estimates(
+            episodes, policy, made, mdp.discount, highest_return=10.0, rng=np.random.default_rng(9)
+        )
+        for episodes in (log, log.episodes(order))
+    )
+    for one, other in zip(first.rows + first.differences, second.rows + second.differences):
+        assert other.estimate.value == pytest.approx(one.estimate.value, rel=1e-9, abs=1e-12)
+        for bound, again in zip(one.bounds, other.bounds):
+            assert again.value == pytest.approx(bound.value, rel=1e-9, abs=1e-12, nan_ok=True)

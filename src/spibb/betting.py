@@ -13,9 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb import checks
-from spibb.errors import InputError
-
 SPREADS = np.exp(np.linspace(-0.8, 0.8, 9))
 """Factors on the favoured bet that a mixture plays."""
 WEIGHTS = np.exp(-0.5 * np.linspace(-2, 2, 9) ** 2)
@@ -77,30 +74,40 @@ def _log_mixture(stakes: np.ndarray) -> float:
 
 
 def lower_rate(sample: Sample, bet: float, log_wanted: float) -> float:
-    """A lower bound on r = E[X]/E[T]: the largest r that the wealth still refutes.
+    """A lower bound on r = E[X]/E[T] that stakes the shares κ_k of `log_e_value`.
 
-    At the true r the X − rT have mean 0 and are at least −(loss + r)·longest; staking the shares
-    κ_k of `log_e_value` gives an e-value whose factors
+    At r = 0 its wealth is that of `log_e_value`.
+    """
+    return refuted_rate(sample, sample.shares(bet), log_wanted)
+
+
+def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float:
+    """A lower bound on r = E[X]/E[T]: the largest r that the wealth of the `shares` [9] refutes.
+
+    At the true r the X − rT have mean 0 and are at least −(loss + r)·longest; staking shares κ_k
+    that were chosen without them gives an e-value whose factors
 
         1 + κ (X − rT) / ((loss + r)·longest)
 
     fall in r, because (X − rT)/(loss + r) has the derivative −(X + loss·T)/(loss + r)² ≤ 0. So the
     r whose wealth reaches exp(`log_wanted`) = 1/δ form an interval that ends at the bound, found
-    by halving. It misses with probability at most δ. At r = 0 the wealth is that of `log_e_value`.
+    by halving. It misses with probability at most δ, does not depend on the order of the X, and is
+    never above ΣX/ΣT: there the logarithms of the factors have a sum of at most 0.
     """
-    shares = sample.shares(bet)[:, None]
 
-    def wealth(r: float) -> float:
-        scaled = (sample.x - r * sample.times) / ((sample.loss + r) * sample.longest)
-        return _log_mixture(shares * scaled)
+    above = sample.x + sample.loss * sample.times
 
-    low, high = -sample.loss * (1 - 1e-9), sample.rate
-    if not high > low or wealth(low) < log_wanted:
+    def wealth(rise: float) -> float:
+        return _log_mixture(shares[:, None] * ((above / rise - sample.times) / sample.longest))
+
+    high = sample.rate + sample.loss
+    low = high * 2.0**-HALVINGS
+    if not high > 0 or wealth(low) < log_wanted:
         return -sample.loss
     for _ in range(HALVINGS):
         middle = (low + high) / 2
         low, high = (middle, high) if wealth(middle) >= log_wanted else (low, middle)
-    return low
+    return low - sample.loss
 
 
 def adjusted_p_values(log_e: np.ndarray) -> np.ndarray:
@@ -127,56 +134,3 @@ def adjusted_p_values(log_e: np.ndarray) -> np.ndarray:
         worst = np.where(sizes <= place + 1, e[k] + sums[:-1], sums[1:])
         p[k] = (sizes / np.maximum(worst, 1e-300)).max()
     return np.minimum(p, 1.0)
-
-
-def betting_bound(values: np.ndarray, delta: float, *, lowest: float = 0.0) -> float:
-    """A lower bound on the mean by betting (Waudby-Smith & Ramdas 2024), in the values' order.
-
-    For values of mean μ given those before them, none of which can be below `lowest`, the wealth
-    W_t(m) = Π_{i≤t} (1 + λ_i(m)(X_i − m)) is a martingale at m = μ if λ_i depends on earlier values
-    only, so that max_t W_t(μ) ≥ 1/δ with probability at most δ (Ville). The bound is the largest m
-    with max_t W_t(m) ≥ 1/δ. Nothing is assumed about how large a value can be: importance weights
-    need no cap.
-
-    1. λ_i = √(2 log(1/δ) / (n σ̂²_{i−1})), at most 0.95/(m − lowest): what a normal sample of n
-       values would call for. σ̂² is the variance so far, with one pseudo-value half as far off as
-       the largest so far; nothing is bet before a value above `lowest` is seen.
-    2. W_t falls in m, so the bound is found by halving.
-    """
-    checks.delta_or_one(delta)
-    y = np.asarray(values, dtype=np.float64) - lowest
-    if len(y) < 2:
-        raise InputError(f"betting has {len(y)} episodes, expected at least 2: add episodes")
-    checks.finite(y, "betting: contribution")
-    if y.min() < -1e-12 * max(1.0, abs(lowest)):
-        raise InputError(
-            f"betting: value {y.min() + lowest:g} of episode {int(y.argmin())} is below the "
-            f"declared limit {lowest:g}: declare a lower one, or use student-t or bca"
-        )
-    y, wanted = np.maximum(y, 0.0), math.log(1 / delta)
-    bets = _predictable_bets(y, wanted)
-
-    def wealth(m: float) -> float:
-        return float(np.cumsum(np.log1p(np.minimum(bets, MOST / m) * (y - m))).max())
-
-    high = float(y.max())
-    if high <= 0 or delta == 1:
-        return lowest if delta < 1 else math.inf
-    low, least = 0.0, high * 2.0**-HALVINGS
-    if wealth(least) < wanted:
-        return lowest
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if wealth(max(middle, least)) >= wanted else (low, middle)
-    return lowest + low
-
-
-def _predictable_bets(y: np.ndarray, wanted: float) -> np.ndarray:
-    """λ_i from the values before i [n]."""
-    count = np.arange(1, len(y) + 1)
-    mean = np.cumsum(y) / count
-    spread = np.cumsum(y**2) - count * mean**2
-    variance = (np.maximum(spread, 0.0) + np.maximum.accumulate(y) ** 2 / 4) / (count + 1)
-    with np.errstate(divide="ignore"):
-        bets = np.sqrt(2 * wanted / (len(y) * variance))
-    return np.concatenate([[0.0], np.where(variance > 0, bets, 0.0)[:-1]])

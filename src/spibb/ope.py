@@ -40,7 +40,6 @@ from functools import cached_property
 import numpy as np
 
 from spibb import checks
-from spibb.betting import betting_bound
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.estimate import estimate_mdp, in_common
@@ -49,7 +48,7 @@ from spibb.frozen import Frozen
 from spibb.kernels import ope as kernels
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
+from spibb.mean_bounds import bca_bound, bernstein_bound, betting_bound, student_t_bound
 from spibb.policy import Policy
 from spibb.solve import evaluate
 
