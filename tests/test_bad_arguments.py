@@ -70,7 +70,7 @@ CASES = [
     (lambda: spibb.improve("log.csv", B), "log is a str, expected a Log"),
     (lambda: spibb.improve(None, B), "log is None, expected a Log"),
     (lambda: spibb.improve(LOG, 3), "baseline"),
-    (lambda: spibb.improve(LOG, "x"), "baseline is not a matrix of numbers"),
+    (lambda: spibb.improve(LOG, "x"), "baseline is 'x', expected an array of numbers"),
     (lambda: spibb.improve(LOG, {}), "baseline"),
     (lambda: spibb.improve(LOG, [[0.5, 0.5]]), "baseline has shape (1, 2), expected (2, 2)"),
     (lambda: spibb.improve(LOG, [[0.5, 0.6]] * 2), "baseline row 'a' sums to 1.1"),
@@ -154,8 +154,8 @@ CASES = [
     (lambda: outcomes(state=[5]), "state of outcome 0 is 5"),
     (lambda: outcomes(reward=[1, 2]), "columns differ in length"),
     # policies and labels
-    (lambda: Policy("x"), "policy is not a matrix of numbers"),
-    (lambda: Policy([[1], [0.5, 0.5]]), "policy is not a matrix of numbers"),
+    (lambda: Policy("x"), "policy is 'x', expected an array of numbers"),
+    (lambda: Policy([[1], [0.5, 0.5]]), "policy has rows of different lengths"),
     (lambda: Policy([0.5, 0.5]), "policy has shape (2,), expected [states, actions]"),
     (lambda: Policy([[0.5, 0.5]], ["a", "b"]), "policy has shape (1, 2), expected (2, 2)"),
     (lambda: Policy([[1.0]], "a"), "states is 'a', expected one or more: write ['a', 'b']"),
@@ -236,3 +236,92 @@ def test_long_values_are_cut():
     assert len(shown("x" * 1000)) == 80
     assert len(shown(dict.fromkeys(range(1000), "x" * 1000))) <= 80
     assert "\n" not in shown(np.zeros((5, 5)))
+
+
+MASKED = np.ma.array([1.0], mask=[True])
+COLUMNS_THAT_ARE_NOT = [
+    ("reward", MASKED, "reward is missing in row 0"),
+    ("prob", MASKED, "prob is missing in row 0"),
+    ("initial", MASKED, "initial is missing in row 0"),
+    ("state", np.ma.array([0], mask=[True]), "state is missing in row 0"),
+    ("action", np.ma.array([0], mask=[True]), "action is missing in row 0"),
+    ("reward", np.array(["2020-01-01"], "datetime64[D]"), "reward is "),
+    ("reward", np.array([1 + 2j]), "reward is "),
+    ("reward", np.array([np.datetime64("2020-01-01")], dtype=object), "reward is "),
+    ("reward", ["1"], "reward is ['1'], expected an array of numbers"),
+    ("reward", [None], "reward is [None], expected an array of numbers"),
+    ("state", np.array([[0]]), "state has shape (1, 1), expected one code per row"),
+    ("action", np.array([[0]]), "action has shape (1, 1), expected one code per row"),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "message"), COLUMNS_THAT_ARE_NOT)
+def test_outcomes_take_numbers_only(name, values, message):
+    with pytest.raises(InputError) as caught:
+        outcomes(**{name: values})
+    assert str(caught.value).startswith(message)
+
+
+def test_a_masked_successor_is_missing_unless_the_process_ends():
+    hidden = np.ma.array([0], mask=[True])
+    assert outcomes(next_state=hidden).exits.tolist() == [[1.0]]
+    two = {"state": [0, 0], "action": [0, 0], "prob": [0.5, 0.5], "reward": [0.0, 0.0]}
+    hidden = np.ma.array([0, 0], mask=[True, True])
+    with pytest.raises(InputError, match="next_state is missing in row 1"):
+        outcomes(**two, next_state=hidden, terminated=[True, False])
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32, np.uint64, np.int8])
+def test_successors_of_any_whole_type_may_end(kind):
+    two = {"state": [0, 0], "action": [0, 0], "prob": [0.5, 0.5], "reward": [0.0, 0.0]}
+    mdp = outcomes(**two, next_state=np.array([0, 0], kind), terminated=[True, False])
+    assert (mdp.exits.tolist(), mdp.probs.tolist()) == ([[0.5]], [0.5])
+    with pytest.raises(InputError, match="next_state of outcome 1 is 7, expected"):
+        outcomes(**two, next_state=np.array([0, 7], kind), terminated=[True, False])
+
+
+@pytest.mark.parametrize(
+    "rows", [np.ma.array([[0.5, 0.5]] * 2, mask=[[0, 0], [0, 1]]), np.array([[1 + 1j, 0]] * 2)]
+)
+def test_policies_take_numbers_only(rows):
+    with pytest.raises(InputError, match=r"policy is (missing in row 1|.*an array of numbers)"):
+        Policy(rows)
+    with pytest.raises(InputError, match=r"baseline is (missing in row 1|.*an array of numbers)"):
+        spibb.improve(LOG, rows)
+
+
+def built(**changes):
+    """An MDP of two states and one action, made from its arrays, with some of them replaced."""
+    given = {
+        "indptr": np.arange(3), "successors": np.array([1, 0]), "probs": np.array([0.5, 1.0]),
+        "rewards": np.ones((2, 1)), "initial": np.array([0.5, 0.5]), "discount": 0.9,
+        "states": Vocabulary([0, 1]), "actions": Vocabulary([0]),
+    }  # fmt: skip
+    return MDP(**(given | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"probs": np.array([0.5, 2.0])}, "prob of outcome 1 is 2, expected a number in [0, 1]"),
+        ({"probs": np.array([-1.0, 1.0])}, "prob of outcome 0 is -1"),
+        ({"probs": np.array([0.5, np.nan])}, "prob of outcome 1 is nan"),
+        ({"probs": np.array([0.5j, 1.0])}, "probs of the MDP is "),
+        ({"probs": np.ma.array([0.5, 1.0], mask=[0, 1])}, "probs of the MDP is missing in row 1"),
+        ({"indptr": np.array([0, 2, 2]), "probs": np.array([0.6, 0.6])}, "outcomes of state 0"),
+        ({"rewards": np.array([[1.0], [np.nan]])}, "rewards of the MDP hold nan in state 1"),
+        ({"rewards": np.array([[-np.inf], [1.0]])}, "rewards of the MDP hold -inf in state 0"),
+        ({"successors": np.array([1.0, 0.0])}, "successors of the MDP holds float64"),
+    ],
+)
+def test_an_mdp_of_arrays_is_checked(changes, message):
+    assert built().shape == (2, 1)
+    with pytest.raises(InputError) as caught:
+        built(**changes)
+    assert str(caught.value).startswith(message)
+
+
+def test_an_initial_distribution_that_is_almost_one_is_divided_by_its_sum():
+    mdp = built(initial=np.array([0.5, 0.5 + 9e-7]))
+    assert mdp.initial.sum() == pytest.approx(1, abs=1e-15)
+    assert not mdp.initial.flags.writeable

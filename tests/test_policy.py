@@ -211,8 +211,8 @@ def test_rounding_of_a_row_is_tolerated():
     ("probs", "message"),
     [
         ([0.5, 0.5], r"policy has shape \(2,\), expected \[states, actions\]"),
-        ([[1, 0], [1]], "policy is not a matrix of numbers"),
-        ([["half", 1]], "policy is not a matrix of numbers"),
+        ([[1, 0], [1]], "policy has rows of different lengths"),
+        ([["half", 1]], "expected an array of numbers"),
         ([[1.0, 0.0]], r"policy has shape \(1, 2\), expected \(2, 2\): one row per state label"),
         ([[1, 0], [-0.5, 1.5]], r"policy row 't', action 'a': probability is -0.5, expected a"),
         ([[1, 0], [0, 1.5]], r"policy row 't', action 'b': probability is 1.5"),

@@ -302,7 +302,7 @@ def test_values_beyond_the_largest_number_are_refused(method):
     )  # fmt: skip
     with pytest.raises(InputError, match=r"expected at most 1.8e\+308: divide the rewards"):
         evaluate(mdp, np.ones((1, 1)), method=method)
-    with pytest.raises(InputError, match="rewards hold inf"):
+    with pytest.raises(InputError, match="rewards of the MDP hold inf"):
         evaluate(replace(mdp, rewards=np.array([[math.inf]])), np.ones((1, 1)), method=method)
 
 

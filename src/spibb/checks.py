@@ -13,6 +13,7 @@ import math
 import numbers
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
+from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -194,13 +195,55 @@ def several(name: str, value: Any, example: str) -> tuple[Any, ...]:
 
 def column(name: str, values: Any) -> np.ndarray:
     """Check an array [N] of numbers, and return it as floats."""
-    try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} is {shown(values)}, expected an array of numbers") from None
+    array = real_array(name, values)
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one value per row")
     return array
+
+
+def real_array(name: str, values: Any) -> np.ndarray:
+    """Numbers as floats, in any shape; text, times and complex numbers are none."""
+    array = unmasked(name, values)
+    kind = array.dtype.kind
+    if kind not in "biufO" or (kind == "O" and not all(map(_is_real, array.flat))):
+        raise InputError(f"{name} is {shown(values)}, expected an array of numbers")
+    return array.astype(np.float64, copy=False)
+
+
+def _is_real(value: Any) -> bool:
+    return isinstance(value, numbers.Real | Decimal)
+
+
+def whole_array(name: str, values: Any) -> np.ndarray:
+    """Codes [N]: whole numbers of any type."""
+    array = unmasked(name, values)
+    if array.size and array.dtype.kind not in "iu":
+        raise InputError(f"{name} holds {array.dtype}, expected whole numbers: give codes 0, 1, …")
+    if array.ndim != 1:
+        raise InputError(f"{name} has shape {array.shape}, expected one code per row")
+    return array if array.dtype.kind in "iu" else array.astype(np.int64)
+
+
+def unmasked(name: str, values: Any) -> np.ndarray:
+    """Values as a plain array; a masked entry is missing, and refused with its row."""
+    if isinstance(values, np.ma.MaskedArray) and values.size and values.ndim:
+        masked = np.ma.getmaskarray(values).reshape(len(values), -1)
+        check_present(np.asarray(~masked.any(axis=1)), name)
+    try:
+        return np.asarray(values)
+    except ValueError:  # rows of different lengths
+        raise InputError(
+            f"{name} has rows of different lengths: give one value per place"
+        ) from None
+
+
+def check_present(present: np.ndarray, name: str) -> None:
+    """Refuse a column with missing values; name the first row."""
+    if not present.all():
+        n = len(present) - int(present.sum())
+        raise InputError(
+            f"{name} is missing in row {int(np.argmin(present))} ({n} such rows): fill or drop them"
+        )
 
 
 def probability_rows(
@@ -222,6 +265,13 @@ def probability_rows(
             f"{what} row {labels[s]!r} sums to {sums[s]:.6g}, expected 1: "
             "renormalise it or check the file"
         )
+
+
+def whole_rows(probs: np.ndarray) -> np.ndarray:
+    """Rows [S, A] divided by their sums; those that sum to 1 up to rounding stay as they are."""
+    sums = probs.sum(axis=1, keepdims=True)
+    rounding = probs.shape[1] * np.finfo(np.float64).eps
+    return probs / np.where(np.abs(sums - 1) <= rounding, 1.0, sums)
 
 
 def finite(values: np.ndarray, what: str) -> None:

@@ -9,10 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, did_you_mean, finite, same_length, some
+from spibb.checks import (
+    InputError,
+    check_present,
+    did_you_mean,
+    finite,
+    same_length,
+    some,
+    unmasked,
+)
 from spibb.labels import (
     Vocabulary,
-    check_present,
     densify,
     encode,
     factorize,
@@ -221,13 +228,7 @@ def to_arrow_table(frame: Any) -> Any:
 
 def _array(values: Any, name: str) -> np.ndarray:
     """Values as an array [N]; a masked entry is missing."""
-    if isinstance(values, np.ma.MaskedArray):
-        masked = np.ma.getmaskarray(values).reshape(len(values), -1)
-        check_present(np.asarray(~masked.any(axis=1)), name)
-    try:
-        array = np.asarray(values)
-    except ValueError:  # rows of different lengths
-        raise InputError(f"{name} is no column of values: give one per transition") from None
+    array = unmasked(name, values)
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one number per transition")
     return array

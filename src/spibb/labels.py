@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, positive, several, shown, some
+from spibb.checks import InputError, check_present, positive, several, shown, some
 
 Label = Any
 
@@ -146,15 +146,6 @@ def factorize_present(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray,
     parts = [(labels, codes[present]) for labels, codes in coded]
     labels, codes = parts[0] if len(parts) == 1 else _combined(parts)
     return Vocabulary(labels, names), codes, present
-
-
-def check_present(present: np.ndarray, name: str) -> None:
-    """Refuse a column with missing values; name the first row."""
-    if not present.all():
-        n = len(present) - int(present.sum())
-        raise InputError(
-            f"{name} is missing in row {int(np.argmin(present))} ({n} such rows): fill or drop them"
-        )
 
 
 def _combined(parts: Sequence[tuple[Sequence[Label], np.ndarray]]) -> tuple[Any, np.ndarray]:

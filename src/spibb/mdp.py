@@ -11,18 +11,22 @@ import numpy as np
 
 from spibb.checks import (
     InputError,
+    check_present,
     column,
     discount,
     finite,
     positive,
     probability_rows,
+    real_array,
     same_length,
+    whole_array,
+    whole_rows,
 )
 from spibb.counts import END, SparseRows
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.labels import Label, Vocabulary, vocabulary
-from spibb.outcomes import SUM_TOLERANCE, Outcomes
+from spibb.outcomes import SUM_TOLERANCE, Outcomes, check_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,8 +86,12 @@ class MDP(Frozen):
         finite(reward, "reward")
         _check_probs(prob)
         x, a = _codes("state", state, shape[0]), _codes("action", action, n_actions)
-        successor = np.where(ends, END, np.asarray(next_state))
-        successor[~ends] = _codes("next_state", successor[~ends], shape[0])
+        going_on = np.flatnonzero(~ends)
+        successor = np.full(len(ends), END, dtype=np.int64)
+        given = np.asanyarray(next_state)
+        if given.ndim == 1:  # a masked entry is missing where the process goes on
+            check_present(ends | ~np.ma.getmaskarray(given), "next_state")
+        successor[going_on] = _codes("next_state", given[going_on], shape[0], going_on)
         return cls.paying(
             Outcomes.from_list(x * n_actions + a, successor, prob, reward, shape),
             np.asarray(initial, dtype=np.float64),
@@ -106,9 +114,13 @@ class MDP(Frozen):
         return cls(*outcomes.rows, rewards, initial, discount, states, actions, outcomes)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        for name in ("probs", "rewards", "initial"):
+            object.__setattr__(self, name, real_array(f"{name} of the MDP", getattr(self, name)))
+        for name in ("indptr", "successors"):
+            object.__setattr__(self, name, whole_array(f"{name} of the MDP", getattr(self, name)))
         discount(self.discount)
         self._check_arrays()
+        self._check_numbers()
         if self.outcomes is not None and not self._derived(self.outcomes):
             raise InputError(
                 "the MDP's rows or rewards are not those of its outcomes: give new outcomes, or "
@@ -132,7 +144,24 @@ class MDP(Frozen):
         indptr, size = self.indptr, len(self.probs)
         if indptr[0] != 0 or indptr[-1] != size or (np.diff(indptr) < 0).any():
             raise InputError(f"indptr of the MDP must rise from 0 to {size}, where its rows end")
+
+    def _check_numbers(self) -> None:
+        """Rows are distributions, up to what they leave for the end; rewards are finite."""
+        _check_probs(self.probs)
+        pairs = np.repeat(np.arange(self.rewards.size), np.diff(self.indptr))
+        check_sums(np.bincount(pairs, self.probs, self.rewards.size), self.shape[1])
+        self._check_rewards()
         probability_rows(self.initial[None], ["initial"], self.states.labels, "the MDP's")
+        object.__setattr__(self, "initial", whole_rows(self.initial[None])[0])
+        self.freeze()
+
+    def _check_rewards(self) -> None:
+        if not np.isfinite(self.rewards).all():
+            x, a = np.argwhere(~np.isfinite(self.rewards))[0]
+            raise InputError(
+                f"rewards of the MDP hold {self.rewards[x, a]} in state {self.states[x]!r}, action "
+                f"{self.actions[a]!r}, expected finite numbers"
+            )
 
     def _derived(self, outcomes: Outcomes) -> bool:
         """Whether rows and rewards are the very arrays that the outcomes gave."""
@@ -173,20 +202,19 @@ class MDP(Frozen):
         )
 
 
-def _codes(what: str, values: Any, size: int) -> np.ndarray:
-    """Codes 0 … size − 1 [N]."""
-    codes = np.asarray(values)
-    if codes.size and codes.dtype.kind not in "iu":
-        raise InputError(f"{what} holds {codes.dtype}, expected whole numbers: give codes 0, 1, …")
-    _check_codes(what, codes, size)
+def _codes(what: str, values: Any, size: int, rows: np.ndarray | None = None) -> np.ndarray:
+    """Codes 0 … size − 1 [N]; `rows` are the outcomes that they belong to, if not all."""
+    codes = whole_array(what, values)
+    _check_codes(what, codes, size, rows)
     return codes.astype(np.int64)
 
 
-def _check_codes(what: str, codes: np.ndarray, size: int) -> None:
+def _check_codes(what: str, codes: np.ndarray, size: int, rows: np.ndarray | None = None) -> None:
     if len(codes) and (codes.min() < 0 or codes.max() >= size):
-        row = int(np.argmax((codes < 0) | (codes >= size)))
+        bad = int(np.argmax((codes < 0) | (codes >= size)))
+        row = bad if rows is None else rows[bad]
         raise InputError(
-            f"{what} of outcome {row} is {codes[row]}, expected a whole number from 0 to {size - 1}"
+            f"{what} of outcome {row} is {codes[bad]}, expected a whole number from 0 to {size - 1}"
         )
 
 

@@ -48,7 +48,7 @@ class Outcomes(Frozen):
         Where a pair's probabilities sum to less than 1, the rest is an end that pays nothing.
         """
         total = np.bincount(pair, weights=prob, minlength=shape[0] * shape[1])
-        _check_sums(total, shape[1])
+        check_sums(total, shape[1])
         whole = np.where(np.abs(total - 1) <= SUM_TOLERANCE, total, 1.0)
         short = np.flatnonzero(whole > total)
         none = np.zeros(len(short))
@@ -130,7 +130,8 @@ def _row_starts(pair: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
-def _check_sums(total: np.ndarray, n_actions: int) -> None:
+def check_sums(total: np.ndarray, n_actions: int) -> None:
+    """Check that the probabilities of no pair sum to more than 1 [P]."""
     if (total > 1 + SUM_TOLERANCE).any():
         x, a = divmod(int(np.argmax(total)), n_actions)
         raise InputError(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, probability_rows, some, takes
+from spibb.checks import InputError, probability_rows, real_array, some, takes, whole_rows
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, vocabulary
 
@@ -38,13 +38,7 @@ class Policy(Frozen):
                 f"{what} is a table, whose labels would be lost: give the table itself as the "
                 "baseline of a problem, or its numbers with states= and actions="
             )
-        try:
-            array = np.array(probs, dtype=np.float64, order="C")
-        except (TypeError, ValueError):
-            raise InputError(
-                f"{what} is not a matrix of numbers, expected [states, actions]: give rows of "
-                "equal length"
-            ) from None
+        array = np.array(real_array(what, probs), order="C")
         if array.ndim != 2:
             raise InputError(f"{what} has shape {array.shape}, expected [states, actions]")
         states = vocabulary(array.shape[0] if states is None else states, "state")
@@ -55,7 +49,7 @@ class Policy(Frozen):
                 "one row per state label, one column per action label"
             )
         probability_rows(array, states.labels, actions.labels, what)
-        self._set(_whole(array), states, actions)
+        self._set(whole_rows(array), states, actions)
 
     def _set(self, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> None:
         object.__setattr__(self, "probs", probs)
@@ -154,10 +148,3 @@ class Policy(Frozen):
 
     def __repr__(self) -> str:
         return f"Policy({self.n_states} states, {self.n_actions} actions)"
-
-
-def _whole(probs: np.ndarray) -> np.ndarray:
-    """Rows [S, A] divided by their sums; those that sum to 1 up to rounding stay as they are."""
-    sums = probs.sum(axis=1, keepdims=True)
-    rounding = probs.shape[1] * np.finfo(np.float64).eps
-    return probs / np.where(np.abs(sums - 1) <= rounding, 1.0, sums)
