@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from spibb.mdp import MDP
 
 METHODS = ("auto", "policy-iteration", "sweeps")
 DENSE_UP_TO = 256
+DIRECT_UP_TO = 5_000
+"""States up to which a sparse factorisation takes seconds even where successors are random."""
+REFINEMENTS = 5
 PARALLEL_FROM = 20_000
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000
@@ -161,6 +165,61 @@ def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: 
     v, sizes = dense.values(mdp.rows, rewards, mdp.discount, probs)
     error, q = dense.ROUNDING * dense.largest(sizes[None]), _q(mdp, rewards, v)
     return probs, q, v, 1, tolerance >= dense.ROUNDING, error
+
+
+def evaluate_exactly(mdp: MDP, probs: np.ndarray) -> Solution:
+    """The values of a policy [S, A], as close as an MDP of this size allows.
+
+    Up to DIRECT_UP_TO states the equations are solved directly; beyond, by sweeps.
+    """
+    if not DENSE_UP_TO < mdp.shape[0] <= DIRECT_UP_TO:
+        return evaluate(mdp, probs)
+    mdp.check_fits(probs, "the policy")
+    unit = unit_of(mdp.rewards)
+    return Solution.in_units(unit, *_value_directly(mdp, mdp.rewards / unit, np.array(probs)))
+
+
+def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray) -> Found:
+    """Solve (I − γP_π) V = R_π by a sparse factorisation, refined with residuals of more digits.
+
+    A residual r bounds the error: |V − V^π| ≤ max |r| / (1 − γ).
+    """
+    from scipy.sparse import identity
+    from scipy.sparse.linalg import splu
+
+    matrix, reward = _chain(mdp, probs), (probs * rewards).sum(axis=1)
+    factors = splu((identity(len(reward)) - mdp.discount * matrix).tocsc())
+    v, residual, error = np.zeros(len(reward), np.longdouble), reward, math.inf
+    for _ in range(REFINEMENTS):
+        closer = v + factors.solve(np.asarray(residual, dtype=np.float64))
+        residual = reward + mdp.discount * _times(matrix, closer) - closer
+        largest = float(np.abs(residual).max()) / (1 - mdp.discount)
+        if not largest < error:
+            break
+        v, error = closer, largest
+    found = np.asarray(v, dtype=np.float64)
+    size = dense.largest(found[None])
+    error += float(np.finfo(np.longdouble).eps) * 4 * size / (1 - mdp.discount)
+    return probs, _q(mdp, rewards, found), found, 1, error <= TOLERANCE * size, error
+
+
+def _chain(mdp: MDP, probs: np.ndarray) -> Any:
+    """P_π [S, S], sparse."""
+    from scipy.sparse import csr_matrix
+
+    n_states = mdp.shape[0]
+    pairs = np.repeat(np.arange(probs.size), np.diff(mdp.indptr))
+    weights = probs.reshape(-1)[pairs] * mdp.probs
+    entries = weights, (pairs // mdp.shape[1], mdp.successors)
+    return csr_matrix(entries, shape=(n_states, n_states))
+
+
+def _times(matrix: Any, v: np.ndarray) -> np.ndarray:
+    """The product of a sparse matrix with a vector, in the vector's precision."""
+    rows = np.repeat(np.arange(len(v)), np.diff(matrix.indptr))
+    product = np.zeros(len(v), dtype=v.dtype)
+    np.add.at(product, rows, matrix.data * v[matrix.indices])
+    return product
 
 
 def _value_by_sweeps(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
