@@ -252,7 +252,7 @@ case(IMPROVE, "is empty: it needs one row per pair played",
      baseline_csv="state,action,probability\n")  # fmt: skip
 case(IMPROVE, "column 'state' is not of the type that the log has (int): write the labels as",
      log_csv=LOG.replace(",a,", ",1,").replace(",b,", ",2,"))  # fmt: skip
-for text in ("x", "-1", "nan", "inf"):
+for text in ("", "x", "-1", "nan", "inf"):
     case(f"improve log.csv --out out --baseline estimate:{text}", "estimate:0.5")
 case("improve log.csv --out out --baseline missing.csv", "'missing.csv': there is no such file")
 case("improve log.csv --out out --baseline study", "policy.parquet': there is no such file")

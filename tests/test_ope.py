@@ -609,9 +609,9 @@ def test_the_behaviour_itself_differs_by_nothing():
 def test_exact_bounds_of_a_difference_need_both_limits():
     without = difference_report()[0].difference("is").bounds
     assert {bound.name for bound in without if bound.refusal} == {"bernstein", "betting"}
-    assert "no highest_return was declared" in without[0].refusal
+    assert "no highest_return was declared; declare one" in without[0].refusal
     low = difference_report(highest_return=0.5)[0].difference("is").bounds[1]
-    assert "above the declared highest" in low.refusal
+    assert "above the declared highest 0.5; declare a higher one" in low.refusal
     report, _, truth = difference_report(highest_return=10.0)
     for name in ("is", "pdis"):
         bounds = {bound.name: bound.value for bound in report.difference(name).bounds}

@@ -21,6 +21,7 @@ from spibb.evaluate import exact_value, returns
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler, simulate
+from spibb.solve import evaluate
 
 COLUMNS = ("state", "action", "prob", "next_state", "reward", "terminated")
 
@@ -199,6 +200,8 @@ def test_rows_and_rewards_cannot_depart_from_the_outcomes():
         ({"state": [1, 1]}, "outcomes of state 1, action 0 sum to 2, expected at most 1"),
         ({"reward": [0, float("inf")]}, "reward in row 1 is inf, expected a finite number"),
         ({"reward": [0]}, "columns differ in length"),
+        ({"terminated": ["maybe", "no"]}, "terminated holds something other than true/false"),
+        ({"terminated": None}, "terminated is None, expected true/false for every outcome"),
         ({"initial": [0.5, 0.4]}, "'initial' sums to 0.9, expected 1"),
         ({"discount": 1.0}, "discount is 1.0"),
         ({"states": ["one"]}, "rewards of the MDP has shape"),
@@ -213,6 +216,13 @@ def test_bad_outcomes_are_refused(change, message):
     MDP.from_outcomes(**good)
     with pytest.raises(InputError, match=message):
         MDP.from_outcomes(**good | change)
+
+
+def test_flags_in_text_are_read_as_a_log_reads_them():
+    mdp = MDP.from_outcomes(
+        [0], [0], [1.0], [0], [1.0], ["False"], initial=[1.0], n_actions=1, discount=0.9
+    )
+    assert evaluate(mdp, np.ones((1, 1))).v[0] == pytest.approx(10.0)
 
 
 @pytest.mark.parametrize("name", ["indptr", "successors", "probs", "rewards", "initial"])

@@ -22,6 +22,7 @@ from spibb.checks import (
     whole_array,
     whole_rows,
 )
+from spibb.columns import flag_column
 from spibb.counts import END, SparseRows
 from spibb.frozen import Frozen
 from spibb.kernels import dense
@@ -79,7 +80,9 @@ class MDP(Frozen):
         initial = column("initial", initial)
         n_actions = positive("n_actions", n_actions)
         shape = len(initial), n_actions
-        ends = np.asarray(terminated, dtype=bool)
+        ends = flag_column(terminated, "terminated")
+        if ends is None:
+            raise InputError("terminated is None, expected true/false for every outcome: give it")
         prob, reward = column("prob", prob), column("reward", reward)
         same_length(state=state, action=action, prob=prob, next_state=next_state, reward=reward,
                     terminated=ends)  # fmt: skip

@@ -75,7 +75,7 @@ class Estimate(Frozen):
     standard error (delta method), which that of E·ω_i·G_i is not. `weights` [E] are the importance
     weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
     the estimate rests on a handful of episodes. No contribution of any episode, seen or not, can be
-    below `limit`; where nothing is known it is −∞, and `no_limit` says why.
+    below `limit`; where nothing is known it is −∞, `no_limit` says why, and `remedy` what helps.
     """
 
     name: str
@@ -86,6 +86,7 @@ class Estimate(Frozen):
     warning: str | None = None
     limit: float = -math.inf
     no_limit: str = "no limit was declared"
+    remedy: str = "declare a lower one"
 
 
 @dataclass(frozen=True)
@@ -214,14 +215,16 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     highest return.
     """
     gains = estimate.contributions - earned
-    limit, reason = estimate.limit - highest_return, estimate.no_limit
+    limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
     if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
-        limit, reason = -math.inf, f"a return of {earned.max():g} is above the declared highest"
+        limit, remedy = -math.inf, "declare a higher one"
+        reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
     elif estimate.limit > -math.inf and highest_return == math.inf:
-        reason = "no highest_return was declared"
+        reason, remedy = "no highest_return was declared", "declare one"
     return replace(
-        estimate, value=float(gains.mean()), contributions=gains, limit=limit, no_limit=reason
-    )
+        estimate, value=float(gains.mean()), contributions=gains, limit=limit, no_limit=reason,
+        remedy=remedy,
+    )  # fmt: skip
 
 
 def pessimistic_model(counts: Counts, discount: float, lowest_return: float) -> MDP:
@@ -600,7 +603,7 @@ def _limit(estimate: Estimate) -> float:
     if estimate.limit == -math.inf:
         raise InputError(
             f"{' and '.join(EXACT)} need a limit that no contribution can be below, and "
-            f"{estimate.name!r} has none: {estimate.no_limit}; declare a lower one, use is or "
+            f"{estimate.name!r} has none: {estimate.no_limit}; {estimate.remedy}, use is or "
             "pdis, or another bound"
         )
     return estimate.limit

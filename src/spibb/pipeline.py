@@ -19,6 +19,8 @@ ROWS_IN_MEMORY = ORDER_UP_TO
 """Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
 MANY_STATES = 10_000
 ESTIMATE = "estimate"
+FEWEST_HELD_OUT = 2
+"""One episode tells nothing of how much episodes differ."""
 
 
 def load_problem(
@@ -58,6 +60,11 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
             "keep some files of it apart for spibb evaluate"
         )
     kept, held = split_episodes(problem.log, share, seed)
+    if held.n_episodes < FEWEST_HELD_OUT:
+        raise InputError(
+            f"--holdout {share:g} keeps {held.n_episodes} of {problem.log.n_episodes} episodes "
+            f"apart, expected at least {FEWEST_HELD_OUT}: a larger share is needed to test anything"
+        )
     counts = Counts.from_log(kept)
     v_max = problem.v_max if problem.v_max_given else default_v_max(counts, problem.discount)
     return replace(problem, counts=counts, log=kept, v_max=v_max), held
@@ -65,9 +72,9 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
 
 def _baseline(text: str | Path | None, log: Log | Counts) -> tuple[Policy | None, float]:
     """The policy of a file, or None and a smoothing where it is to be estimated."""
-    name, _, smoothing = str(ESTIMATE if text is None else text).partition(":")
+    name, colon, smoothing = str(ESTIMATE if text is None else text).partition(":")
     if name == ESTIMATE and not Path(str(text)).exists():
-        return None, _smoothing(smoothing or "0")
+        return None, _smoothing(smoothing) if colon else 0.0
     return read_policy(str(text), log), 0.0
 
 

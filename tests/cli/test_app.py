@@ -355,6 +355,28 @@ def test_a_share_to_hold_out_is_checked(run, demo, tmp_path):
     assert not (tmp_path / "x").exists()
 
 
+def test_a_single_episode_tests_nothing(run, demo, tmp_path):
+    out = tmp_path / "x"
+    code, _, said = run("improve", demo[0] / "log.csv", "--out", out, "--holdout", "0.0001")
+    assert code == 2
+    assert "--holdout 0.0001 keeps 1 of 100 episodes apart, expected at least 2" in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--n-wedge", "10", "--option", "n_wedge=5"], "--n-wedge 10 and --option n_wedge=5"),
+        (["--n-wedge", "10", "--option", "n-wedge=5"], "--n-wedge 10 and --option n-wedge=5"),
+        (["--option", "n_wedge=5", "--option", "n_wedge=6"],
+         "--option n_wedge=5 and --option n_wedge=6"),
+    ],
+)  # fmt: skip
+def test_an_option_given_twice_is_refused(run, demo, tmp_path, options, message):
+    code, _, said = run("improve", demo[0] / "log.csv", "--out", tmp_path / "x", *options)
+    assert (code, f"{message} give one option twice" in said) == (2, True)
+
+
 def test_evaluate_prints_the_difference_with_its_bounds(run, demo):
     code, printed, _ = run(
         "evaluate", demo[0] / "log.csv", "--policy", demo[0] / "baseline.csv", "--behaviour",

@@ -206,8 +206,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     from spibb.report.origin import Origin
 
     console = _console()
-    given = [] if n_wedge is None else [f"n_wedge={n_wedge}"]
-    options = _parse_options([*(option or []), *given])
+    options = _parse_options(option or [], n_wedge)
     chosen = make(algorithm, **options)
     check_delta(delta)
     if chosen.certifies:
@@ -492,14 +491,22 @@ def _console() -> Console:
     return Console()
 
 
-def _parse_options(pairs: list[str]) -> dict[str, Any]:
+def _parse_options(pairs: list[str], n_wedge: str | None) -> dict[str, Any]:
     """Read name=value pairs; values are numbers or booleans where they look like them."""
     from spibb.checks import parse_value
 
     options: dict[str, Any] = {}
+    source: dict[str, str] = {}
+    if n_wedge is not None:
+        options["n_wedge"], source["n_wedge"] = parse_value(n_wedge), f"--n-wedge {n_wedge}"
     for pair in pairs:
         name, equals, text = pair.partition("=")
         if not equals:
             raise InputError(f"--option {pair!r} has no '=': write name=value")
-        options[name.replace("-", "_")] = parse_value(text)
+        name = name.replace("-", "_")
+        if name in options:
+            raise InputError(
+                f"{source[name]} and --option {pair} give one option twice: keep one of them"
+            )
+        options[name], source[name] = parse_value(text), f"--option {pair}"
     return options
