@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,17 +19,26 @@ ROUNDING = 1e-9
 class ReturnBounds:
     """No discounted return, counted from any step on, is below `low` or above `high`.
 
-    `source` says what was declared.
+    `source` says what was declared; both are multiples of `unit`.
     """
 
     low: float
     high: float
     source: str
+    unit: float = 1.0
 
     @property
     def span(self) -> float:
         """How far apart two returns can be."""
         return self.high - self.low
+
+    def in_spans(self) -> ReturnBounds:
+        """The same in units of about the span, so that squares of returns stay in range.
+
+        The unit is a power of 2: dividing by it is exact.
+        """
+        unit = math.ldexp(1.0, math.frexp(self.span)[1] - 1)
+        return replace(self, low=self.low / unit, high=self.high / unit, unit=unit)
 
 
 @dataclass(frozen=True)
@@ -144,11 +154,13 @@ def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) ->
     slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
     bad = (high < bounds.low - slack) | (low > bounds.high + slack)
     if bad.any():
-        row = int(np.argmax(bad))
+        row, unit = int(np.argmax(bad)), bounds.unit
+        start = f"{low[row] * unit:g} from step"
+        declared = f"[{bounds.low * unit:g}, {bounds.high * unit:g}] ({bounds.source})"
         episode = int(np.searchsorted(log.episode_starts, row, side="right")) - 1
         raise InputError(
-            f"episode {episode} returns {low[row]:g} from step {row - log.episode_starts[episode]} "
-            f"on, outside the declared [{bounds.low:g}, {bounds.high:g}] ({bounds.source}): "
+            f"episode {episode} returns {start} {row - log.episode_starts[episode]} on, outside "
+            f"the declared {declared}: "
             "declare limits that no return can leave"
         )
 

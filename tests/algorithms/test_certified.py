@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
+import warnings
 
 import numpy as np
 import pytest
@@ -277,6 +279,48 @@ def test_a_rejected_change_says_what_it_lacks():
     assert all(test.more_episodes >= 1 for test in lacking)
 
 
+def two_arms(n: int, seed: int) -> Log:
+    """A context with two arms, played evenly, that pay 1 with probability 0.45 and 0.6."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(2, size=n)
+    paid = rng.random(n) < np.where(arm == 1, 0.6, 0.45)
+    return Log.from_arrays(["s"] * n, arm, paid, terminated=[True] * n, action_prob=[0.5] * n)
+
+
+def test_what_a_rejected_change_lacks_is_what_its_evidence_lacks():
+    """log e grows linearly at the bet made: with half of log(1/δ), as many episodes again."""
+    tests = [test for seed in range(60) for test in certify(two_arms(200, seed), None).tests]
+    lacking = [test for test in tests if not test.accepted and test.more_episodes]
+    assert len(lacking) >= 5
+    for test in lacking:
+        share = -math.log(test.p_value) / math.log(1 / 0.05)
+        assert test.more_episodes == math.ceil(200 * (1 / share - 1))
+    unfavourable = [test for test in tests if test.more_episodes is None]
+    assert all(test.p_value == 1 for test in unfavourable)
+
+
+def test_the_episodes_that_are_said_to_lack_mostly_suffice():
+    """The same process, played as often as the typical rejected change calls for."""
+    tests = [test for seed in range(60) for test in certify(two_arms(400, seed), None).tests]
+    more = [0 if t.accepted else t.more_episodes or math.inf for t in tests]
+    enough = 400 + int(np.median(more))
+    passed = [any(t.accepted for t in certify(two_arms(enough, 100 + seed), None).tests)
+              for seed in range(60)]  # fmt: skip
+    assert 0.5 < np.mean(passed) < 0.95
+
+
+@pytest.mark.parametrize("prob", [[0.5] * 200, None])
+@pytest.mark.parametrize("limit", [1e-200, 1.0])
+def test_rewards_whose_squares_vanish_give_no_warning(prob, limit):
+    log = two_arms(200, 0)
+    log = dataclasses.replace(log, reward=log.reward * 1e-200)
+    log = dataclasses.replace(log, action_prob=None if prob is None else np.array(prob))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        result = certify(log, None, highest_return=limit)
+    assert all(np.isfinite(test.lower_bound) for test in result.tests)
+
+
 # ---- what must not matter -----------------------------------------------------------------------
 
 
@@ -295,7 +339,7 @@ def test_the_order_of_the_episodes_does_not_matter(improved):
         assert accepted_changes(again) == accepted_changes(improved)
 
 
-@pytest.mark.parametrize("unit", [8.0, 1e-12, 1e9])
+@pytest.mark.parametrize("unit", [8.0, 1e-12, 1e9, 1e-200, 1e-300, 1e200])
 def test_the_unit_of_the_rewards_does_not_matter(improved, unit):
     log = improved.problem.log
     scaled = dataclasses.replace(log, reward=log.reward * unit)

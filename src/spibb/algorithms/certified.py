@@ -85,14 +85,17 @@ class Certified(Algorithm):
             return self._result(problem, problem.baseline.probs, (), few)
         declared = self._declared(problem, log)
         bounds = declared.bounds(problem.discount)
+        scaled = bounds.in_spans()
         order = shuffled_by_content(log, self.seed)
-        chosen, judged = log.episodes(order[:n_choose]), log.episodes(order[n_choose:])
+        inside = replace(log, reward=log.reward / scaled.unit)
+        chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
         chooser = Chooser.of(
-            chosen, problem.baseline.probs, problem.discount, bounds, judged.n_episodes / n_choose,
+            chosen, problem.baseline.probs, problem.discount, scaled, judged.n_episodes / n_choose,
             self.delta, known,
         )  # fmt: skip
         families = self._families(chooser, declared.horizon == 1)
-        judge = _Judge(problem, Visits.of(judged, problem.discount, bounds), bounds, self.delta)
+        visits = Visits.of(judged, problem.discount, scaled)
+        judge = _Judge(problem, visits, scaled, self.delta)
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(bounds, declared, known, log.action_prob is not None)
@@ -182,7 +185,7 @@ class _Facts:
 
 @dataclass(frozen=True)
 class _Judge:
-    """The episodes that chose nothing."""
+    """The episodes that chose nothing; their returns are in units of `bounds`."""
 
     problem: Problem
     visits: Visits
@@ -208,7 +211,7 @@ class _Judge:
     ) -> ChangeTest:
         accepted = adjusted <= self.delta
         wanted = math.log(n_tests / self.delta)
-        lower = betting.lower_rate(sample, family.bet, wanted)
+        lower = betting.lower_rate(sample, family.bet, wanted) * self.bounds.unit
         blocks = family.plans[0].block
         scale = 1 / family.plans[0].mass if blocks else 1.0
         return ChangeTest(
@@ -216,23 +219,20 @@ class _Judge:
             accepted=accepted,
             p_value=min(1.0, math.exp(-log_e)),
             adjusted_p_value=adjusted,
-            advantage=sample.rate * scale,
+            advantage=sample.rate * scale * self.bounds.unit,
             lower_bound=max(lower, 0.0) if accepted else lower,
             visits=int(len(sample.x) * blocks if blocks else sample.times.sum()),
             episodes=int(len(sample.x) * max(blocks, 1)),
-            more_episodes=0 if accepted else self._more(sample, wanted),
+            more_episodes=0 if accepted else self._more(log_e, wanted),
         )
 
-    def _more(self, sample: Sample, wanted: float) -> int | None:
-        """Further episodes until n = 2σ² log(K/δ)/μ² values are there, at the rate seen so far."""
-        n = len(sample.x)
-        mean = float(sample.x.mean()) if n else 0.0
-        if mean <= 0:
+    def _more(self, log_e: float, wanted: float) -> int | None:
+        """Further episodes until log e, which grows linearly at the bet made, is log(K/δ)."""
+        if log_e <= 0:
             return None
-        needed = 2 * float(sample.x.var()) * wanted / mean**2
         log = self.problem.log
         assert log is not None  # `improve` has checked it
-        return max(1, math.ceil(log.n_episodes * (needed / n - 1)))
+        return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
 
     def _change(self, plan: Plan) -> Change:
         gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept

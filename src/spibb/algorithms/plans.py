@@ -57,6 +57,8 @@ TYPICAL_FAMILY = 5
 """Number of tests that a single one expects to share δ with."""
 NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
+INVISIBLE = 1e-100
+"""Values of such a size, in units of the span of returns, are no evidence in any log."""
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -210,7 +212,7 @@ class Chooser:
         prior = self.noise[s] * (1 / mass - 1) * per_episode
         second = (float((sample.x**2).sum()) + 2 * prior) / (n + 2)
         mean = lowered * per_episode - self._hurt(plan, n)
-        if mean <= 0:
+        if mean <= 0 or second <= INVISIBLE**2:
             return None
         plan = replace(plan, visiting=n, second=second)
         planned = self._with_bet(plan, mean) if self.known else self._with_block(plan, mean)
