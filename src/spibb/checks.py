@@ -298,10 +298,10 @@ def same_length(**columns: np.ndarray | None) -> int:
 
 
 def parse_value(text: str) -> bool | int | float | str:
-    """A number or a boolean where the text looks like one."""
+    """A number or a boolean where the text looks like one; 1_000 does not."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    for kind in (int, float):
+    for kind in (int, float) if "_" not in text else ():
         try:
             return kind(text)
         except ValueError:

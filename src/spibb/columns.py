@@ -238,18 +238,27 @@ def float_column(values: Any, name: str) -> np.ndarray:
     """A column of numbers [N]; complex numbers and times are none."""
     array = _array(values, name)
     try:
-        if array.dtype.kind not in "biufOSUT":
+        if array.dtype.kind not in "biufOSUT" or _has_underscores(array):
             raise TypeError
         return array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} holds something that is not a number: check the column") from None
 
 
+def _has_underscores(array: np.ndarray) -> bool:
+    """Python and NumPy would read 1_000 as 1000."""
+    if array.dtype.kind == "S":
+        return any(b"_" in value for value in array.tolist())
+    if array.dtype.kind not in "OUT":
+        return False
+    return any(isinstance(value, str) and "_" in value for value in array.tolist())
+
+
 def step_column(values: Any) -> np.ndarray:
     """Steps as finite numbers or times: sorted as text, 10 would come before 2."""
     array = _array(values, "step")
     for kind in ("float64", "datetime64[us]"):
-        if array.dtype.kind in "OSUT":
+        if array.dtype.kind in "OSUT" and not _has_underscores(array):
             with suppress(TypeError, ValueError):
                 array = array.astype(kind)
     if array.dtype.kind not in "biufmM":

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spibb import Counts, Log, read_log, read_policy
+from spibb import Counts, Log, count_log, read_log, read_policy
 from spibb.errors import InputError
 from spibb.ingest import read_table
 from spibb.tables import log_table, write_table
@@ -112,13 +112,43 @@ def test_successors_of_truncated_rows_survive_a_file_when_the_state_spans_column
         ("007", "010"),
         ("0x10", "0x11"),
         ("NULL", "None"),
+        ("1e5", "1E5"),
+        ("1e3", "1000"),
+        ("1.", "1"),
+        ("1.0", "1"),
+        ("1.0", "1.00"),
+        ("0.0", "-0.0"),
+        ("0.5", ".5"),
+        ("9007199254740992.0", "9007199254740993.0"),
     ],
 )
 def test_labels_stay_as_they_are_written(tmp_path, pair):
     first, second = pair
     rows = [f"0,0,{first},{first},0,{second},0,0", f"0,1,{second},{second},0,,1,0"]
-    log = read_log(csv(tmp_path / "log.csv", *rows))
-    assert set(log.states.labels) == set(log.actions.labels) == {first, second}
+    path = csv(tmp_path / "log.csv", *rows)
+    for read in (read_log(path), count_log(path)):
+        assert set(read.states.labels) == set(read.actions.labels) == {first, second}
+
+
+def test_whole_numbers_that_missing_cells_made_floats_are_whole_numbers(tmp_path):
+    """As pandas writes successors, of which the last is missing, and actions that once had gaps."""
+    path = csv(tmp_path / "log.csv", "0,0,1,3.0,0,2.0,0,0", "0,1,2,-4.0,0,,1,0")
+    for read in (read_log(path), count_log(path)):
+        assert read.states.labels == (1, 2)
+        assert read.actions.labels == (-4, 3)
+    assert labels(read_log(path), "next_state") == [2, None]
+
+
+@pytest.mark.parametrize("column", ["step", "reward"])
+def test_digits_with_underscores_are_no_number(tmp_path, column):
+    row = {"step": "0", "reward": "0", column: "1_000"}
+    path = csv(tmp_path / "log.csv", f"0,{row['step']},a,go,{row['reward']},,1,0")
+    for read in (read_log, count_log):
+        with pytest.raises(InputError, match=f"{column} in row 0 is 1_000, expected"):
+            read(path)
+    arrays = {"reward": [0.0], "step": [0], column: ["1_000"]}
+    with pytest.raises(InputError, match=f"{column} holds something that is n"):
+        Log.from_arrays(["a"], ["go"], terminated=[True], episode_id=[0], **arrays)
 
 
 def test_states_that_read_as_text_in_one_column_and_as_numbers_in_the_other_are_text(tmp_path):

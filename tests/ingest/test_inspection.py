@@ -8,6 +8,8 @@ import pytest
 from logs import COLUMNS, hospital
 
 from spibb import Counts, Log, inspect_log, open_log
+from spibb.ingest.inspection import Neighbours
+from spibb.tables import write_table
 
 TABLE = hospital()
 
@@ -89,3 +91,83 @@ def test_what_is_suspicious_is_found_with_a_remedy(columns, what):
     found = inspect_log(log_of(**({"state": ["a", "b"] * 20} | columns)))
     assert what in names(found)
     assert all(finding.remedy for finding in found.suspicions)
+
+
+def suspicion(found, what):
+    return next((f.value for f in found.suspicions if f.what == what), None)
+
+
+def as_kinds(table, tmp_path):
+    """One log as a frame and as files."""
+    yield open_log(table)
+    for ending in ("csv", "parquet"):
+        write_table(table, tmp_path / f"log.{ending}")
+        yield open_log(tmp_path / f"log.{ending}")
+
+
+def walk(states, **columns):
+    """Two episodes through the same states, the last row of each ends it."""
+    n = len(states)
+    return pa.table(
+        {
+            "episode_id": [0] * n + [1] * n, "step": [*range(n)] * 2, "state": states * 2,
+            "action": ["x"] * 2 * n, "reward": [0.0] * 2 * n,
+            "terminated": ([False] * (n - 1) + [True]) * 2,
+        } | {name: column * 2 for name, column in columns.items()}
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("next_state", "value"),
+    [
+        ([2, 3, 4, 9], None),  # beyond the end, anything may stand
+        ([2, None, 4, None], None),
+        ([1, 2, 3, 4], "6 of 6 rows that another one follows (100%) name a next_state"),
+        ([2, None, 3, None], "2 of 4 rows that another one follows (50%) name a next_state"),
+    ],
+)
+def test_successors_that_contradict_the_next_row_are_told(next_state, value, tmp_path):
+    what = "Successors contradict the next row"
+    for table in as_kinds(walk([1, 2, 3, 4], next_state=next_state), tmp_path):
+        found = suspicion(inspect_log(table), what)
+        assert (found is None) if value is None else found.startswith(value)
+
+
+def test_whole_numbers_beside_missing_cells_contradict_nothing(tmp_path):
+    """As pandas writes them: states 1, 2, 3, and successors 2.0, 3.0 and none."""
+    rows = ["0,0,1,x,0,2.0,0", "0,1,2,x,0,3.0,0", "0,2,3,x,0,,1"]
+    header = "episode_id,step,state,action,reward,next_state,terminated"
+    (tmp_path / "log.csv").write_text("\n".join([header, *rows]) + "\n")
+    found = inspect_log(open_log(tmp_path / "log.csv"))
+    assert found.neighbours == Neighbours(followed=2)
+
+
+def test_states_of_several_columns_contradict_in_any_of_them():
+    table = walk([1, 2, 3]).append_column("ward", pa.array(["a", "b", "c"] * 2))
+    table = table.append_column("next_state", pa.array([2, 3, None] * 2))
+    table = table.append_column("next_ward", pa.array(["b", "b", None] * 2))
+    parts = {"state": ["state", "ward"], "next_state": ["next_state", "next_ward"]}
+    found = inspect_log(open_log(table, columns=parts))
+    assert found.neighbours == Neighbours(followed=4, contradicted=2)
+
+
+@pytest.mark.parametrize(
+    ("step", "gapped"),
+    [
+        ([0, 1, 2], 0),
+        ([0, 2, 3], 2),
+        ([5, 6, 8], 2),
+        ([0, 10, 20], 0),
+        ([0, 20, 30], 2),
+        ([0.0, 1.0, 3.0], 2),
+        ([0.0, 0.5, 3.0], 0),
+        (["2020-01-01 10:00", "2020-01-01 10:01", "2020-01-01 10:05"], 0),
+        ([0, 2**53, 2**53 + 2], 0),
+    ],
+)
+def test_gaps_in_whole_number_steps_are_told(step, gapped, tmp_path):
+    for table in as_kinds(walk(["a", "b", "c"], step=step), tmp_path):
+        if isinstance(step[0], str) and table.engine.kinds["step"] != "text":
+            continue
+        found = suspicion(inspect_log(table), "Gaps in step")
+        assert found == (f"{gapped} of 2 episodes leave out whole-number steps" if gapped else None)

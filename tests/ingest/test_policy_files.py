@@ -101,6 +101,10 @@ def test_act_prints_what_the_policy_does(trained):
         ),
         (["ward=A"], "'age' is missing: a state here is ward, age"),
         (["ward=A", "age=old"], "age is 'old', expected a number"),
+        (["ward=A", "age=inf"], r"age is inf, expected a number in \(-inf, inf\)"),
+        (["ward=A", "age=-inf"], "age is -inf, expected a number"),
+        (["ward=A", "age=nan"], "age is nan, expected a number"),
+        (["ward=A", "age=40", "age=70"], "--state gives 'age' twice, as '40' and in 'age=70'"),
         (["A"], "--state 'A' is not understood: write column=value for each of ward, age"),
     ],
 )

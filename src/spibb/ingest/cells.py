@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.sql.engines import open_files
-from spibb.sql.reading import numbers_if_all
+from spibb.sql.reading import label_type, numbers_if_all
 from spibb.sql.sources import find_files
 from spibb.tables import SPREADSHEET_SAFE
 
@@ -33,11 +33,17 @@ class Cells:
     loose: frozenset[str]
 
     def column(self, name: str, *, text: bool = False) -> pa.ChunkedArray:
-        """A column with the type that its cells show, or as the text that was written."""
+        """A column of labels with the type that its cells show, or as the text that was written."""
         column = self.table.column(name)
         if name not in self.loose or text:
             return column
-        return _flags_if_all(numbers_if_all(column))
+        kind = label_type([column])
+        return _flags_if_all(column) if kind is None else column.cast(kind)
+
+    def numbers(self, name: str) -> pa.ChunkedArray:
+        """A column as numbers if it holds nothing else."""
+        column = self.table.column(name)
+        return numbers_if_all(column) if name in self.loose else column
 
 
 def read_cells(path: Path) -> Cells:

@@ -12,10 +12,13 @@ from spibb.counts import Counts
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
 from spibb.sql import queries
+from spibb.sql.engines import TEXT, TIME
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
 NEARLY_ALWAYS = 0.99
+REGULAR = 0.1
+"""Steps are numbered, and not irregular times, where so many differences are the smallest one."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,19 @@ class Coverage:
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """How rows fit the next one of their episode.
+
+    `followed` rows have a next row and a successor of their own, which is another state than the
+    next row's for `contradicted` of them. `gapped` episodes leave out whole-number steps.
+    """
+
+    followed: int = 0
+    contradicted: int = 0
+    gapped: int = 0
+
+
+@dataclass(frozen=True)
 class Inspection:
     """What a log looks like; lengths are the shortest, the median and the longest episode's.
 
@@ -44,7 +60,7 @@ class Inspection:
     of the states are without a decision whose outcome is known: reached but never acted in, or only
     at the end of a record. `decided` is the share of decisions in states where one action is taken
     at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
-    episode, None where that was not looked at.
+    episode, None where that was not looked at; `neighbours` are None likewise.
     """
 
     rows: int
@@ -61,6 +77,7 @@ class Inspection:
     states_seen_once: int
     decided: float
     backwards: int | None
+    neighbours: Neighbours | None
 
     @property
     def facts(self) -> tuple[Finding, ...]:
@@ -104,6 +121,26 @@ class Inspection:
                 "Time going backwards",
                 f"{self.backwards:,} rows stand before an earlier step of their episode",
                 "they are sorted by step; check that step is the order in which things happened",
+            )
+        if self.neighbours is not None:
+            yield from self._about_neighbours(self.neighbours)
+
+    def _about_neighbours(self, found: Neighbours) -> Iterator[Finding]:
+        if found.contradicted:
+            share = found.contradicted / found.followed
+            yield Finding(
+                "Successors contradict the next row",
+                f"{found.contradicted:,} of {found.followed:,} rows that another one follows "
+                f"({share:.0%}) name a next_state that is not its state",
+                "next_state is what counts; check that the column is not shifted, or leave it out: "
+                "then it is the state of the next row",
+            )
+        if found.gapped:
+            yield Finding(
+                "Gaps in step",
+                f"{found.gapped:,} of {self.episodes:,} episodes leave out whole-number steps",
+                "a next_state that is not given is read across the gap, and may be wrong; restore "
+                "the rows, give next_state, or end the episode at the gap",
             )
 
     def _about_rewards_and_ends(self) -> Iterator[Finding]:
@@ -183,6 +220,7 @@ def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
         states_seen_once=int((visits == 1).sum()),
         decided=float(visited[peak].sum() / max(visited.sum(), 1)),
         backwards=_backwards(table),
+        neighbours=_neighbours(table),
     )
 
 
@@ -198,3 +236,16 @@ def _backwards(table: LogTable) -> int | None:
     if not table.engine.casts_text or table.profile.rows > ORDER_UP_TO:
         return None
     return int(table.engine.table(queries.backwards_query(table.x)).column(0)[0].as_py() or 0)
+
+
+def _neighbours(table: LogTable) -> Neighbours | None:
+    """Large logs are not put in order for this."""
+    if table.profile.rows > ORDER_UP_TO:
+        return None
+    kind = table.engine.kinds[table.names["step"][0]]
+    times = kind == TIME or (kind == TEXT and table.steps_are_times)
+    loose = not table.engine.loose.isdisjoint(table.names["state"] + table.names["next_state"])
+    query = queries.neighbours_query(table.x, not times, loose)
+    found = {k: int(v or 0) for k, v in table.engine.table(query).to_pylist()[0].items()}
+    regular = not found["fractions"] and found["unit"] >= REGULAR * found["steps"]
+    return Neighbours(found["followed"], found["contradicted"], found["gapped"] if regular else 0)

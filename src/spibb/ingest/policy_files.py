@@ -157,7 +157,7 @@ def _probabilities(cells: Cells, what: str) -> np.ndarray:
     import pyarrow as pa
 
     try:
-        return cells.column("probability").cast(pa.float64()).to_numpy()
+        return cells.numbers("probability").cast(pa.float64()).to_numpy()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{what}: column 'probability' holds something other than numbers"
@@ -237,7 +237,7 @@ class LoadedPolicy:
             if value in self.bins[name].labels:
                 return value
             raw = parse_value(value) if isinstance(value, str) else value
-            return self.bins[name].label(number(name, raw, -math.inf, math.inf))
+            return self.bins[name].label(number(name, raw, -math.inf, math.inf, "()"))
         known = self.policy.states[0]
         example = known[position] if isinstance(known, tuple) else known
         if isinstance(example, str):
@@ -289,13 +289,17 @@ def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
     """Read ``ward=3`` and ``age=31``, or a plain label where a state has one column."""
     if len(names) == 1 and len(texts) == 1 and not texts[0].startswith(f"{names[0]}="):
         return {names[0]: texts[0]}
-    case = {}
+    case: dict[str, str] = {}
     for written in texts:
         name = next((name for name in names if written.startswith(f"{name}=")), None)
         if name is None:
             raise InputError(
                 f"--state {written!r} is not understood: write column=value for each of "
                 f"{', '.join(names)}"
+            )
+        if name in case:
+            raise InputError(
+                f"--state gives {name!r} twice, as {case[name]!r} and in {written!r}: give it once"
             )
         case[name] = written[len(name) + 1 :]
     return case

@@ -158,7 +158,7 @@ class Reader:
         """A double."""
         kind = self.engine.kinds[column]
         if kind == TEXT and self.engine.casts_text:
-            return f"TRY_CAST({quoted(column)} AS DOUBLE)"
+            return _cast_text(quoted(column), "DOUBLE")
         if kind == FLAG:
             return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
         if kind not in (INTEGER, WIDE, NUMBER):
@@ -183,9 +183,9 @@ class Reader:
         )
 
     def _step_in_text(self, name: str) -> str:
-        value = f"TRY_CAST({name} AS {self.step_type})"
         if self.step_type == STEP_NUMBER:
-            return value
+            return _cast_text(name, STEP_NUMBER)
+        value = f"TRY_CAST({name} AS {self.step_type})"
         zoned = f"regexp_matches({name}, '{ZONE}')"
         alike = zoned if self.step_type == STEP_ZONED else f"NOT {zoned}"
         return f"CASE WHEN {alike} AND isfinite({value}) THEN {value} END"
@@ -204,6 +204,11 @@ class Reader:
             word = f"LOWER({name})"
             return f"CASE WHEN {word} IN ({yes}) THEN TRUE WHEN {word} IN ({no}) THEN FALSE END"
         raise InputError(f"column {column!r} is {kind}, expected true/false or 0/1: cast it")
+
+
+def _cast_text(name: str, kind: str) -> str:
+    """A number in text; DuckDB would read 1_000 as 1000."""
+    return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"
 
 
 def present(engine: Engine, name: str, column: str) -> str:
@@ -413,3 +418,35 @@ def backwards_query(x: Expressions) -> str:
     rows = f"SELECT {x.episode} AS e, {x.step} AS t FROM log"
     before = f"SELECT e, t, LAG(e) OVER () AS e0, LAG(t) OVER () AS t0 FROM ({rows}) AS typed"
     return f"SELECT {_times('e = e0 AND t < t0')} AS n FROM ({before}) AS pairs"
+
+
+def neighbours_query(x: Expressions, steps_are_numbers: bool, loose: bool) -> str:
+    """How each row fits the next of its episode: successors, and steps.
+
+    `followed` rows name a successor and have a next row, whose state is another one for
+    `contradicted` of them. Of `steps` differences of steps below 2⁵³, `unit` are the smallest of
+    the log and `fractions` are not whole; `gapped` episodes have a larger one. In `loose` columns 1
+    and 1.0 may be one label.
+    """
+    _, _, rows = _sequence(x)
+    given = [f"g{i}" for i in range(len(x.next_state))]
+    both = " AND ".join(["following IS NOT NULL", *(f"{name} IS NOT NULL" for name in given)])
+    other = " OR ".join(f"{_bare(name, loose)} <> {_bare(f'l{i}', loose)}"
+                        for i, name in enumerate(given)) or "FALSE"  # fmt: skip
+    exact = " AND ".join(f"ABS(CAST({t} AS DOUBLE)) < 9007199254740992" for t in ("t", "following"))
+    step = "CAST(following AS DOUBLE) - CAST(t AS DOUBLE)"
+    step = f"CASE WHEN {exact} THEN {step} END" if steps_are_numbers else "CAST(NULL AS DOUBLE)"
+    pairs = (
+        f"SELECT e, CASE WHEN {both} THEN CASE WHEN {other} THEN 1 ELSE 0 END END AS differs, "
+        f"{step} AS d FROM ({rows}) AS ordered"
+    )
+    return (
+        "SELECT COUNT(differs) AS followed, SUM(differs) AS contradicted, COUNT(d) AS steps, "
+        f"{_times('d = least')} AS unit, {_times('d <> FLOOR(d)')} AS fractions, "
+        "COUNT(DISTINCT CASE WHEN d > least THEN e END) AS gapped "
+        f"FROM (SELECT *, MIN(d) OVER () AS least FROM ({pairs}) AS pairs) AS compared"
+    )
+
+
+def _bare(name: str, loose: bool) -> str:
+    return f"REGEXP_REPLACE(CAST({name} AS VARCHAR), '\\.0$', '')" if loose else name

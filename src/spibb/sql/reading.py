@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DIGITS = r"((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)"
-NUMBER = rf"^[+-]?({DIGITS}([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))$"
+NUMBER = rf"[+-]?({DIGITS}([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
 """How numbers are written."""
+EXACT = "(0|-?[1-9][0-9]{0,14})"
+"""Whole numbers that a float keeps apart."""
+EXACT_FLOAT = rf"{EXACT}\.0"
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -41,6 +43,50 @@ def numbers_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column if kind is None else column.cast(kind)
 
 
+def label_type(columns: Sequence[Any]) -> pa.DataType | None:
+    """The type of whole numbers that columns of labels show together, None where they are text.
+
+    A column shows whole numbers if all its cells are written as a computer writes them, or if all
+    end in .0, as where missing cells made a column of whole numbers one of floats. 007, +1, 1e5,
+    1. and 20 digits are names: two that are written differently stay apart. NaN among numbers is a
+    missing number, as in any file of floats, so that they are floats.
+    """
+    import pyarrow as pa
+    from pyarrow import compute
+
+    values = [compute.unique(column).cast("string").drop_null() for column in columns]
+    if all(map(_whole, values)):
+        return pa.int64()
+    if all(_all(column, EXACT) or _all(column, EXACT_FLOAT) for column in values):
+        return pa.float64()
+    missing = any(compute.any(_matches(column, "(?i:nan)")).as_py() for column in values)
+    return number_type(columns) if missing else None
+
+
+def _whole(values: Any) -> bool:
+    """Whether texts are whole numbers of 64 bits as a computer writes them."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    try:
+        same = compute.equal(values.cast(pa.int64()).cast("string"), values)
+    except pa.ArrowInvalid:
+        return False
+    return bool(compute.all(same, min_count=0).as_py())
+
+
+def _all(values: Any, pattern: str) -> bool:
+    from pyarrow import compute
+
+    return bool(compute.all(_matches(values, pattern), min_count=0).as_py())
+
+
+def _matches(values: Any, pattern: str) -> Any:
+    from pyarrow import compute
+
+    return compute.match_substring_regex(values, f"^{pattern}$")
+
+
 def number_type(columns: Sequence[Any]) -> pa.DataType | None:
     """The type of numbers that columns of text show together, None where they are text.
 
@@ -52,10 +98,9 @@ def number_type(columns: Sequence[Any]) -> pa.DataType | None:
 
     values = pa.chunked_array([compute.unique(column).cast("string") for column in columns])
     values = values.drop_null()
-    with suppress(pa.ArrowInvalid):
-        whole = compute.equal(values.cast(pa.int64()).cast("string"), values)
-        return pa.int64() if compute.all(whole, min_count=0).as_py() else None
-    if not compute.all(compute.match_substring_regex(values, NUMBER), min_count=0).as_py():
+    if _whole(values):
+        return pa.int64()
+    if not _all(values, NUMBER):
         return None
     if not compute.any(compute.match_substring_regex(values, "[.eEnN]")).as_py():
         return None

@@ -17,7 +17,7 @@ from spibb.columns import EMPTY, code_states, resolve
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql import queries
 from spibb.sql.engines import TEXT, Engine
-from spibb.sql.reading import number_type
+from spibb.sql.reading import label_type
 
 Labels = Vocabulary | Sequence[Label]
 FIX = "fix or drop the row"
@@ -237,7 +237,7 @@ class TypedTable:
         )  # fmt: skip
         assert successor is not None
         typed = [
-            cast(column, _number_type([column], name) if self._is_loose(name) else None)
+            cast(column, _label_type([column], name) if self._is_loose(name) else None)
             for column, name in zip(action, actions)
         ]
         plays, played = _coded(typed, action_labels, actions)
@@ -259,7 +259,7 @@ class TypedTable:
         for i, other in enumerate(self.names["next_state"] or names):
             if self._is_loose(names[i], other):
                 following[i] = pc.if_else(beyond, None, following[i])
-                types[i] = _number_type([state[i], following[i]], names[i])
+                types[i] = _label_type([state[i], following[i]], names[i])
         return types
 
     def _is_loose(self, *columns: str) -> bool:
@@ -318,11 +318,11 @@ def _coded(
     return given, encode(list(columns), given, "actions")
 
 
-def _number_type(columns: Sequence[Any], name: str) -> Any:
-    """The type of numbers that labels show, none of which may be NaN."""
+def _label_type(columns: Sequence[Any], name: str) -> Any:
+    """The type of whole numbers that labels show; none among numbers may be NaN."""
     import pyarrow.compute as pc
 
-    kind = number_type(columns)
+    kind = label_type(columns)
     if kind == "double" and any(pc.any(pc.is_nan(c.cast(kind))).as_py() for c in columns):
         raise InputError(
             f"column {name!r} holds nan among numbers, expected whole numbers: fill or drop those "
