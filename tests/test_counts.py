@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 
 import numpy as np
@@ -52,7 +53,14 @@ def log_of(rows, with_successors=True):
 
 
 def slow_counts(rows, with_successors=True):
-    """n, Σr and Σr² by (x, a, x'), with x' = END for terminations, and starts by x."""
+    """n, Σr and Σ((r − c)/u)² by (x, a, x'), x' = END for terminations, and starts by x.
+
+    c is the middle of the rewards, u the least power of two above their distance to it.
+    """
+    rewards = [row["reward"] for row in rows]
+    centre, unit = (max(rewards) + min(rewards)) / 2, 1.0
+    if width := max(rewards) - centre:
+        unit = 2.0 ** (math.floor(math.log2(width)) + 1)
     outcomes, starts = defaultdict(lambda: [0, 0.0, 0.0]), defaultdict(int)
     states = {(row["episode"], row["step"]): row["state"] for row in rows}
     for row in rows:
@@ -65,12 +73,12 @@ def slow_counts(rows, with_successors=True):
         outcome = outcomes[row["state"], row["action"], successor]
         outcome[0] += 1
         outcome[1] += row["reward"]
-        outcome[2] += row["reward"] ** 2
+        outcome[2] += ((row["reward"] - centre) / unit) ** 2
     return outcomes, starts
 
 
 def as_dictionary(counts):
-    """Counts by label: {(x, a, x'): [n, Σr, Σr²]}."""
+    """Counts by label: {(x, a, x'): [n, Σr, Σ((r − c)/u)²]}."""
     found = {}
     for pair in range(len(counts.indptr) - 1):
         s, a = divmod(pair, len(counts.actions))
@@ -154,7 +162,7 @@ def test_a_truncated_successor_counts_and_a_terminated_one_ends():
         episode_id=[0, 1, 2],
     )  # fmt: skip
     counts = Counts.from_log(log)
-    assert as_dictionary(counts) == {("s", 0, "t"): [1, 1, 1], ("s", 0, END): [2, 6, 20]}
+    assert as_dictionary(counts) == {("s", 0, "t"): [1, 1, 0.5625], ("s", 0, END): [2, 6, 0.625]}
     assert counts.terminations.tolist() == [[2], [0]]
     assert counts.mean_reward[0, 0] == pytest.approx(7 / 3)
 
@@ -180,5 +188,5 @@ def test_stochastic_rewards_keep_their_spread():
     rewards = np.array([1.0, 2.0, 6.0])
     log = Log.from_arrays([0] * 3, [0] * 3, rewards, terminated=[1, 1, 1])
     counts = Counts.from_log(log)
-    variance = counts.reward_sq[0] / counts.n[0] - (counts.reward_sum[0] / counts.n[0]) ** 2
-    assert variance == pytest.approx(rewards.var())
+    variance = counts.reward_scatter[0] * counts.unit**2 / counts.n[0]
+    assert variance == pytest.approx(rewards.var(), rel=1e-12)

@@ -110,7 +110,9 @@ def test_simulated_returns_have_the_exact_value_as_their_mean(seed):
     moment = np.zeros((5, 5, 3))
     for power in range(5):
         np.add.at(moment[power], where, listed["prob"] * listed["reward"] ** power)
-    squared = np.bincount(counts.pair_of_outcome, counts.reward_sq, 15).reshape(5, 3)
+    mean = counts.reward_sum / counts.n
+    squares = counts.reward_scatter * counts.unit**2 + counts.n * mean**2
+    squared = np.bincount(counts.pair_of_outcome, squares, 15).reshape(5, 3)
     for k, found in ((1, counts.mean_reward), (2, squared / counts.pairs)):
         spread = np.sqrt((moment[2 * k] - moment[k] ** 2) / counts.pairs)
         assert np.abs((found - moment[k]) / spread).max() < 4

@@ -19,8 +19,15 @@ from spibb.log import Log
 SparseRows = tuple[np.ndarray, np.ndarray, np.ndarray]
 END = NO_STATE
 """The successor code of a termination."""
-SMALLEST = 1e-140
-"""The square of a smaller reward has fewer digits, or none."""
+SMALLEST, LARGEST = 1e-140, 1e152
+"""The squares of smaller rewards have fewer digits, or none; those of larger ones overflow."""
+NARROWEST = 1e-10
+"""Range of the rewards, relative to their size, below which rounding would decide."""
+SAME = 1e-12
+"""Variances of rewards below this, relative to the square of their range, are rounding."""
+RESOLVED = 1e-6
+"""Rounding of a variance, relative likewise, up to which none that matters can hide in it."""
+EPSILON = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +35,9 @@ class Counts(Frozen):
     """Sufficient statistics of a log: N_D(x, a, x'), terminations, and rewards per outcome.
 
     The outcomes of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of `successors`
-    (−1 = terminated), `n`, `reward_sum` and `reward_sq` [K], sorted by successor. `starts` [S]
+    (−1 = terminated), `n`, `reward_sum` and `reward_sq` [K], sorted by successor. The latter is
+    Σ((r − c)/u)², c and u being `centre` and `unit` of the rewards' range, so that neither an
+    offset of the rewards nor their scale costs any digit. `starts` [S]
     counts the episodes that begin in each state; `reward_range` holds the smallest and the largest
     reward of the log, `bins` the intervals of the columns that were cut.
     """
@@ -57,10 +66,11 @@ class Counts(Frozen):
         n_states, n_actions = len(log.states), len(log.actions)
         pair = log.state[known].astype(np.int64) * n_actions + log.action[known]
         starts, order = counting.by_pair(pair, n_states * n_actions)
-        rows = counting.outcomes(starts, order, log.next_state[known], log.reward[known])
+        extremes = float(log.reward.min()), float(log.reward.max())
+        scale = counting.centre_and_unit(*extremes)
+        rows = counting.outcomes(starts, order, log.next_state[known], log.reward[known], *scale)
         first = log.state[log.episode_starts[:-1]]
         begun = np.bincount(first, minlength=n_states)
-        extremes = float(log.reward.min()), float(log.reward.max())
         return cls(*rows, begun, extremes, log.states, log.actions, bins=log.bins)
 
     @classmethod
@@ -76,9 +86,10 @@ class Counts(Frozen):
         actions: Vocabulary,
         bins: Mapping[str, Bins],
     ) -> Counts:
-        """Counts of outcomes in any order: their pairs x·A + a, successors, and N, Σr, Σr² [K, 3].
+        """Counts of outcomes in any order: their pairs x·A + a, successors, and N, Σr,
+        Σ((r − c)/u)² [K, 3].
 
-        Outcomes that occur several times are added up.
+        u and c are those of `reward_range`. Outcomes that occur several times are added up.
         """
         order = np.lexsort((successor, pair))
         pair, successor, sums = pair[order], successor[order], sums[order]
@@ -109,23 +120,61 @@ class Counts(Frozen):
         )  # fmt: skip
 
     def in_units(self, unit: float) -> Counts:
-        """The same counts of rewards divided by `unit`; their squares must have been numbers."""
+        """The same counts of rewards divided by a power of two; their squares must be numbers."""
         low, high = self.reward_range
         largest = max(abs(low), abs(high))
-        if not np.isfinite(self.reward_sq).all() or 0 < largest < SMALLEST:
+        if largest > LARGEST or 0 < largest < SMALLEST:
             raise InputError(
                 f"rewards of up to {largest:g} in absolute value have squares outside the range of "
                 "numbers: multiply or divide all rewards by a constant"
             )
+        if 0 < high - low < NARROWEST * largest:
+            raise InputError(
+                f"rewards are {largest:g} in size but differ by {high - low:.3g} at most, less "
+                f"than {NARROWEST:g} of that: subtract a constant, or round rewards that are equal"
+            )
         return replace(
-            self, reward_sum=self.reward_sum / unit, reward_sq=self.reward_sq / unit / unit,
-            reward_range=(low / unit, high / unit),
-        )  # fmt: skip
+            self, reward_sum=self.reward_sum / unit, reward_range=(low / unit, high / unit)
+        )
 
     @property
     def shape(self) -> tuple[int, int]:
         """(S, A)."""
         return len(self.states), len(self.actions)
+
+    @cached_property
+    def centre(self) -> float:
+        """The middle of the range of rewards."""
+        return counting.centre_and_unit(*self.reward_range)[0]
+
+    @cached_property
+    def unit(self) -> float:
+        """A power of two, about as large as rewards are far from `centre`."""
+        return counting.centre_and_unit(*self.reward_range)[1]
+
+    @cached_property
+    def reward_scatter(self) -> np.ndarray:
+        """Σ((r − r̄)/u)² of each outcome about its own mean [K]; 0 where that is rounding.
+
+        Where rewards are so large beside their differences that rounding could hide a variance,
+        it is taken at the largest that rounding can hide.
+        """
+        mean = (self.reward_sum / self.n - self.centre) / self.unit
+        scatter = self.reward_sq - self.n * mean**2
+        largest = max(map(abs, self.reward_range))
+        rounding = 4 * EPSILON * np.sqrt(self.n) * (1 + largest / self.unit)
+        hidden = np.where((self.n > 1) & (rounding > RESOLVED), self.n * rounding, 0.0)
+        told = scatter > self.n * (SAME + rounding)
+        return np.where(told, scatter, np.minimum(hidden, self.reward_sq))
+
+    @cached_property
+    def two_valued(self) -> bool:
+        """Whether all rewards are the lowest or the highest one: Σ (r − low)(r − high) = 0."""
+        low, high = self.reward_range
+        extreme = (high / 2 - low / 2) / self.unit
+        rounding = 16 * EPSILON * (1 + max(abs(low), abs(high)) / self.unit)
+        apart = np.abs(self.reward_sq - self.n * extreme**2)
+        return bool((apart <= self.n * (SAME + rounding)).all())
 
     @cached_property
     def pairs(self) -> np.ndarray:

@@ -97,7 +97,8 @@ def test_with_huge_counts_the_posterior_is_the_model(problem, n_wedge):
     counts, many = problem.counts, 10**9
     counts = replace(
         counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
-        reward_sq=counts.reward_sum**2 / counts.n * many,
+        reward_sq=((counts.reward_sum / counts.n - counts.centre) / counts.unit) ** 2
+        * counts.n * many,
     )  # fmt: skip
     policy = PiBSpibb(n_wedge).improve(problem).policy
     belief = Belief.of(counts, problem.baseline, problem.discount)

@@ -215,11 +215,10 @@ def telling_rewards(counts: Counts) -> float:
     """
     if counts.reward_range[0] == counts.reward_range[1]:
         return float(counts.n.sum())
-    n, total, squares = counts.n.sum(), counts.reward_sum.sum(), counts.reward_sq.sum()
-    return min(
-        float((total - n * end) ** 2 / (squares - 2 * end * total + n * end**2))
-        for end in counts.reward_range
-    )
+    n, squares = float(counts.n.sum()), float(counts.reward_sq.sum())
+    total = float(((counts.reward_sum - counts.n * counts.centre) / counts.unit).sum())
+    ends = [(end - counts.centre) / counts.unit for end in counts.reward_range]
+    return min((total - n * e) ** 2 / (squares - 2 * e * total + n * e**2) for e in ends)
 
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:

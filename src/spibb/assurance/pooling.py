@@ -76,7 +76,7 @@ def pool(rows: PooledRows, baseline: Policy, discount: float) -> Pooling:
     first = rows.weighted(_share(rows.visits, PRIOR_VISITS))
     v = Evaluator(first, baseline.probs[None], discount).mean_values()[:, 0]
     pairs = _pairs(rows, baseline.probs, discount, v)
-    noise = _noise(pairs)
+    noise = _noise(pairs) + rows.unseen_variance
     slope, slope_error, spread = _effects(pairs, noise)
     alpha = noise / spread if spread > 0 else 0.0
     weight = _share(pairs.n, alpha)

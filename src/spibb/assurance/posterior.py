@@ -57,11 +57,13 @@ class Belief:
 
     m_x and r̄_x are drawn with the same weights: all outcomes of the state together.
 
-    The mean reward r_k of an outcome is drawn as well: from Beta(successes, failures) where all
-    rewards of the log take two values, from a normal distribution otherwise; it is exact where the
-    outcome always paid the same. α, the slope of value on the baseline's preferences ℓ (drawn
-    with its standard error) and the error come from the log itself (`assurance.pooling`). A pair
-    never tried has w = 0. All of it is in units of the largest reward; only `values` are not.
+    The mean reward r_k of an outcome is drawn as well: from a Beta distribution of successes and
+    failures where all rewards of the log take two values, also for outcomes that showed only one
+    of them; from a normal distribution otherwise. It is exact where the log as a whole shows that
+    an outcome always pays the same (`PooledRows.doubt`). α, the slope of value on the
+    baseline's preferences ℓ (drawn with its standard error) and the error come from the log itself
+    (`assurance.pooling`). A pair never tried has w = 0. All of it is in units
+    of the largest reward; only `values` are not.
     """
 
     counts: Counts
@@ -111,28 +113,31 @@ class Belief:
     def _mean_rewards(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Mean rewards of the outcomes [D or 1, K]."""
         rows = self.rows
-        noisy = np.flatnonzero(rows.reward_squares)
-        if not len(noisy):
+        if not rows.doubt:
             return rows.mean_reward[None]
-        paid = np.repeat(rows.mean_reward[None], size, axis=0)
         low, high = self.counts.reward_range
-        n, mean = rows.n[noisy], rows.mean_reward[noisy]
-        if self.two_valued:
-            share = (mean - low) / (high - low)
-            paid[:, noisy] = low + (high - low) * rng.beta(
-                n * share, n * (1 - share), (size, len(n))
-            )
-        else:
-            error = np.sqrt(rows.reward_squares[noisy] / (n * (n + 1)))
-            paid[:, noisy] = np.clip(mean + error * rng.standard_normal((size, len(n))), low, high)
+        if rows.two_valued:
+            return low + (high - low) * rng.beta(*self._successes(low, high), (size, len(rows.n)))
+        paid = np.repeat(rows.mean_reward[None], size, axis=0)
+        noisy = np.flatnonzero(rows.reward_squares)
+        n = rows.n[noisy]
+        error = np.sqrt(rows.reward_squares[noisy] / (n * (n + 1)))
+        drawn = rows.mean_reward[noisy] + error * rng.standard_normal((size, len(n)))
+        paid[:, noisy] = np.clip(drawn, low, high)
         return paid
 
-    @property
-    def two_valued(self) -> bool:
-        """Whether all rewards are the lowest or the highest one: Σ (r − low)(r − high) = 0."""
-        counts, (low, high) = self.counts, self.counts.reward_range
-        product = counts.reward_sq - (low + high) * counts.reward_sum + counts.n * low * high
-        return bool((np.abs(product) <= 1e-9 * counts.n * max(abs(low), abs(high)) ** 2).all())
+    def _successes(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+        """How often each outcome paid the higher and the lower reward [K], with Jeffreys' ½ each.
+
+        No more is added than the log as a whole would lead to expect in as many visits and one,
+        so that a rare success is not believed of every pair seen once; less where no outcome
+        varied and that is no accident (`PooledRows.doubt`).
+        """
+        n = self.rows.n
+        won = n * np.clip((self.rows.mean_reward - low) / (high - low), 0, 1)
+        rate = won.sum() / n.sum()
+        more, less = (np.minimum(0.5, share * (n + 1)) for share in (rate, 1 - rate))
+        return won + self.rows.doubt * more, n - won + self.rows.doubt * less
 
 
 @checks.takes(log=(Log, Counts), policy=Policy, baseline=Policy, rng=np.random.Generator)

@@ -12,10 +12,14 @@ from spibb.counts import END, Counts
 from spibb.frozen import Frozen
 from spibb.kernels import mixed
 
+NOISE_ODDS = 100.0
+"""Prior odds that rewards vary, against rewards that are a function of the outcome."""
+MOST_REPEATS = 3
+"""Repeats of one outcome that count as evidence that no outcome's reward varies."""
+NO_DOUBT = 1e-3
+"""Doubts below this are none."""
 STATE_VISITS = 1.0
 """Visits for which the log's overall outcomes count in every state."""
-SAME = 1e-10
-"""Variances of rewards below this, relative to the largest square, are rounding."""
 
 
 class Models(NamedTuple):
@@ -35,7 +39,8 @@ class PooledRows(Frozen):
     m_x are the outcomes of state x under all actions, with one pseudo-visit of the whole log's.
     `pair`, `successors`, `n`, `mean_reward` and `reward_squares` [K] describe the outcomes, sorted
     by pair; `visits` and `weight` [P] the pairs; `overall` [S] and `overall_reward` the whole log;
-    `initial` [S] its first states.
+    `initial` [S] its first states. `two_valued` says whether rewards
+    take two values at most.
     """
 
     shape: tuple[int, int]
@@ -49,22 +54,21 @@ class PooledRows(Frozen):
     overall: np.ndarray
     overall_reward: float
     initial: np.ndarray
+    two_valued: bool
 
     @classmethod
     def of(cls, counts: Counts) -> PooledRows:
         """The rows of a log; every tried pair is taken at its own word (w = 1)."""
         n, mean = counts.n.astype(np.float64), counts.reward_sum / counts.n
-        squares = np.maximum(counts.reward_sq - n * mean**2, 0.0)
-        largest = max(abs(r) for r in counts.reward_range)
-        squares[squares <= SAME * n * largest**2] = 0.0
+        squares = counts.reward_scatter * counts.unit**2
         stays = counts.successors != END
         total = max(n.sum(), 1.0)
         overall = np.bincount(counts.successors[stays], n[stays], counts.shape[0]) / total
         visits = counts.pairs.reshape(-1).astype(np.float64)
         return cls(
             counts.shape, counts.pair_of_outcome, counts.successors, n, mean, squares, visits,
-            (visits > 0) * 1.0, overall, float(counts.reward_sum.sum() / total),
-            counts.starts / counts.starts.sum(),
+            (visits > 0) * 1.0, overall, float(n @ mean / total),
+            counts.starts / counts.starts.sum(), counts.two_valued,
         )  # fmt: skip
 
     def weighted(self, weight: np.ndarray) -> PooledRows:
@@ -85,6 +89,35 @@ class PooledRows(Frozen):
     def stays(self) -> np.ndarray:
         """The outcomes that do not end the process [K']."""
         return np.flatnonzero(self.successors != END)
+
+    @cached_property
+    def doubt(self) -> float:
+        """How far rewards may vary though no outcome's did: 1 where one did, 0 where none can.
+
+        If rewards did not depend on the outcome, k repeats of one that makes up a share q of the
+        log would all agree with probability q^k. The product over all outcomes, each for a few
+        repeats at most, is weighed against prior odds for noise.
+        """
+        if self.reward_squares.any():
+            return 1.0
+        values, which = np.unique(np.round(self.mean_reward, 10), return_inverse=True)
+        if len(values) == 1:
+            return 0.0
+        share = np.bincount(which, self.n) / self.n.sum()
+        repeats = np.minimum(self.n - 1, MOST_REPEATS)
+        doubt = min(1.0, NOISE_ODDS * float(np.exp(repeats @ np.log(share[which]))))
+        return doubt if doubt > NO_DOUBT else 0.0
+
+    @cached_property
+    def unseen_variance(self) -> float:
+        """The variance of a reward within its outcome that the log is too short to show.
+
+        It is that between outcomes as far as they are in doubt; none where one outcome varied,
+        because then its own variance is known, or where two values make it a matter of shares.
+        """
+        if self.two_valued or self.reward_squares.any() or len(self.n) < 2:
+            return 0.0
+        return self.doubt * float(self.mean_reward.var(ddof=1))
 
     @cached_property
     def mean(self) -> Models:

@@ -9,6 +9,7 @@ import numpy as np
 
 from spibb.columns import NO_STATE
 from spibb.counts import Counts
+from spibb.kernels import counting
 from spibb.labels import factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
@@ -47,19 +48,26 @@ class LogTable(TypedTable):
         )
         if descents and self.number(queries.beginnings_query(self.x, first)) > 1:
             return None
-        found = self.engine.table(queries.outcomes_query(self.x, first))
+        found = self.engine.table(queries.outcomes_query(self.x, first, *self._scale))
         outcomes = self._outcomes(found, len(self.x.ends), 4)
         if not outcomes.balance(n_starts, self.profile.rows):
             return None
         return self._assemble(outcomes, self._starts(started, outcomes.coded))
 
     def _in_order(self) -> Counts:
-        outcomes = self._outcomes(self.engine.table(queries.ordered_query(self.x)), 1, 6)
+        outcomes = self._outcomes(
+            self.engine.table(queries.ordered_query(self.x, *self._scale)), 1, 6
+        )
         self.check_order(int(outcomes.sums[:, 4].sum()), int(outcomes.sums[:, 5].sum()))
         starts = np.bincount(
             outcomes.coded.state, weights=outcomes.sums[:, 3], minlength=len(outcomes.coded.states)
         )
         return self._assemble(outcomes, starts.astype(np.int64))
+
+    @property
+    def _scale(self) -> tuple[float, float]:
+        """Centre and unit of the rewards."""
+        return counting.centre_and_unit(*self.profile.reward_range)
 
     def _outcomes(self, found: Any, n_flags: int, n_sums: int) -> _Outcomes:
         flags = [
@@ -90,7 +98,7 @@ class LogTable(TypedTable):
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Coded rows of an aggregation, their ends, and their sums [K, …]: N, Σr, Σr², and others."""
+    """Coded rows of an aggregation, their ends, and sums [K, …]: N, Σr, Σ((r − c)/u)², others."""
 
     coded: CodedRows
     terminated: np.ndarray

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -23,10 +25,26 @@ def by_pair(pair: np.ndarray, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 @njit(cache=True)
+def centre_and_unit(low: float, high: float) -> tuple[float, float]:
+    """The middle c of a range and a power of two u with |r − c| ≤ u < 4 |high − c| within it.
+
+    Squares of (r − c)/u neither cancel where rewards are large beside their differences, nor
+    overflow. Without any width u is 1.
+    """
+    width = high / 2 - low / 2
+    return high / 2 + low / 2, 2.0 ** math.frexp(width)[1] if width > 0 else 1.0
+
+
+@njit(cache=True)
 def outcomes(
-    starts: np.ndarray, order: np.ndarray, successor: np.ndarray, reward: np.ndarray
+    starts: np.ndarray,
+    order: np.ndarray,
+    successor: np.ndarray,
+    reward: np.ndarray,
+    centre: float,
+    unit: float,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Merge each pair's transitions by successor: indptr, successors, n, Σr, Σr²."""
+    """Merge each pair's transitions by successor: indptr, successors, n, Σr, Σ((r − c)/u)²."""
     n_pairs = len(starts) - 1
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
     successors = np.empty(len(order), dtype=np.int32)
@@ -44,26 +62,28 @@ def outcomes(
                 k += 1
             n[k - 1] += 1
             reward_sum[k - 1] += reward[j]
-            reward_sq[k - 1] += reward[j] * reward[j]
+            reward_sq[k - 1] += ((reward[j] - centre) / unit) ** 2
         indptr[p + 1] = k
     return indptr, successors[:k].copy(), n[:k].copy(), reward_sum[:k].copy(), reward_sq[:k].copy()
 
 
 @njit(cache=True)
 def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int):
-    """Outcome rows of the codes that occur: indptr [P + 1], successors, n, Σr and Σr² [K].
+    """Outcome rows of codes that occur: indptr [P + 1], successors, n, Σr and Σ((r − c)/u)² [K].
 
     `visits` [C] counts each outcome code; `pair`, `successor` and `reward` [C] say what it is.
     Codes are sorted by pair and successor; those that differ in their reward only are added up.
-    Also returns the smallest and the largest reward that occurs.
+    Also returns the smallest and the largest reward that occurs; c and u are theirs.
     """
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
-    size = 0
-    for count in visits:
-        size += count > 0
+    size, low, high = 0, np.inf, -np.inf
+    for c in range(len(visits)):
+        if visits[c] > 0:
+            size += 1
+            low, high = min(low, reward[c]), max(high, reward[c])
+    centre, unit = centre_and_unit(low, high)
     successors, n = np.empty(size, dtype=np.int32), np.zeros(size, dtype=np.int64)
     reward_sum, reward_sq = np.zeros(size), np.zeros(size)
-    low, high = np.inf, -np.inf
     k, last = -1, -1
     for c in range(len(visits)):
         if visits[c] > 0:
@@ -73,8 +93,7 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
                 successors[k] = successor[c]
             n[k] += visits[c]
             reward_sum[k] += visits[c] * reward[c]
-            reward_sq[k] += visits[c] * (reward[c] * reward[c])
-            low, high = min(low, reward[c]), max(high, reward[c])
+            reward_sq[k] += visits[c] * ((reward[c] - centre) / unit) ** 2
             last = c
     for p in range(n_pairs):
         indptr[p + 1] += indptr[p]

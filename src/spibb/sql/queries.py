@@ -263,14 +263,14 @@ def first_row_query(column: str, condition: str) -> str:
     )
 
 
-def outcomes_query(x: Expressions, first: str) -> str:
-    """N, Σr, Σr² and Σ(step − first) for each outcome as it is written, in one pass.
+def outcomes_query(x: Expressions, first: str, centre: float, unit: float) -> str:
+    """N, Σr, Σ((r − c)/u)² and Σ(step − first) for each outcome as it is written, in one pass.
 
     Outcomes are (state, action, next state, terminated[, truncated]). The last sum tells the
     lengths of episodes where the rows are ends; as a float it costs less than a wide integer.
     """
     keys = [*x.labels, *x.ends]
-    sums = ["COUNT(*)", f"SUM({x.reward})", f"SUM({x.reward} * {x.reward})",
+    sums = ["COUNT(*)", f"SUM({x.reward})", _squares(x.reward, centre, unit),
             f"SUM(CAST({x.step} - {first} AS DOUBLE))"]  # fmt: skip
     return f"SELECT {_aliased([*keys, *sums])} FROM log GROUP BY {_positions(len(keys))}"
 
@@ -322,19 +322,25 @@ def _sequence(x: Expressions, more: str = "") -> tuple[list[str], list[str], str
     return [name for _, name in (*state, *action)], successor, rows
 
 
+def _squares(reward: str, centre: float, unit: float) -> str:
+    """Σ((r − c)/u)²."""
+    scaled = f"(({reward} - CAST('{centre!r}' AS DOUBLE)) / CAST('{unit!r}' AS DOUBLE))"
+    return f"SUM({scaled} * {scaled})"
+
+
 REPEATED = "following = t"
 GOES_ON = "(ended OR cut) AND following IS NOT NULL"
 
 
-def ordered_query(x: Expressions) -> str:
+def ordered_query(x: Expressions, centre: float, unit: float) -> str:
     """The outcomes with successors from the next row of the episode where they are absent.
 
     Besides: Σ of first rows, of rows that repeat a step, and of ends that are not the last row.
     """
     labels, successor, rows = _sequence(x)
     keys = [*labels, *successor, "ended"]
-    sums = ["COUNT(*)", "SUM(r)", "SUM(r * r)", _times("previous IS NULL"), _times(REPEATED),
-            _times(GOES_ON)]  # fmt: skip
+    sums = ["COUNT(*)", "SUM(r)", _squares("r", centre, unit), _times("previous IS NULL"),
+            _times(REPEATED), _times(GOES_ON)]  # fmt: skip
     return (
         f"SELECT {_aliased([*keys, *sums])} FROM ({rows}) AS ordered "
         f"GROUP BY {_positions(len(keys))}"
