@@ -72,6 +72,11 @@ def assess(
 ) -> Assessment:
     """Ask everything about an improvement; all draws come from the origin's seed."""
     problem = result.problem
+    if not problem.counts.n.sum():
+        raise InputError(
+            "no row of the log has a known successor or an end, so nothing can be learned from "
+            "it: give next_state or terminated, or the rows that follow in each episode"
+        )
     rng = np.random.default_rng(origin.seed)
     small = len(problem.states) <= DENSE_UP_TO
     draws = DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS
