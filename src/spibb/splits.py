@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 import numpy as np
 
 from spibb import checks
 from spibb.errors import InputError
+from spibb.labels import Vocabulary
 from spibb.log import Log
 
 
@@ -26,25 +29,45 @@ def split_episodes(log: Log, share: float, seed: int) -> tuple[Log, Log]:
 def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     """A random order of the episodes [E] that depends on what they are, not on where they stand.
 
-    Each episode gets a number made of its rewards' ranks and of how often its pairs and states
-    occur in the log: nothing that labels or units of reward could change. Sorted by it, the
-    episodes stand in an order that any permuted log has too; the shuffle that follows knows nothing
-    of them, so that every share of them is a fair sample.
+    Each episode gets a number made of its labels, the ranks of its rewards and its ends. Sorted by
+    it, the episodes stand in an order that any permuted log has too, because only equal episodes
+    tie; the shuffle that follows knows nothing of them, so that every share is a fair sample. The
+    order of the labels and the unit of the rewards do not matter. The *names* of states and actions
+    do: a log with other names is split in another way, no less fair.
     """
-    n_actions = len(log.actions)
-    pair = log.state.astype(np.int64) * n_actions + log.action
-    pairs, states = np.bincount(pair)[pair], np.bincount(log.state)[log.state]
     unit = float(np.abs(log.reward).max()) or 1.0
-    ranks = np.unique(np.round(log.reward / unit, 9), return_inverse=True)[1]
+    rounded, exact = (
+        np.unique(rewards, return_inverse=True)[1].astype(np.uint64)
+        for rewards in (np.round(log.reward / unit, 9), log.reward)
+    )
+    if log.action_prob is not None:
+        exact = np.bitwise_xor(_scrambled(exact), log.action_prob.view(np.uint64))
+    content = _content(log, rounded)
+    order = np.lexsort((_content(log, exact), content))
+    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+
+
+def _content(log: Log, ranks: np.ndarray) -> np.ndarray:
+    """A number for each episode [E] that differs where anything but its place in the log does.
+
+    `ranks` [N] stand for the rewards.
+    """
     lengths = np.diff(log.episode_starts)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    states, actions = _label_numbers(log.states), _label_numbers(log.actions)
+    following = np.where(log.next_state < 0, np.uint64(0), states[log.next_state])
+    parts = (states[log.state], actions[log.action], following, log.terminated, log.truncated, step)
     with np.errstate(over="ignore"):
-        number = _scrambled(ranks.astype(np.uint64))
-        for part in (pairs, states, log.terminated, step):
+        number = _scrambled(ranks)
+        for part in parts:
             number = _scrambled(number + part.astype(np.uint64))
-        content = np.add.reduceat(number, log.episode_starts[:-1])
-    order = np.argsort(content, kind="stable")
-    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+        return np.asarray(np.add.reduceat(number, log.episode_starts[:-1]))
+
+
+def _label_numbers(labels: Vocabulary) -> np.ndarray:
+    """64 bits for each label that depend on its name alone."""
+    digests = b"".join(sha256(repr(label).encode()).digest()[:8] for label in labels.labels)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
 
 
 def _scrambled(x: np.ndarray) -> np.ndarray:

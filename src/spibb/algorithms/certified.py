@@ -42,7 +42,8 @@ class Certified(Algorithm):
        itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
        problem's v_max. What the log happens to show is no limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
-       the result does not depend on the order of the episodes in the log.
+       the result does not depend on the order of the episodes in the log, nor on that of the
+       labels. It depends on the labels' names: with others, other episodes choose, as fairly.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
        is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
     """
@@ -217,7 +218,7 @@ class _Judge:
         return ChangeTest(
             changes=tuple(self._change(plan) for plan in family.plans),
             accepted=accepted,
-            p_value=min(1.0, math.exp(-log_e)),
+            p_value=min(adjusted, math.exp(-log_e)),
             adjusted_p_value=adjusted,
             advantage=sample.rate * scale * self.bounds.unit,
             lower_bound=max(lower, 0.0) if accepted else lower,
