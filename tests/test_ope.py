@@ -665,3 +665,44 @@ def test_the_order_of_the_episodes_changes_no_estimate_and_no_bound(seed, ordere
         assert other.estimate.value == pytest.approx(one.estimate.value, rel=1e-9, abs=1e-12)
         for bound, again in zip(one.bounds, other.bounds):
             assert again.value == pytest.approx(bound.value, rel=1e-9, abs=1e-12, nan_ok=True)
+
+
+# ---- recorded probabilities that no policy has --------------------------------------------------
+
+
+def recorded_bandit(prob_of, n=400):
+    rng = np.random.default_rng(3)
+    action = rng.integers(2, size=n)
+    reward = (rng.random(n) < 0.5).astype(float)
+    return Log.from_arrays(
+        [0] * n, action, reward, terminated=[True] * n, action_prob=prob_of(action, rng)
+    )
+
+
+def evaluated(log):
+    target = Policy([[0.4, 0.6]], log.states, log.actions)
+    return ope.off_policy_estimates(log, target, rng=rng(), bounds=("student-t",))
+
+
+@pytest.mark.parametrize(("prob", "limit"), [(0.1, "expected 1,"), (0.9, "expected at most 1")])
+def test_recorded_probabilities_must_sum_to_one(prob, limit):
+    log = recorded_bandit(lambda action, _: np.full(len(action), prob))
+    with pytest.raises(InputError, match=f"state 0 sums to {2 * prob:g} over its actions, {limit}"):
+        evaluated(log)
+
+
+def test_probabilities_that_depend_on_more_than_the_state_are_taken():
+    """Two hidden contexts, 0.9/0.1 and 0.1/0.9: what was taken has 0.82 on average."""
+    rng = np.random.default_rng(4)
+    context = rng.integers(2, size=400)
+    action = np.where(rng.random(400) < 0.9, context, 1 - context)
+    prob = np.where(action == context, 0.9, 0.1)
+    log = Log.from_arrays([0] * 400, action, [1.0] * 400, terminated=[True] * 400, action_prob=prob)
+    assert evaluated(log).rows[0].estimate.weights.mean() == pytest.approx(1, abs=0.3)
+
+
+def test_a_mean_weight_far_from_one_gives_a_warning():
+    right = evaluated(recorded_bandit(lambda action, _: np.full(len(action), 0.5)))
+    assert right.warning is None
+    wrong = evaluated(recorded_bandit(lambda action, rng: rng.choice([0.1, 0.2], len(action))))
+    assert "the mean importance weight is" in wrong.warning

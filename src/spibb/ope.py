@@ -64,6 +64,10 @@ DECIMALS = 6
 """Recorded probabilities are compared to so many decimals, or as many as they have."""
 FEW_EPISODES = 10
 LARGE_SHARE = 0.5
+FAR = 5.0
+"""Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
+LEAST_FAR = 0.05
+"""by how much: probabilities may be rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +257,7 @@ def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
             raise InputError(
                 "the log has no column 'action_prob': give the behaviour policy that made it"
             )
+        check_recorded(log)
         return log.action_prob
     probs: np.ndarray = behaviour[log.state, log.action]
     if (probs <= 0).any():
@@ -260,6 +265,38 @@ def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
     if wrong := disagreement(log, behaviour):
         raise InputError(f"{wrong}: give the policy that made the log, or none, to use action_prob")
     return probs
+
+
+def check_recorded(log: Log) -> None:
+    """Refuse a column `action_prob` that no policy can have: see `_sums`."""
+    assert log.action_prob is not None
+    at_most, at_least = _sums(log, log.action_prob)
+    slack = max(0.01, len(log.actions) * _half_a_digit(log.action_prob))
+    for wrong, sums, limit in (
+        (at_most > 1 + slack, at_most, "at most 1"),
+        (at_least < 1 - slack, at_least, "1, as all actions were taken there"),
+    ):
+        if wrong.any():
+            x = int(np.argmax(np.where(wrong, np.abs(sums - 1), 0.0)))
+            raise InputError(
+                f"action_prob of state {log.states[x]!r} sums to {sums[x]:.4g} over its actions, "
+                f"expected {limit}: check the column"
+            )
+
+
+def _sums(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the probabilities of a state's actions sum to [S]: at most 1, and at least 1.
+
+    1. The least that each pair has: no more than 1 in sum, whatever else the policy depends on.
+    2. The same where every action was taken, always with one probability; elsewhere 1.
+    """
+    shape = len(log.states), len(log.actions)
+    least, largest = np.full(shape, np.inf), np.full(shape, -np.inf)
+    np.minimum.at(least, (log.state, log.action), column)
+    np.maximum.at(largest, (log.state, log.action), column)
+    one = (largest - least <= 2 * _half_a_digit(column)) & (largest > -np.inf)
+    sums = np.where(least < np.inf, least, 0.0).sum(axis=1)
+    return sums, np.where(one.all(axis=1), sums, 1.0)
 
 
 def disagreement(log: Log, policy: np.ndarray) -> str | None:
@@ -584,7 +621,7 @@ def effective_sample_size(weights: np.ndarray) -> float:
 
 
 def _warning(weights: np.ndarray, size: float) -> str | None:
-    """Say when an estimate rests on a handful of episodes."""
+    """Say when an estimate rests on a handful of episodes, or on wrong probabilities."""
     n = len(weights)
     if not np.isfinite(weights).all():
         return "the importance weights overflow: the episodes are too long for these ratios"
@@ -595,6 +632,12 @@ def _warning(weights: np.ndarray, size: float) -> str | None:
         return f"one of the {n} episodes carries {share:.0%} of the weight: do not rely on it"
     if size < FEW_EPISODES:
         return f"the estimate rests on about {size:.1f} of {n} episodes: do not rely on it"
+    off = abs(float(weights.mean()) - 1)
+    if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(n)):
+        return (
+            f"the mean importance weight is {weights.mean():.3g}, and should be 1: the behaviour's "
+            "probabilities are wrong, or the log lacks what the policy does"
+        )
     return None
 
 
