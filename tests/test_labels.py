@@ -251,3 +251,15 @@ def test_numbers_are_found_among_text_labels():
     assert found.as_text_like(Vocabulary(("x",))).labels == ("1", "2")
     pairs = Vocabulary(((1, 2), (3, 4)))
     assert pairs.as_text_like(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))
+
+
+@pytest.mark.parametrize(
+    "labels", [[1, np.nan], [0.5, 1.0], [1, np.inf], [1, None], [1j], [(1, 0.5)]]
+)
+def test_labels_that_name_nothing_are_refused(labels):
+    with pytest.raises(InputError, match=r"action holds the fraction|action (None|1j) is no label"):
+        vocabulary(labels, "action")
+
+
+def test_whole_floats_are_whole_numbers():
+    assert [type(label) for label in vocabulary([1.0, 2.0], "action").labels] == [int, int]

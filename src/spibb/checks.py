@@ -11,6 +11,7 @@ import functools
 import inspect
 import math
 import numbers
+import re
 import reprlib
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -297,11 +298,17 @@ def same_length(**columns: np.ndarray | None) -> int:
     return next(iter(sizes.values()))
 
 
+NUMBER = re.compile(
+    r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf|nan", re.I | re.A
+)
+"""A number as everybody writes it: no 1_000, no 007, no digits of other scripts."""
+
+
 def parse_value(text: str) -> bool | int | float | str:
-    """A number or a boolean where the text looks like one; 1_000 does not."""
+    """A number or a boolean where the text is one."""
     if text.lower() in ("true", "false"):
         return text.lower() == "true"
-    for kind in (int, float) if "_" not in text else ():
+    for kind in (int, float) if NUMBER.fullmatch(text) else ():
         try:
             return kind(text)
         except ValueError:

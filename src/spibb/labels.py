@@ -35,7 +35,7 @@ class Vocabulary:
     def __post_init__(self) -> None:
         if isinstance(self.labels, range):
             return
-        labels = tuple(_plain(label) for label in self.labels)
+        labels = tuple(_named_by(_plain(label), self.kind) for label in self.labels)
         label, times = self._most_frequent(labels) if labels else (None, 1)
         if times > 1:
             raise InputError(f"{self.kind} {label!r} is listed {times} times: list it once")
@@ -86,9 +86,14 @@ class Vocabulary:
         """Code of each label."""
         return {label: code for code, label in enumerate(self.labels)}
 
+    def find(self, label: Label) -> int | None:
+        """The code of a label, None if it is unknown; true is not 1."""
+        code = self.index.get(_plain(label)) if _hashable(label) else None
+        return code if code is not None and _flags(label) == _flags(self[code]) else None
+
     def code(self, label: Label) -> int:
         """The code of one label."""
-        code = self.index.get(_plain(label)) if _hashable(label) else None
+        code = self.find(label)
         if code is None:
             raise InputError(
                 f"{self.kind} {label!r} is unknown: the {len(self)} known ones begin with "
@@ -359,6 +364,24 @@ def _hashable(label: Label) -> bool:
     except TypeError:
         return False
     return True
+
+
+def _flags(label: Label) -> Any:
+    """Which parts of a label are true or false, which Python takes for 1 and 0."""
+    if isinstance(label, tuple):
+        return tuple(_flags(part) for part in label)
+    return isinstance(label, bool | np.bool_)
+
+
+def _named_by(label: Label, name: str) -> Label:
+    """A label given by the caller: a float must be a whole number."""
+    if isinstance(label, tuple):
+        return tuple(_named_by(part, name) for part in label)
+    if label is None or isinstance(label, complex):
+        raise InputError(
+            f"{name} {label!r} is no label: labels are text, whole numbers, or tuples of these"
+        )
+    return _whole(label, name) if isinstance(label, float) else label
 
 
 def _plain(label: Label) -> Label:

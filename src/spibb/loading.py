@@ -149,13 +149,14 @@ def row(*forms: Form, optional: tuple[Form, ...] = ()) -> Form:
     return Form(expected, lambda value: isinstance(value, list) and len(value) in lengths, parts)
 
 
-def table_of(form: Form) -> Form:
+def table_of(form: Form, least: int = 0) -> Form:
     """A table whose entries have any names and one form."""
 
     def parts(value: dict[str, Any], place: Place) -> Iterator[Part]:
         return ((entry, form, place.entry(name)) for name, entry in value.items())
 
-    return Form("a table", lambda value: isinstance(value, dict), parts)
+    expected = "a table that is not empty" if least else "a table"
+    return Form(expected, lambda value: isinstance(value, dict) and len(value) >= least, parts)
 
 
 def record(

@@ -139,6 +139,8 @@ def test_a_policy_changed_by_hand_is_refused(trained, tmp_path):
         ({"bins": {"age": []}}, r"bins.age is \[\], expected a list that is not empty"),
         ({"bins": {"age": [1, None]}}, r"bins.age\[1\] is None, expected a finite number"),
         ({"bins": [1]}, r"bins is \[1\], expected a table"),
+        ({"files": {}}, r"files is {}, expected a table that is not empty"),
+        ({"files": {"policy.parquet": "0"}}, "does not list 'policy.csv'"),
         ({"files": {"policy.csv": 3}}, r"files.policy.csv is 3, expected text"),
         ({"origin": 3}, "origin is 3, expected a table"),
     ],
@@ -258,3 +260,24 @@ def test_a_log_is_read_as_the_policys_own_was(trained):
     assert code == 0 and "wpdis" in output, output
     code, output = run("compare", out, out / "policy.csv", "--log", log, *left_open)
     assert code == 0 and output.startswith("0 of 8 common states differ")
+
+
+@pytest.mark.parametrize("name", ["probability", "Probability", "action", "state"])
+def test_a_column_that_occurs_twice_is_refused(tmp_path, name):
+    path = tmp_path / "p.csv"
+    path.write_text(f"state,action,probability,{name}\na,x,1.0,0.5\n")
+    with pytest.raises(InputError, match=f"has the column '{name.lower()}' twice"):
+        spibb.read_policy(path)
+
+
+def test_only_the_number_itself_names_a_state_that_is_a_number(tmp_path):
+    spibb.Policy(np.eye(2)[[0, 1, 0]], [0, 1, 10], ["x", "y"]).save(tmp_path / "p.csv")
+    loaded = load_policy(tmp_path / "p.csv")
+    assert loaded.row({"state": "10"}) == loaded.row(np.int64(10)) == {"x": 1.0, "y": 0.0}
+    assert loaded.row({"state": "1"}) == loaded.row({"state": 1}) == {"x": 0.0, "y": 1.0}
+    for case in (True, np.bool_(False), "true", "\u0660", "1_0", "010", " 1"):
+        with pytest.raises(InputError, match="is not in the policy"):
+            loaded.row({"state": case})
+    for label in (True, np.bool_(True)):
+        with pytest.raises(InputError, match="is not in the policy"):
+            loaded.row(label)

@@ -89,9 +89,8 @@ def test_a_safe_file_is_marked_and_a_plain_one_keeps_its_apostrophes(tmp_path):
 @pytest.mark.parametrize(
     ("label", "shown"),
     [
-        (0.5, "0.5"), (Decimal("0.5"), r"Decimal\('0.5'\)"), (b"x", "b'x'"), (None, "None"),
-        (float("nan"), "nan"), (float("inf"), "inf"), (2**63, "9223372036854775808"),
-        (-(2**63) - 1, "-9223372036854775809"), ("\ud800", r"'\\ud800'"), (1j, "1j"),
+        (Decimal("0.5"), r"Decimal\('0.5'\)"), (b"x", "b'x'"), (2**63, "9223372036854775808"),
+        (-(2**63) - 1, "-9223372036854775809"), ("\ud800", r"'\\ud800'"),
         (frozenset({1}), "frozenset"), ("x" * 100_001, "'xxx"),
         (np.datetime64("2020-01-01"), "datetime.date"),
     ],

@@ -27,10 +27,14 @@ ENOUGH = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A policy's table as it is written; `loose` columns may be numbers or true and false."""
+    """A policy's table as it is written; `loose` columns may be numbers or true and false.
+
+    `repeated` are the names, in lower case, that the file has more than once.
+    """
 
     table: pa.Table
     loose: frozenset[str]
+    repeated: frozenset[str] = frozenset()
 
     def column(self, name: str, *, text: bool = False) -> pa.ChunkedArray:
         """A column of labels with the type that its cells show, or as the text that was written."""
@@ -58,7 +62,7 @@ def read_cells(path: Path) -> Cells:
         names = {name: name.removeprefix("'") for name in table.column_names}
         table = _without_apostrophes(table).rename_columns(list(names.values()))
         loose = frozenset(names[name] for name in loose)
-    return Cells(table, loose)
+    return Cells(table, loose, engine.repeated)
 
 
 def _without_apostrophes(table: pa.Table) -> pa.Table:

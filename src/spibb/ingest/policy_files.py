@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from spibb.ingest.aggregate import LogTable
 
 SIDECAR = "policy.json"
+WRITTEN = ("policy.csv", "policy.parquet")
 FORMAT = 1
 FORM = record(
     {
@@ -37,7 +38,7 @@ FORM = record(
         "state": list_of(text(), least=1),
         "action": list_of(text(), least=1),
         "bins": table_of(list_of(real(), least=1)),
-        "files": table_of(text()),
+        "files": table_of(text(), least=1),
     },
     {"origin": table_of(anything())},
     more=True,
@@ -93,6 +94,8 @@ def policy_of_cells(
     """The policy of a table with columns of the state, of the action, and `probability`."""
     present = cells.table.column_names
     for name in (*state_names, *action_names, "probability"):
+        if name.lower() in cells.repeated or present.count(name) > 1:
+            raise InputError(f"{what} has the column {name!r} twice: keep one")
         if name not in present:
             hint = did_you_mean(name, present)
             raise InputError(
@@ -193,7 +196,7 @@ def describe_policy(folder: Path, table: LogTable, origin: Mapping[str, Any]) ->
         "action": list(table.names["action"]),
         "bins": {column: list(bins.edges) for column, bins in table.bins.items()},
         "files": {
-            name: sha256(folder / name) for name in ("policy.csv", "policy.parquet")
+            name: sha256(folder / name) for name in WRITTEN
         },
         "origin": origin,
     }  # fmt: skip
@@ -247,7 +250,7 @@ class LoadedPolicy:
     def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
         """The distribution over actions for a case; a state that was never seen has none."""
         label = self.encode(case)
-        if label not in self.policy.states.index:
+        if self.policy.states.find(label) is None:
             known = self.policy.states.labels
             raise InputError(
                 f"state {label!r} is not in the policy, which knows {len(known)} states such as "
@@ -272,6 +275,11 @@ def load_policy(path: str | Path) -> LoadedPolicy:
         return LoadedPolicy(read_policy(path), {}, {})
     content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
     expected = content["files"].get(path.name)
+    if expected is None and path.name in WRITTEN:
+        raise InputError(
+            f"{str(sidecar)!r} does not list {path.name!r}, so that its bins may not fit: write "
+            "the policy again, or delete it"
+        )
     if expected is None:
         return LoadedPolicy(read_policy(path), {}, {})
     check_readable(path)
