@@ -426,7 +426,7 @@ def test_a_log_that_contradicts_its_baseline_gets_no_certificate(run, inputs, tm
     assert "No certificate: the log contradicts the baseline" in " ".join(printed.split())
 
 
-def test_a_log_without_one_known_successor_still_gives_valid_files(run, tmp_path):
+def test_a_log_without_one_known_successor_is_refused(run, tmp_path):
     (tmp_path / "log.csv").write_text(
         "episode_id,step,state,action,reward,terminated\n0,0,s,a,1,0\n1,0,s,a,2,0\n"
     )
@@ -434,8 +434,9 @@ def test_a_log_without_one_known_successor_still_gives_valid_files(run, tmp_path
     code, _, errors = run(
         "improve", tmp_path / "log.csv", "--baseline", tmp_path / "b.csv", "--out", tmp_path / "out"
     )
-    assert (code, errors) == (0, "")
-    assert summary_of(tmp_path / "out")["transitions"] == 0
+    assert code == 2
+    assert "no row of the log has a known successor or an end" in errors
+    assert not (tmp_path / "out" / "summary.json").exists()
 
 
 def test_version_is_that_of_the_package(run):

@@ -61,7 +61,9 @@ def test_outcomes_of_codes_are_the_rows_of_the_codes_that_occur():
     assert successors.tolist() == [-1, 1, 2, 1]
     assert n.tolist() == [3, 1, 2, 5]
     assert total.tolist() == [6, -1, 1, 0]
-    assert squares.tolist() == [12, 1, 0.5, 0]
+    centre, unit = 0.5, 2  # the middle of the rewards that occur, and a power of two
+    paid = np.array([2.0, -1.0, 0.5, 0.0])
+    assert squares.tolist() == (n * ((paid - centre) / unit) ** 2).tolist()
     assert (low, high) == (-1, 2)
 
 
