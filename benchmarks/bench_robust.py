@@ -55,7 +55,7 @@ def median_time(job: Callable[[], object], repeats: int = REPEATS) -> float:
 def spibb_kernel(problem: Problem) -> Callable[[], object]:
     """Π_b-SPIBB without the Python around it."""
     mdp, (box, _) = problem.model, spibb_box(problem, 10, 1.0)
-    lower, upper, start = (np.array(array) for array in box.arrays)
+    lower, upper, start = (np.array(array) for array in box)
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
 
     def run() -> object:
@@ -76,7 +76,7 @@ def robust_kernel(problem: Problem) -> Callable[[], object]:
 
     def run() -> object:
         probs[:] = box.start
-        return robust.policy_iteration(ambiguous, box.arrays, probs, q, kept, moved)
+        return robust.policy_iteration(ambiguous, box, probs, q, kept, moved)
 
     return run
 

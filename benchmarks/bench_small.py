@@ -88,7 +88,7 @@ def fits(n_logs: int = 20) -> list[tuple[str, float, float, float]]:
         def run_kernel(jobs=jobs):
             for problem, box, _ in jobs:
                 model, pi, q = problem.model, box.start.copy(), np.empty((25, 4))
-                dense.policy_iteration(model.rows, model.rewards, 0.95, box.arrays, pi, q)
+                dense.policy_iteration(model.rows, model.rewards, 0.95, box, pi, q)
 
         def run_api(jobs=jobs, algorithm=algorithm):
             for problem, _, _ in jobs:

@@ -31,7 +31,7 @@ def breakdown(experiment, runs: int) -> dict[str, float]:
         for world in found:
             begin = time.perf_counter()
             none = Contest([], world, experiment.max_steps)
-            _ = none.sampler._tables, none.sampler.outcomes
+            _ = none.sampler._tables, none.sampler.codebook
             spent["tables"] += time.perf_counter() - begin
             plans = {
                 kind.name: Contest([a for a in algorithms if type(a) is kind], world, 50).plan

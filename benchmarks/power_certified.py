@@ -24,7 +24,7 @@ from spibb.envs.softening import softened_baselines
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
-from spibb.solve import Box, evaluate, optimise
+from spibb.solve import evaluate, free_box, optimise
 
 SEED = 7
 
@@ -133,7 +133,7 @@ def measure(worlds: Iterator[World], n: int, logs: int, delta: float) -> str:
         problem = Problem.from_log(log, baseline, discount=mdp.discount)
         probs = Certified(delta=delta, **world.limits).improve(problem).policy.probs
         old, new = evaluate(mdp, baseline.probs), evaluate(mdp, probs)
-        best = optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool)))
+        best = optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool)))
         false = (((probs - baseline.probs) * old.q).sum(axis=1) < -1e-9).any()
         gain, possible = (mdp.initial @ (s.v - old.v) for s in (new, best))
         found.append(((probs != baseline.probs).any(), gain, possible, false, gain < -1e-9))

@@ -60,7 +60,7 @@ class Exact:
 
     def optimum(self, box: Box) -> tuple[Table, list[Fraction]]:
         """The best policy of a box and its values; ties keep `start`, else the first action."""
-        lower, upper, start = map(fractions, box.arrays)
+        lower, upper, start = map(fractions, box)
         pi = start
         while True:
             v = self.values(pi)

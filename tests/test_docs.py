@@ -42,8 +42,9 @@ def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md" and not os.environ.get("CI"):
         pytest.importorskip("jax")
+    names: dict[str, object] = {}  # the blocks of a page are one session
     for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), {})
+        exec(compile(block, page.name, "exec"), names)
 
 
 def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):

@@ -23,7 +23,7 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
 from spibb.policy import Policy
-from spibb.solve import TOLERANCE, Box, evaluate, optimise
+from spibb.solve import TOLERANCE, Box, evaluate, free_box, optimise
 
 EXACTLY = ["policy-iteration", "sweeps"]
 GAPS = [2.0**-1, 2.0**-5, 2.0**-10, 2.0**-17, 2.0**-30]
@@ -126,7 +126,7 @@ def test_a_tie_that_rounding_cannot_decide_is_not_sold_as_decided(better, same):
         np.array([[1.0, 1.0 + better], [1.0, 1.0]]), np.ones(2) / 2, 1 - 1e-9,
         vocabulary(2, "state"), vocabulary(2, "action"),
     )  # fmt: skip
-    box = Box.free(np.ones((2, 2), dtype=bool))
+    box = free_box(np.ones((2, 2), dtype=bool))
     found, (_, v) = optimise(mdp, box), Exact(mdp).optimum(box)
     assert farthest(found.v, v) <= found.error
     assert found.converged == (same or better > 1e-4)

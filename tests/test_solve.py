@@ -13,7 +13,7 @@ from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.spibb import spibb_box
 from spibb.errors import InputError
-from spibb.solve import METHODS, Box, evaluate, optimise
+from spibb.solve import METHODS, evaluate, free_box, optimise
 
 
 def spread(n_states):
@@ -36,7 +36,7 @@ def test_the_optimum_of_a_spibb_box_equals_the_linear_programme(problem, n_wedge
 @settings(max_examples=50)
 @given(problems())
 def test_the_free_optimum_equals_the_linear_programme(problem):
-    box = Box.free(problem.available)
+    box = free_box(problem.available)
     initial = spread(len(problem.states))
     wanted = lp_value(problem.model, box.lower, box.upper, initial)
     assert initial @ optimise(problem.model, box).v == pytest.approx(wanted, abs=1e-8)
@@ -84,5 +84,5 @@ def test_what_is_said_of_a_solution_can_be_written_as_json(method):
 def test_an_unknown_method_is_named_with_a_suggestion():
     problem = random_problem(0, 3, 2, 10, 0.9)
     with pytest.raises(InputError, match="did you mean 'sweeps'") as caught:
-        optimise(problem.model, Box.free(problem.available), method="sweep")
+        optimise(problem.model, free_box(problem.available), method="sweep")
     assert all(method in str(caught.value) for method in METHODS)

@@ -13,10 +13,10 @@ from spibb.checks import InputError, takes
 from spibb.columns import NO_STATE, recode_successors
 from spibb.frozen import Frozen
 from spibb.kernels import counting
+from spibb.kernels.tuples import Rows
 from spibb.labels import Vocabulary
 from spibb.log import Log
 
-SparseRows = tuple[np.ndarray, np.ndarray, np.ndarray]
 END = NO_STATE
 """The successor code of a termination."""
 SMALLEST, LARGEST = 1e-140, 1e152
@@ -187,12 +187,12 @@ class Counts(Frozen):
         return self._estimates[1]
 
     @cached_property
-    def transitions(self) -> SparseRows:
+    def transitions(self) -> Rows:
         """P̂ as sparse rows (indptr, successors, probabilities), ends left out."""
         return self._estimates[2]
 
     @cached_property
-    def _estimates(self) -> tuple[np.ndarray, np.ndarray, SparseRows]:
+    def _estimates(self) -> tuple[np.ndarray, np.ndarray, Rows]:
         """N, R̂ and P̂, in one pass over the outcomes."""
         pairs, mean = np.empty(self.shape, dtype=np.int64), np.empty(self.shape)
         rows = counting.frequencies(

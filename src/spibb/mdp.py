@@ -23,9 +23,10 @@ from spibb.checks import (
     whole_rows,
 )
 from spibb.columns import flag_column
-from spibb.counts import END, SparseRows
+from spibb.counts import END
 from spibb.frozen import Frozen
 from spibb.kernels import dense
+from spibb.kernels.tuples import Rows, Task
 from spibb.labels import Label, Vocabulary, vocabulary
 from spibb.outcomes import SUM_TOLERANCE, Outcomes, check_sums
 
@@ -185,9 +186,18 @@ class MDP(Frozen):
             )
 
     @property
-    def rows(self) -> SparseRows:
-        """(indptr, successors, probs), as the kernels take them."""
-        return self.indptr, self.successors, self.probs
+    def rows(self) -> Rows:
+        """The rows of P, as the kernels take them."""
+        return Rows(self.indptr, self.successors, self.probs)
+
+    @property
+    def task(self) -> Task:
+        """The MDP as the kernels for small problems take it.
+
+        All arrays are copies that may be written to: the one type that those are compiled for.
+        """
+        rows = Rows(self.indptr.copy(), self.successors.copy(), self.probs.copy())
+        return Task(rows, self.rewards.copy(), self.discount, self.initial.copy())
 
     @cached_property
     def exits(self) -> np.ndarray:

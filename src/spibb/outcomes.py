@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from spibb.checks import InputError
-from spibb.counts import END, SparseRows
+from spibb.counts import END
 from spibb.frozen import Frozen
 from spibb.kernels import dense
+from spibb.kernels.tuples import Rows
 
 SUM_TOLERANCE = 1e-9
 """How far rounding may take a pair's probabilities from sum 1; they are divided by their sum."""
@@ -80,7 +81,7 @@ class Outcomes(Frozen):
 
     @classmethod
     def from_rows(
-        cls, rows: SparseRows, going_on: np.ndarray, ending: np.ndarray, shape: tuple[int, int]
+        cls, rows: Rows, going_on: np.ndarray, ending: np.ndarray, shape: tuple[int, int]
     ) -> Outcomes:
         """Outcomes of sparse rows, whose missing mass is the end.
 
@@ -105,13 +106,13 @@ class Outcomes(Frozen):
         return sums.reshape(self.shape)
 
     @cached_property
-    def rows(self) -> SparseRows:
+    def rows(self) -> Rows:
         """P as sparse rows (indptr, successors, probabilities): rewards added up, ends left out."""
         stays = self.successors != END
         pair, successor = self._pair[stays], self.successors[stays]
         first = _first_of_equal(pair, successor)
         probs = np.add.reduceat(self.probs[stays], first) if len(first) else np.empty(0)
-        return _row_starts(pair[first], self.shape), successor[first], probs
+        return Rows(_row_starts(pair[first], self.shape), successor[first], probs)
 
     @cached_property
     def _pair(self) -> np.ndarray:

@@ -11,6 +11,7 @@ import numpy as np
 from spibb.checks import MADE_BY, InputError, generator, instance, positive, takes
 from spibb.counts import END, Counts
 from spibb.kernels import counting, sampling
+from spibb.kernels.tuples import Codebook, Episodes, Record
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -136,9 +137,19 @@ class Sampler:
         return shift
 
     @cached_property
-    def outcomes(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-        """(state, action, successor, reward) of each outcome code, and its pair x·A + a."""
-        return (self.state, self.action, self.successor, self.reward), self._pair
+    def codebook(self) -> Codebook:
+        """What each outcome code means."""
+        return Codebook(self.state, self.action, self.successor, self.reward, self._pair)
+
+    @cached_property
+    def propensity(self) -> np.ndarray:
+        """The policy's probability of the action of each outcome code; 0 where it is unused."""
+        probs = self.policy.probs[self.state, np.maximum(self.action, 0)]
+        return np.where(self.action < 0, 0.0, probs)
+
+    def record(self, codes: np.ndarray, lengths: np.ndarray) -> Record:
+        """Drawn episodes, as the compiled algorithms take them."""
+        return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property
     def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -8,15 +8,17 @@ bootstrapped pairs. Π_≤b-SPIBB: [0, π_b] there. One solver serves all.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from spibb.checks import InputError, choice
 from spibb.frozen import Frozen
-from spibb.kernels import dense, projection
+from spibb.kernels import dense
+from spibb.kernels.projection import free_box as free_box
 from spibb.kernels.sparse import solve as sparse
+from spibb.kernels.tuples import Box as Box
 from spibb.mdp import MDP
 
 METHODS = ("auto", "policy-iteration", "sweeps")
@@ -28,28 +30,6 @@ PARALLEL_FROM = 20_000
 TOLERANCE = 1e-9
 MAX_SWEEPS = 100_000
 LARGEST = float(np.finfo(np.float64).max)
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """The policies allowed: lower ≤ π ≤ upper [S, A], and one of them, `start` [S, A].
-
-    Where no allowed row is better than `start`'s in the model, `start`'s is kept.
-    """
-
-    lower: np.ndarray
-    upper: np.ndarray
-    start: np.ndarray
-
-    @classmethod
-    def free(cls, available: np.ndarray) -> Box:
-        """Any policy over the available actions [S, A]; starts from the uniform one."""
-        return cls(*projection.free_rows(available))
-
-    @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(lower, upper, start), as the kernels take them."""
-        return self.lower, self.upper, self.start
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +78,11 @@ def unit_of(rewards: np.ndarray) -> float:
     return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
 
 
+def is_dense(method: str, n_states: int) -> bool:
+    """Whether a problem is solved exactly, by policy iteration with a dense matrix."""
+    return method == "policy-iteration" or (method == "auto" and n_states <= DENSE_UP_TO)
+
+
 def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE) -> Solution:
     """The best policy of the box in an MDP (Theorem 1: policy iteration converges to it).
 
@@ -110,20 +95,8 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     choice("method", method, METHODS)
     mdp.check_fits(box.start, "the box of policies")
     unit = unit_of(mdp.rewards)
-    exact = method == "policy-iteration" or (method == "auto" and mdp.shape[0] <= DENSE_UP_TO)
-    solver = _by_policy_iteration if exact else _by_sweeps
+    solver = _by_policy_iteration if is_dense(method, mdp.shape[0]) else _by_sweeps
     return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, box, tolerance))
-
-
-def optimise_each(mdp: MDP, rewards: np.ndarray, box: Box, *, method: str = "auto") -> np.ndarray:
-    """The best policies of the box [M, S, A] in MDPs that differ in nothing but `rewards` alike."""
-    if method == "auto" and mdp.shape[0] <= DENSE_UP_TO:
-        probs = np.empty(rewards.shape)
-        units = np.array([unit_of(table) for table in rewards])[:, None, None]
-        dense.optimise_each(mdp.rows, rewards / units, mdp.discount, box.arrays, probs)
-        return probs
-    models = [replace(mdp, rewards=r, outcomes=None) for r in rewards]
-    return np.stack([optimise(model, box, method=method).probs for model in models])
 
 
 def evaluate(
@@ -133,21 +106,21 @@ def evaluate(
     choice("method", method, METHODS)
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
-    exact = method == "policy-iteration" or (method == "auto" and len(probs) <= DENSE_UP_TO)
-    solver = _value_exactly if exact else _value_by_sweeps
+    solver = _value_exactly if is_dense(method, len(probs)) else _value_by_sweeps
     rows = np.array(probs)  # writable, as in policy iteration: one type, one compilation
     return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, rows, tolerance))
 
 
 def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
     probs, q = box.start.copy(), np.empty(mdp.shape)
+    rows = mdp.task.rows
     v, ties, iterations, settled = dense.policy_iteration(
-        mdp.rows, rewards, mdp.discount, box.arrays, probs, q
+        rows, rewards, mdp.discount, box, probs, q
     )
     rounding = dense.largest(ties[None])
     wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
     if error > wanted:
-        step = dense.doubt(mdp.rows, rewards, box.arrays, probs, q, ties)
+        step = dense.doubt(rows, rewards, box, probs, q, ties)
         error = min(error, rounding + step / (1 - mdp.discount))
     return probs, q, v, iterations, settled and error <= wanted, error
 
@@ -162,8 +135,10 @@ def largest_error(rounding: float, discount: float) -> float:
 
 
 def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
-    v, sizes = dense.values(mdp.rows, rewards, mdp.discount, probs)
-    error, q = dense.ROUNDING * dense.largest(sizes[None]), _q(mdp, rewards, v)
+    rows = mdp.task.rows
+    v, sizes = dense.values(rows, rewards, mdp.discount, probs)
+    q = dense.q_values(rows, rewards, mdp.discount, v)
+    error = dense.ROUNDING * dense.largest(sizes[None])
     return probs, q, v, 1, tolerance >= dense.ROUNDING, error
 
 
@@ -231,7 +206,7 @@ def _value_by_sweeps(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance
 
 def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
     """Sweep until the values are close, and closer where a tie is in doubt that could cost more."""
-    task = mdp.rows, rewards, mdp.discount, box.arrays
+    task = mdp.rows, rewards, mdp.discount, box
     parallel, gap = mdp.shape[0] >= PARALLEL_FROM, 1 - mdp.discount
     found = sparse.optimise(*task, tolerance, MAX_SWEEPS, parallel)
     wanted, sweeps = found.wanted, found.sweeps
@@ -252,8 +227,8 @@ def _greedy(
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
     tie = 2 * mdp.discount * found.error + dense.ROUNDING * dense.largest(found.v[None])
     ties = np.full(len(found.v), tie)
-    dense.improve(mdp.rows, rewards, mdp.discount, box.arrays, found.v, ties, probs, q)
-    return probs, q, dense.hidden_gain(q, box.arrays, probs)
+    dense.improve(mdp.rows, rewards, mdp.discount, box, found.v, ties, probs, q)
+    return probs, q, dense.hidden_gain(q, box, probs)
 
 
 def _q(mdp: MDP, rewards: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from spibb.algorithms.hcpi import ALPHAS, HCPI
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.errors import InputError
 from spibb.kernels import hcpi as kernels
+from spibb.kernels.tuples import Codebook
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -170,10 +171,11 @@ def test_q_learning_and_its_seed():
 
 def test_q_learning_update_by_hand():
     """Q(0,1) = 0.1 · 2 = 0.2; then Q(1,0) = 0.1 · (1 + 0.5 · 0.2) = 0.11, as action 0 is barred."""
-    transitions = (np.array([0, 1]), np.array([1, 0]), np.array([2.0, 1.0]), np.array([-1, 0]))
+    two = np.array([0, 1])
+    codebook = Codebook(two, np.array([1, 0]), np.array([-1, 0]), np.array([2.0, 1.0]), two)
     available = np.array([[False, True], [True, True]])
     q = np.array([[9.0, 0.0], [0.0, 0.0]])
-    kernels.q_learning(transitions, np.array([0, 1]), available, 0.5, 0.1, q)
+    kernels.q_learning(codebook, two, available, 0.5, 0.1, q)
     np.testing.assert_allclose(q, [[9, 0.2], [0.11, 0]])
 
 

@@ -29,7 +29,7 @@ from spibb.checks import InputError
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import Box, evaluate
+from spibb.solve import evaluate, free_box
 
 
 def random_log(rng: np.random.Generator, n: int, n_states: int = 6, n_actions: int = 3) -> Log:
@@ -107,7 +107,7 @@ def test_radius_zero_is_basic_rl(seed):
     problem = random_problem(seed, n=60)
     model = problem.models["pessimistic"]
     certain = UncertaintySet.around(model, np.zeros(model.shape), 1.0)
-    robust = optimise_worst_case(certain, Box.free(problem.available))
+    robust = optimise_worst_case(certain, free_box(problem.available))
     basic = BasicRL().improve(problem)
     np.testing.assert_allclose(robust.q, basic.q, atol=1e-10)
     np.testing.assert_array_equal(robust.probs, basic.policy.probs)

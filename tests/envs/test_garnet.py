@@ -13,7 +13,7 @@ from spibb.checks import InputError
 from spibb.envs.garnet import START, Garnet, draw_garnet, garnet_mdp
 from spibb.policy import Policy
 from spibb.simulate import simulate
-from spibb.solve import Box, optimise
+from spibb.solve import free_box, optimise
 
 
 def test_the_mean_optimum_is_that_of_the_paper():
@@ -43,7 +43,7 @@ def test_only_the_terminal_state_ends_and_pays():
 
 def test_the_by_product_is_the_optimal_q():
     draw = draw_garnet(np.random.default_rng(1), 30, 3, 5, 0.9)
-    best = optimise(draw.mdp, Box.free(np.ones((30, 3), dtype=bool)))
+    best = optimise(draw.mdp, free_box(np.ones((30, 3), dtype=bool)))
     np.testing.assert_allclose(draw.optimal_q, best.q, atol=1e-12)
 
 

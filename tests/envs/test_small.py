@@ -8,7 +8,7 @@ import pytest
 from spibb.envs.small import BASELINES, SMALL
 from spibb.evaluate import exact_value, returns
 from spibb.simulate import Sampler
-from spibb.solve import Box, optimise
+from spibb.solve import free_box, optimise
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -29,7 +29,7 @@ def test_simulated_episodes_earn_the_exact_value(name):
 def test_baselines_lie_where_they_should_between_uniform_and_optimal(name):
     rng, world = np.random.default_rng(1), SMALL[name]
     mdp = world.make(rng)
-    best = float(mdp.initial @ optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).v)
+    best = float(mdp.initial @ optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool))).v)
     values = {kind: exact_value(mdp, world.baseline(mdp, kind, rng)) for kind in BASELINES}
     for kind, eta in BASELINES.items():
         wanted = eta * best + (1 - eta) * values["uniform"]

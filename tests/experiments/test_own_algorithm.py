@@ -7,16 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from spibb.algorithms import make
+from spibb.algorithms.base import Problem
+from spibb.algorithms.basic_rl import BasicRL
 from spibb.errors import InputError
+from spibb.experiments.compiled import Plan
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import plan, read_spec
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment
+from spibb.experiments.suites import gridworld
 from spibb.paper import style
 from spibb.paper.provenance import experiment_command
+from spibb.simulate import Sampler
 
 OWN = "cautious.Cautious:epsilon=0.1"
 PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
@@ -25,8 +31,9 @@ PAGE = Path(__file__).parents[2] / "docs" / "adding.md"
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with the class of the documentation in cautious.py."""
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
-    (tmp_path / "cautious.py").write_text(example.split("\nlog = ")[0], encoding="utf-8")
+    example, kernel = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.S)
+    parts = example.split("\nlog = ")[0], kernel.split("\nproblem = ")[0]
+    (tmp_path / "cautious.py").write_text("\n".join(parts), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.delitem(sys.modules, "cautious", raising=False)
@@ -49,6 +56,20 @@ def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
     mine, reckless = (results.cell(key, 10).statistics["mean"] for key in (OWN, "basic-rl"))
     assert mine.value > reckless.value
     assert style.label(Column.parse(OWN)) == "Cautious, epsilon = 0.1"
+
+
+def test_its_kernel_joins_the_compiled_call(folder):
+    kind = type(make("cautious.CompiledCautious"))
+    world = gridworld(uniform=False)
+    sampler = Sampler(world.mdp, world.behaviour)
+    codes, lengths = sampler.draw(30, rng=np.random.default_rng(0))
+    group = [kind(0.1), BasicRL(), kind(0.4)]
+    plan = Plan(group, sampler, world.baseline, 1.0)
+    assert plan.members == [0, 1, 2]
+    problem = Problem.from_counts(sampler.to_counts(codes, lengths), world.baseline, v_max=1.0)
+    alone = [algorithm.improve(problem).policy.probs for algorithm in group]
+    np.testing.assert_allclose(plan.policies(codes, lengths), alone, atol=1e-9)
+    np.testing.assert_allclose(kind.policies(group[::2], problem), alone[::2], atol=1e-9)
 
 
 def test_it_improves_a_log(folder):

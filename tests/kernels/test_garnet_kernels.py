@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from spibb.kernels import garnet
 from spibb.mdp import MDP
-from spibb.solve import Box, optimise
+from spibb.solve import free_box, optimise
 
 DISCOUNT = 0.95
 ETAS = np.arange(1, 10) / 10
@@ -42,7 +42,7 @@ def brute_force(successors, probs, n_states, discount=DISCOUNT) -> np.ndarray:
     values = np.full(n_states, np.inf)
     for f in range(1, n_states):
         mdp = with_end(successors, probs, f, n_states, discount)
-        value = optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).v[0]
+        value = optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool))).v[0]
         if value > discount**garnet.HORIZON:
             values[f] = value
     return values
@@ -154,7 +154,7 @@ def test_the_rows_are_those_of_the_mdp_with_that_end():
         for ours, theirs in zip(rows, mdp.rows):
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(rewards, mdp.rewards)
-        best = optimise(mdp, Box.free(np.ones((50, 4), dtype=bool)))
+        best = optimise(mdp, free_box(np.ones((50, 4), dtype=bool)))
         np.testing.assert_allclose(v, best.v, atol=1e-12)
         np.testing.assert_allclose(q, best.q, atol=1e-12)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from spibb.kernels import robust
+from spibb.kernels.tuples import Box, Rows
 
 
 def worst_by_lp(row: np.ndarray, values: np.ndarray, radius: float) -> float:
@@ -31,7 +32,7 @@ def sparse_rows(rng: np.random.Generator, n_states: int, n_pairs: int, longest: 
     successors = [rng.choice(n_states, n, replace=False) for n in lengths]
     probs = [rng.dirichlet(np.ones(n + 1))[:n] * rng.choice([1.0, 0.5]) for n in lengths]
     whole = [p / p.sum() if len(p) and rng.random() < 0.4 else p for p in probs]
-    return indptr, np.concatenate(successors).astype(np.int32), np.concatenate(whole)
+    return Rows(indptr, np.concatenate(successors).astype(np.int32), np.concatenate(whole))
 
 
 def dense_row(rows, p: int, n_states: int) -> np.ndarray:
@@ -58,7 +59,7 @@ def blank(xi) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def free_box(shape: tuple[int, int]):
-    return np.zeros(shape), np.ones(shape), np.full(shape, 1 / shape[1])
+    return Box(np.zeros(shape), np.ones(shape), np.full(shape, 1 / shape[1]))
 
 
 @settings(deadline=None, max_examples=60)
@@ -150,7 +151,7 @@ def test_sweeps_agree_with_policy_iteration(seed, n_states, only):
     box = free_box(q.shape)
     if only:
         rows = np.random.default_rng(seed).dirichlet(np.ones(3), size=n_states)
-        box = rows, rows, rows
+        box = Box(rows, rows, rows)
     exact = robust.policy_iteration(xi, box, box[2].copy(), q, kept, moved)[0]
     v, _, error, wanted, _ = robust.sweep(xi, box, box[2].copy(), q, kept, moved, 1e-10, 100_000)
     assert error <= wanted <= 1e-10 * max(10.0, np.abs(exact).max() + error)

@@ -8,7 +8,7 @@ from oracles import policy_values
 from strategies import random_problem
 
 from spibb.kernels import counting, dense, projection, robust, sampling
-from spibb.solve import Box, optimise
+from spibb.solve import free_box, optimise
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def problem():
 
 def test_a_free_box_is_uniform_over_the_available_actions(problem):
     available = problem.available
-    lower, upper, start = projection.free_rows(available)
+    lower, upper, start = projection.free_box(available)
     assert (lower == 0).all()
     np.testing.assert_array_equal(upper, available * 1.0)
     np.testing.assert_allclose(start, available / available.sum(axis=1, keepdims=True))
@@ -74,22 +74,22 @@ def test_first_states_of_episodes():
 
 
 def test_policies_for_several_rewards_are_those_of_each(problem):
-    model, box = problem.model, Box.free(problem.available)
+    model, box = problem.model, free_box(problem.available)
     rewards = np.random.default_rng(0).normal(size=(4, *model.shape))
     found = np.empty(rewards.shape)
-    dense.optimise_each(model.rows, rewards, model.discount, box.arrays, found)
+    dense.optimise_each(model.rows, rewards, model.discount, box, found)
     for mine, table in zip(found, rewards):
         q = np.empty(model.shape)
         alone = box.start.copy()
-        dense.policy_iteration(model.rows, table, model.discount, box.arrays, alone, q)
+        dense.policy_iteration(model.rows, table, model.discount, box, alone, q)
         np.testing.assert_array_equal(mine, alone)
 
 
 def test_performances_of_equal_neighbours_are_equal(problem):
     model, baseline = problem.model, problem.baseline.probs
-    best = optimise(model, Box.free(problem.available)).probs
+    best = optimise(model, free_box(problem.available)).probs
     policies = np.array([baseline, baseline, best, best, baseline])
-    found = dense.performances(model.rows, model.rewards, model.discount, model.initial, policies)
+    found = dense.performances(model.task, policies)
     wanted = [model.initial @ policy_values(model, pi) for pi in policies]
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 

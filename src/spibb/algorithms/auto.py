@@ -224,8 +224,7 @@ def telling_rewards(counts: Counts) -> float:
 def _values(model: MDP, policies: np.ndarray) -> list[float]:
     """ρ(π, M̂) of each policy [M, S, A]."""
     if len(model.states) <= DENSE_UP_TO:
-        problem = model.rows, model.rewards, model.discount, model.initial
-        found: list[float] = dense.performances(*problem, policies).tolist()
+        found: list[float] = dense.performances(model.task, policies).tolist()
         return found
     wrapped = [Policy.trusted(rows, model.states, model.actions) for rows in policies]
     return [exact_value(model, policy) for policy in wrapped]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -28,13 +28,16 @@ from spibb.estimate import (
 from spibb.frozen import Frozen
 from spibb.ingest.policy_frames import is_frame, policy_from_frame
 from spibb.kernels import projection
+from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope import disagreement
 from spibb.policy import Policy
-from spibb.solve import Box, Solution, evaluate
+from spibb.solve import Box, Solution, evaluate, free_box, unit_of
 
+_INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
 ROUNDING = 1e-6
 """Relative to V_max: values beyond it by less are rounding."""
 ESTIMATED = (
@@ -140,7 +143,7 @@ class Problem:
     @cached_property
     def seen_first(self) -> Box:
         """Any policy over the pairs seen; where a state has none, over the actions available."""
-        return Box.free(projection.seen_or_available(self.counts.pairs, self.available))
+        return free_box(projection.seen_or_available(self.data.model.counts, self.available))
 
     @property
     def model(self) -> MDP:
@@ -157,6 +160,34 @@ class Problem:
         """How far apart two returns can be, given v_max and the signs of the rewards seen."""
         low, high = self.counts.reward_range
         return self.v_max * ((low < 0) + (high > 0))
+
+    @cached_property
+    def data(self) -> Data:
+        """What the log says, as the compiled algorithms take it: in units of the rewards.
+
+        Its record is empty. Arrays are copied, since kernels are compiled for writable ones.
+        """
+        model, unit = self.model, self.unit
+        rows = Rows(model.indptr.copy(), model.successors.copy(), model.probs.copy())
+        counted = Model(self.counts.pairs.copy(), model.rewards / unit, rows, self.discount)
+        low, high = self.counts.reward_range
+        return Data(
+            counted, self.baseline.probs.copy(), model.initial.copy(), low / unit, high / unit,
+            self.v_max / unit, NO_RECORD,
+        )  # fmt: skip
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the rewards, in which no tolerance depends on their scale."""
+        return unit_of(np.array([self.counts.reward_range]))
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What sets the grid of an algorithm's kernel."""
+        return Circumstances(
+            self.counts.shape, self.discount, self.v_max / self.unit, self.baseline, self.baseline,
+            int(self.counts.starts.sum()), self.unit,
+        )  # fmt: skip
 
     @cached_property
     def contradictions(self) -> int:
@@ -208,6 +239,11 @@ def _policy(given: Baseline | None, log: Log | Counts, smoothing: float) -> Poli
     return as_policy(given, log, smoothing)
 
 
+def floats(values: Iterable[float]) -> np.ndarray:
+    """A hyper-parameter of several configurations [M]."""
+    return np.array([float(value) for value in values])
+
+
 def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
     """Give a log (or its counts) and a baseline the same labels.
 
@@ -227,6 +263,23 @@ def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
         )
     aligned = baseline.aligned(baseline.states, actions, "baseline")
     return log.with_labels(baseline.states, actions), aligned
+
+
+@dataclass(frozen=True, eq=False)
+class Circumstances:
+    """What is known of a data set before it is drawn, or of a problem: all that may set a grid.
+
+    `behaviour` made the episodes, of which there are `n_episodes`. Rewards and `v_max` are in
+    units of `unit`.
+    """
+
+    shape: tuple[int, int]
+    discount: float
+    v_max: float
+    baseline: Policy
+    behaviour: Policy
+    n_episodes: int
+    unit: float = 1.0
 
 
 class Algorithm(ABC):
@@ -256,9 +309,35 @@ class Algorithm(ABC):
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """The policies of several configurations on one problem [M, S, A].
 
-        Subclasses override this where configurations can share work.
+        Configurations that the algorithm's kernel knows share one compiled call, others are
+        improved one by one.
         """
-        return np.stack([algorithm.improve(problem).policy.probs for algorithm in algorithms])
+        known = problem.circumstances
+        joined = [a.compiles(known) and not a.needs_log for a in algorithms]
+        found = np.empty((len(algorithms), *problem.baseline.probs.shape))
+        if any(joined):
+            grid = cls.columns([a for a, joins in zip(algorithms, joined) if joins], known)
+            pis = np.empty((sum(joined), *found.shape[1:]))
+            grid.kernel()(problem.data, grid, pis)
+            found[joined] = pis
+        for m, algorithm in enumerate(algorithms):
+            if not joined[m]:
+                found[m] = algorithm.improve(problem).policy.probs
+        return found
+
+    def compiles(self, known: Circumstances) -> bool:
+        """Whether the algorithm's kernel knows this configuration."""
+        return False
+
+    @classmethod
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> Any:
+        """The grid of configurations that `compiles`, as the algorithm's kernel takes them.
+
+        A named tuple whose class has the `kernel` (see `kernels.study`); None without one. An
+        algorithm that has it joins the compiled call of the studies. Only one that needs the log
+        may look at `known.n_episodes`.
+        """
+        return None
 
     def model(self, problem: Problem) -> MDP:
         """The estimated model that the trained policy's values refer to."""

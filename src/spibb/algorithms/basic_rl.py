@@ -9,9 +9,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.estimate import UNSEEN, expected_rewards
-from spibb.solve import METHODS, Box, optimise, optimise_each
+from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
+from spibb.estimate import UNSEEN, unseen_value
+from spibb.kernels import basic_rl
+from spibb.solve import METHODS, free_box, is_dense, optimise
 
 
 @dataclass(frozen=True)
@@ -38,16 +39,16 @@ class BasicRL(Algorithm):
 
     def improve(self, problem: Problem) -> Improvement:
         """Solve the estimated model."""
-        box = Box.free(problem.available)
+        box = free_box(problem.available)
         solution = optimise(self.model(problem), box, method=self.method)
         nothing = np.zeros(solution.q.shape, dtype=bool)
         return Improvement.from_solution(solution, nothing, problem, self)
 
+    def compiles(self, known: Circumstances) -> bool:
+        """Small problems are solved exactly in one call."""
+        return is_dense(self.method, known.shape[0])
+
     @classmethod
-    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
-        """All configurations search the same box, in models that differ in the rewards."""
-        if len({a.method for a in algorithms}) > 1:
-            return super().policies(algorithms, problem)
-        rewards = [expected_rewards(problem.counts, a.unseen, problem.v_max) for a in algorithms]
-        box = Box.free(problem.available)
-        return optimise_each(problem.model, np.array(rewards), box, method=algorithms[0].method)
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> basic_rl.Grid:
+        """The values of unseen pairs."""
+        return basic_rl.Grid(floats(unseen_value(a.unseen, known.v_max) for a in algorithms))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+from scipy.special import stdtrit
 
 from spibb import checks, ope
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.errors import InputError
 from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
+from spibb.kernels.tuples import Codebook
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
@@ -102,7 +105,7 @@ class HCPI(Algorithm):
                 "hcpi needs the episodes, and this problem holds counts only: build it from a log"
             )
         propensities = ope.behaviour_probs(problem.log, self._behaviour(problem))
-        n_train = max(1, int(self.train_share * problem.log.n_episodes))
+        n_train = self._n_train(problem.log.n_episodes)
         n_test = problem.log.n_episodes - n_train
         if n_test < 2:
             return self._keep(problem, f"{n_test} test episodes, and a bound needs at least 2")
@@ -116,6 +119,46 @@ class HCPI(Algorithm):
         estimated = found.estimate("pdis", len(ALPHAS) - 1).value
         rival = estimated if self.baseline_value is None else self.baseline_value
         return self._choose(problem, candidates, tests, rival)
+
+    def compiles(self, known: Circumstances) -> bool:
+        """The study's test: Student's t on is, pdis or dr, the usual training, a known rival."""
+        return (
+            self.estimator in kernels.ESTIMATORS
+            and self.baseline_value is not None
+            and (self.bound, self.trainer, self.truncated) == ("student-t", None, "recorded")
+            and self._training == HCPI()._training
+            and self._made(known)
+        )
+
+    @property
+    def _training(self) -> tuple[float, ...]:
+        return self.train_share, self.updates, self.step_size, self.seed
+
+    def _made(self, known: Circumstances) -> bool:
+        """Whether the behaviour that the ratios divide by is the one that made the episodes."""
+        behaviour = known.baseline if self.behaviour == "baseline" else self.behaviour
+        made = known.behaviour
+        if not isinstance(behaviour, Policy):
+            return False
+        same = behaviour.states == made.states and behaviour.actions == made.actions
+        return behaviour is made or (same and np.array_equal(behaviour.probs, made.probs))
+
+    @classmethod
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> kernels.Grid:
+        """Estimators, quantiles, rivals and lowest returns; all train alike."""
+        like = algorithms[0] if algorithms else cls()
+        n_train = like._n_train(known.n_episodes)
+        freedom = known.n_episodes - n_train - 1
+        return kernels.Grid(
+            floats(kernels.ESTIMATORS.index(a.estimator) for a in algorithms),
+            floats(_quantile(freedom, a.delta) for a in algorithms),
+            floats(a.baseline_value or 0.0 for a in algorithms),
+            floats(math.nan if a.lowest_return is None else a.lowest_return for a in algorithms),
+            ALPHAS, replay_uniforms(like.seed, like.updates), like.step_size, n_train,
+        )  # fmt: skip
+
+    def _n_train(self, n_episodes: int) -> int:
+        return max(1, int(self.train_share * n_episodes))
 
     def _behaviour(self, problem: Problem) -> np.ndarray | None:
         """The rows [S, A] of the policy that made the log; None for the log's own column."""
@@ -150,10 +193,9 @@ class HCPI(Algorithm):
         if len(known) == 0:
             return q
         rows = known[replayed_rows(self.seed, self.updates, len(known))]
-        transitions = log.state, log.action, log.reward, log.next_state
-        kernels.q_learning(
-            transitions, rows, training.available, training.discount, self.step_size, q
-        )
+        none = np.empty(0, np.int64)
+        codebook = Codebook(log.state, log.action, log.next_state, log.reward, none)
+        kernels.q_learning(codebook, rows, training.available, training.discount, self.step_size, q)
         return q
 
     def _test(
@@ -196,11 +238,9 @@ class HCPI(Algorithm):
     ) -> HCPIImprovement:
         """The candidate of the highest lower bound, if it beats the baseline."""
         bounds = np.array([test.value for test in tests])
-        best = len(ALPHAS) - 1 - int(np.argmax(bounds[::-1]))
-        if bounds[best] == math.inf:
-            best = int(np.argmax(bounds))
-        reason = _reason(best, tests, rival)
-        if bounds[best] > rival and best < len(ALPHAS) - 1:
+        best = kernels.choose(bounds, rival)
+        reason = _reason(bounds, tests, rival)
+        if best < len(ALPHAS) - 1:
             probs = np.ascontiguousarray(candidates.probs[:, :, best])
             policy = Policy.trusted(probs, problem.states, problem.actions)
             return self._result(problem, policy, best, reason, bounds, rival)
@@ -291,13 +331,20 @@ def replay_uniforms(seed: int, size: int) -> np.ndarray:
     return np.random.default_rng(seed).random(size)
 
 
+@lru_cache(maxsize=1024)
+def _quantile(freedom: int, delta: float) -> float:
+    """Of Student's t at 1 − δ; nothing is asked at δ = 1, and a bound needs a degree of freedom."""
+    return float(stdtrit(freedom, 1 - delta)) if freedom > 0 and delta < 1 else -np.inf
+
+
 def greedy(q: np.ndarray, training: Problem) -> np.ndarray:
     """The best available action in every state; the baseline's row where all are equal."""
     return kernels.greedy(q, training.available, training.baseline.probs)
 
 
-def _reason(best: int, tests: list[ope.LowerBound], rival: float) -> str:
+def _reason(bounds: np.ndarray, tests: list[ope.LowerBound], rival: float) -> str:
     """Why this candidate, or why the baseline."""
+    best = kernels.choose(bounds, -math.inf)
     found = tests[best]
     if found.value == -math.inf:
         return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"

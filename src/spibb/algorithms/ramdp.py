@@ -10,15 +10,12 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
 from spibb.algorithms.safety_test import TestedImprovement, Verdict
-from spibb.algorithms.uncertainty import (
-    error_radii,
-    reward_bound,
-)
-from spibb.kernels import penalties
+from spibb.algorithms.uncertainty import error_radii, radius_of_one, reward_bound
+from spibb.kernels import ramdp
 from spibb.mdp import MDP
-from spibb.solve import METHODS, evaluate, optimise, optimise_each
+from spibb.solve import METHODS, evaluate, is_dense, optimise
 
 
 @dataclass(frozen=True)
@@ -74,22 +71,24 @@ class RaMDP(Algorithm):
             kept = evaluate(model, problem.baseline.probs, method=self.method)
         return TestedImprovement.after_test(kept, model, verdict, problem, self)
 
+    def compiles(self, known: Circumstances) -> bool:
+        """Small problems are solved exactly in one call; a given R_max is checked first."""
+        return is_dense(self.method, known.shape[0]) and self.r_max is None
+
     @classmethod
-    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
-        """All configurations search the same box, in models that differ in the rewards."""
-        if len({a.method for a in algorithms}) > 1:
-            return super().policies(algorithms, problem)
-        rewards = _adjusted(problem, [(a.kappa, a.released) for a in algorithms])
-        box = problem.seen_first
-        found = optimise_each(problem.model, rewards, box, method=algorithms[0].method)
-        for m, a in enumerate(algorithms):
-            if a.safety_test and not a._test(problem, found[m]).accepted:
-                found[m] = problem.baseline.probs
-        return found
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> ramdp.Grid:
+        """κ, whether as released, and the radius of the safety test."""
+        return ramdp.Grid(
+            floats(a.kappa / known.unit for a in algorithms),
+            floats(a.released for a in algorithms),
+            floats(radius_of_one(known, a.delta) if a.safety_test else 0 for a in algorithms),
+        )
 
     def model(self, problem: Problem) -> MDP:
         """M̃: the estimated MDP with penalised rewards."""
-        return replace(problem.model, rewards=_adjusted(problem, [(self.kappa, self.released)])[0])
+        grid = self.columns([self], problem.circumstances)
+        rewards = ramdp.adjusted_rewards(problem.data.model, problem.data.v_max, grid)[0]
+        return replace(problem.model, rewards=rewards * problem.unit)
 
     def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
         """Compare the policy's and the baseline's values after the theory's adjustment."""
@@ -99,13 +98,3 @@ class RaMDP(Algorithm):
         worst = evaluate(replace(mdp, rewards=mdp.rewards - penalty), probs)
         best = evaluate(replace(mdp, rewards=mdp.rewards + penalty), problem.baseline.probs)
         return Verdict.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))
-
-
-def _adjusted(problem: Problem, settings: Sequence[tuple[float, bool]]) -> np.ndarray:
-    """The rewards [M, S, A] for several (κ, released)."""
-    kappas, released = np.array([s[0] for s in settings], float), np.array([s[1] for s in settings])
-    model = problem.model
-    return penalties.adjusted_rewards(
-        model.rewards, problem.counts.pairs, model.exits, (problem.v_max, problem.discount),
-        kappas, released,
-    )  # fmt: skip

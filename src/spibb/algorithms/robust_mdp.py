@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numpy as np
-
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
 from spibb.algorithms.safety_test import TestedImprovement, Verdict
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
     optimise_worst_case,
+    radius_of_one,
     worst_case,
-    worst_case_policy,
 )
+from spibb.kernels import robust_mdp
 from spibb.mdp import MDP
-from spibb.solve import METHODS
+from spibb.solve import METHODS, is_dense
 
 
 @dataclass(frozen=True)
@@ -72,17 +71,17 @@ class RobustMDP(Algorithm):
             kept = worst_case(xi, baseline, method=self.method)
         return TestedImprovement.after_test(kept, kept.mdp, verdict, problem, self)
 
+    def compiles(self, known: Circumstances) -> bool:
+        """Small problems are solved exactly in one call; a given R_max is checked first."""
+        return is_dense(self.method, known.shape[0]) and self.r_max is None
+
     @classmethod
-    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
-        """Without a test only the policies are wanted, not the MDPs that are worst for them."""
-        box = problem.seen_first
-        return np.array(
-            [
-                a.improve(problem).policy.probs
-                if a.safety_test
-                else worst_case_policy(a.uncertainty(problem), box, a.method)
-                for a in algorithms
-            ]
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> robust_mdp.Grid:
+        """The radius of a pair seen once, whether tested, and whether rewards are known."""
+        return robust_mdp.Grid(
+            floats(radius_of_one(known, a.delta) for a in algorithms),
+            floats(a.safety_test for a in algorithms),
+            floats(a.known_rewards for a in algorithms),
         )
 
     def uncertainty(self, problem: Problem) -> UncertaintySet:

@@ -10,11 +10,11 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
-from spibb.kernels import dense, fitted
-from spibb.solve import DENSE_UP_TO, METHODS, Box, Solution, optimise, unit_of
+from spibb.kernels import fitted, spibb
+from spibb.solve import METHODS, Box, Solution, is_dense, optimise, unit_of
 
 
 @dataclass(frozen=True)
@@ -50,26 +50,18 @@ class ThresholdSpibb(Algorithm):
         solution = optimise(self.model(problem), box, method=self.method)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
+    def compiles(self, known: Circumstances) -> bool:
+        """Small problems are solved exactly in one call, unless the log is to choose N∧."""
+        return is_dense(self.method, known.shape[0]) and not isinstance(self.n_wedge, str)
+
     @classmethod
-    def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
-        """One warm-started sweep over N∧ where the configurations differ in nothing else."""
-        first = algorithms[0]
-        alike = all((a.unseen, a.method) == (first.unseen, first.method) for a in algorithms)
-        small = len(problem.states) <= DENSE_UP_TO and first.method == "auto"
-        n_wedges = np.array(  # NaN: the log is to choose, one by one
-            [math.nan if isinstance(a.n_wedge, str) else a.n_wedge for a in algorithms]
+    def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> spibb.Grid:
+        """N∧ and the values of unseen pairs; fits are fastest where N∧ increases."""
+        return spibb.Grid(
+            floats(float(a.n_wedge) for a in algorithms),
+            floats(unseen_value(a.unseen, known.v_max) for a in algorithms),
+            cls.share,
         )
-        if not (alike and small and (n_wedges > 0).all()):
-            return super().policies(algorithms, problem)
-        model = first.model(problem)
-        order = np.argsort(n_wedges)
-        found = np.empty((len(algorithms), *model.shape))
-        rewards = model.rewards / unit_of(model.rewards)
-        dense.spibb_sweep(
-            model.rows, rewards, model.discount, problem.baseline.probs, problem.counts.pairs,
-            n_wedges[order], cls.share, found,
-        )  # fmt: skip
-        return found[np.argsort(order)]
 
 
 @dataclass(frozen=True)
@@ -145,11 +137,11 @@ class ModelFreeSpibb(Algorithm):
         unit = unit_of(np.append(reward, unseen)[None])
         transitions = log.state[known], log.action[known], reward / unit, log.next_state[known]
         q, sweeps, error, wanted = fitted.fit(
-            transitions, box.arrays, problem.discount, unseen / unit, self.tolerance,
+            transitions, box, problem.discount, unseen / unit, self.tolerance,
             self.max_sweeps,
         )  # fmt: skip
         probs = np.empty(q.shape)
-        v = fitted.greedy(q, box.arrays, 2 * error, probs)
+        v = fitted.greedy(q, box, 2 * error, probs)
         solution = Solution.in_units(unit, probs, q, v, sweeps, error <= wanted, error)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
@@ -161,22 +153,9 @@ def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.n
     have at most all of it; a trusted one may have any mass. In a state with no trusted pair the
     baseline's row is copied.
     """
-    baseline, counts = problem.baseline.probs, problem.counts.pairs
-    bootstrapped = counts < n_wedge
-    if n_wedge == 0:
-        return _seen_box(baseline, counts)
-    held = np.where(bootstrapped, baseline, 0.0)
-    box = Box(share * held, np.where(bootstrapped, baseline, 1.0), baseline)
-    return box, bootstrapped
-
-
-def _seen_box(baseline: np.ndarray, counts: np.ndarray) -> tuple[Box, np.ndarray]:
-    """N∧ = 0: any policy over the pairs seen; the baseline's row where there is none."""
-    seen = counts > 0
-    none = ~seen.any(axis=1, keepdims=True)
-    mass = (baseline * seen).sum(axis=1, keepdims=True)
-    uniform = seen / np.maximum(seen.sum(axis=1, keepdims=True), 1)
-    start = np.where(mass > 0, baseline * seen / np.where(mass > 0, mass, 1), uniform)
-    start = np.where(none, baseline, start)
-    box = Box(np.where(none, baseline, 0.0), np.where(none, baseline, seen * 1.0), start)
-    return box, np.broadcast_to(none, seen.shape).copy()
+    counts = problem.counts.pairs
+    box = spibb.box_of(problem.data.model.counts, problem.data.baseline, n_wedge, share)
+    if n_wedge > 0:
+        return box, counts < n_wedge
+    none = ~(counts > 0).any(axis=1, keepdims=True)
+    return box, np.broadcast_to(none, counts.shape).copy()

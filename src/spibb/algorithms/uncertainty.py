@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Problem
+from spibb.algorithms.base import Circumstances, Problem
 from spibb.certificate import Setting, error_radius
 from spibb.checks import InputError
 from spibb.frozen import Frozen
@@ -115,8 +115,12 @@ class ValueRange:
 
 def error_radii(problem: Problem, delta: float) -> np.ndarray:
     """e(x, a) [S, A] of Proposition 1, at most 2: no two distributions are farther apart."""
-    setting = Setting(*problem.counts.shape, problem.discount, problem.v_max, delta)
-    return robust.radii(problem.counts.pairs, error_radius(1, setting))
+    return robust.radii(problem.data.model.counts, radius_of_one(problem.circumstances, delta))
+
+
+def radius_of_one(known: Circumstances, delta: float) -> float:
+    """e(x, a) of Proposition 1 for a pair seen once."""
+    return error_radius(1, Setting(*known.shape, known.discount, known.v_max, delta))
 
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:
@@ -182,11 +186,6 @@ def _only(probs: np.ndarray) -> Box:
     return Box(rows, rows, rows)
 
 
-def worst_case_policy(xi: UncertaintySet, box: Box, method: str = "auto") -> np.ndarray:
-    """The rows [S, A] of `optimise_worst_case` alone."""
-    return _kernel(xi, xi.low, box, method, TOLERANCE)[0].probs
-
-
 def _solve(
     xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
 ) -> ExtremeSolution:
@@ -205,8 +204,8 @@ def _kernel(
     mdp, unit = xi.mdp, unit_of(rewards)
     probs, q = box.start.copy(), np.empty(xi.shape)
     kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
-    ambiguous = (mdp.rows, rewards / unit, xi.radius, mdp.discount)
-    arrays = ambiguous, box.arrays, probs, q, kept, moved
+    ambiguous = (mdp.task.rows, rewards / unit, xi.radius, mdp.discount)
+    arrays = ambiguous, box, probs, q, kept, moved
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
         v, ties, worst, iterations, settled = robust.policy_iteration(*arrays)
         rounding = dense.largest(ties[None])
@@ -227,11 +226,11 @@ def _sweep(
     """
     (*_, discount), _, probs, q, *_ = arrays
     v, worst, error, wanted, sweeps = robust.sweep(*arrays, tolerance, MAX_SWEEPS)
-    hidden = dense.hidden_gain(q, box.arrays, probs)
+    hidden = dense.hidden_gain(q, box, probs)
     if hidden > wanted * (1 - discount):
         closer = tolerance * (1 - discount) / 4
         v, worst, error, _, more = robust.sweep(*arrays, closer, MAX_SWEEPS)
-        hidden, sweeps = dense.hidden_gain(q, box.arrays, probs), sweeps + more
+        hidden, sweeps = dense.hidden_gain(q, box, probs), sweeps + more
     converged = error <= wanted and hidden <= wanted * (1 - discount)
     return v, worst, error, sweeps, converged
 

@@ -10,7 +10,7 @@ from spibb.checks import InputError
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import Box, evaluate, optimise
+from spibb.solve import evaluate, free_box, optimise
 
 GRIDWORLD_TARGET = 0.4
 GRIDWORLD_SHARPNESS = 110.0
@@ -25,7 +25,7 @@ def softmax(preferences: np.ndarray) -> np.ndarray:
 
 def optimal_q(mdp: MDP) -> np.ndarray:
     """Q* [S, A] of an MDP in which every action is available."""
-    return optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).q
+    return optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool))).q
 
 
 def performance(mdp: MDP, probs: np.ndarray) -> float:

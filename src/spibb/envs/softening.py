@@ -11,7 +11,7 @@ from spibb.checks import InputError, choice, number
 from spibb.kernels import garnet
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import Box, optimise, unit_of
+from spibb.solve import free_box, optimise, unit_of
 
 RANDOMISATIONS = ("move", "multiply")
 MAX_STATES = 4096
@@ -63,14 +63,13 @@ def softened_baselines(
     """
     _check(mdp, etas, randomisation)
     if optimal_q is None:
-        optimal_q = optimise(mdp, Box.free(np.ones(mdp.shape, dtype=bool))).q
+        optimal_q = optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool))).q
     mdp.check_fits(optimal_q, "optimal_q")
     seeds = rng.integers(2**64, size=len(etas), dtype=np.uint64)
-    unit = unit_of(mdp.rewards)
-    problem = (mdp.rows, mdp.rewards / unit, mdp.discount, mdp.initial)
+    unit, task = unit_of(mdp.rewards), mdp.task
     probs, (values, _, targets), uniform, optimal = garnet.baselines(
-        problem, optimal_q / unit, np.array(etas, dtype=np.float64), randomisation == "multiply",
-        seeds,
+        task._replace(rewards=mdp.rewards / unit), optimal_q / unit,
+        np.array(etas, dtype=np.float64), randomisation == "multiply", seeds,
     )  # fmt: skip
     _check_reached(etas, values, targets)
     values, targets, uniform, optimal = (unit * x for x in (values, targets, uniform, optimal))

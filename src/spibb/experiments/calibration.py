@@ -132,7 +132,7 @@ def _first_of_its_kind(policies: np.ndarray) -> np.ndarray:
 
 def true_gains(mdp: MDP, baseline: Policy, policies: np.ndarray) -> np.ndarray:
     """ρ(π, M) − ρ(π_b, M) in the true MDP [M]."""
-    rho = dense.performances(mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies)
+    rho = dense.performances(mdp.task, policies)
     return rho - exact_value(mdp, baseline)
 
 

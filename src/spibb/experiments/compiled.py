@@ -1,91 +1,33 @@
-"""The columns of the paper's grids on one data set, in one compiled call.
+"""The columns of a study on one data set, in one compiled call.
 
 The three main studies train 200 million policies. Here a data set never becomes a log: episodes
-stay codes of outcomes, and no Python runs between one algorithm and the next. What a column means
-is defined by the classes in `spibb.algorithms`; this module must give the same policies, and tests
-compare.
+stay codes of outcomes, and no Python runs between one algorithm and the next. Every algorithm says
+which of its configurations its kernel knows, and gives its columns; nothing here knows them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
-from spibb.algorithms.base import Algorithm
-from spibb.algorithms.basic_rl import BasicRL
-from spibb.algorithms.hcpi import ALPHAS, HCPI, replay_uniforms
-from spibb.algorithms.ramdp import RaMDP
-from spibb.algorithms.robust_mdp import RobustMDP
-from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
-from spibb.certificate import Setting, error_radius
-from spibb.estimate import unseen_value
+from spibb.algorithms import REGISTRY
+from spibb.algorithms.base import Algorithm, Circumstances
 from spibb.kernels import study
-from spibb.mdp import MDP
+from spibb.kernels.tuples import Task
 from spibb.policy import Policy
 from spibb.simulate import Sampler
-
-ESTIMATORS = ("is", "pdis", "dr")
-"""In the order of the kernel's codes."""
-
-
-def supports(algorithm: Algorithm) -> bool:
-    """Whether a configuration is one that the compiled call knows."""
-    known = KNOWN.get(type(algorithm))
-    return known is not None and known(algorithm)
-
-
-def _plain(algorithm: Any) -> bool:
-    return bool(algorithm.method == "auto" and getattr(algorithm, "r_max", None) is None)
-
-
-def _plain_robust(algorithm: RobustMDP) -> bool:
-    return _plain(algorithm) and not algorithm.known_rewards
-
-
-def _plain_spibb(algorithm: ThresholdSpibb) -> bool:
-    threshold = algorithm.n_wedge
-    return (
-        _plain(algorithm)
-        and algorithm.unseen == "zero"
-        and not isinstance(threshold, str)
-        and threshold > 0
-    )
-
-
-def _plain_hcpi(algorithm: HCPI) -> bool:
-    default = HCPI()
-    return (
-        algorithm.estimator in ESTIMATORS
-        and algorithm.baseline_value is not None
-        and (algorithm.bound, algorithm.trainer, algorithm.truncated)
-        == ("student-t", None, "recorded")
-        and _training(algorithm) == _training(default)
-    )
-
-
-def _training(algorithm: HCPI) -> tuple[float, ...]:
-    return algorithm.train_share, algorithm.updates, algorithm.step_size, algorithm.seed
-
-
-KNOWN: dict[type, Callable[[Any], bool]] = {
-    BasicRL: _plain,
-    RaMDP: _plain,
-    RobustMDP: _plain_robust,
-    HCPI: _plain_hcpi,
-    PiBSpibb: _plain_spibb,
-    PiLeqBSpibb: _plain_spibb,
-}
-"""Which algorithms the compiled call knows, in its order, and under which condition."""
 
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Supported algorithms, for data sets that `sampler` draws from a true MDP."""
+    """Algorithms that meet on data sets that `sampler` draws from a true MDP.
+
+    Those that `supports` names take the compiled call: `members` are their numbers.
+    """
 
     algorithms: Sequence[Algorithm]
     sampler: Sampler
@@ -93,73 +35,90 @@ class Plan:
     v_max: float
 
     def performances(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """True performance of what each algorithm makes of drawn episodes [M]."""
-        found = np.empty(len(self.algorithms))
-        found[self._order] = study.performances(
-            (codes, lengths), self.sampler.outcomes, self._policies, self._truth, self.v_max,
-            self._columns(len(lengths)),
-        )  # fmt: skip
+        """True performance of what each member makes of drawn episodes [M], in their order."""
+        found = np.empty(len(self._order))
+        found[self._order] = self._train(codes, lengths).performances
         return found
+
+    def policies(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """What each member makes of drawn episodes [M, S, A], in their order."""
+        found = np.empty((len(self._order), *self.sampler.mdp.shape))
+        found[self._order] = self._train(codes, lengths).policies
+        return found
+
+    def _train(self, codes: np.ndarray, lengths: np.ndarray) -> study.Trained:
+        grids = self._grids(len(lengths))
+        record = self.sampler.record(codes, lengths)
+        return study.Trained(*self._call(record, *self._known, grids, len(self._order)))
+
+    def circumstances(self, n_episodes: int) -> Circumstances:
+        """What algorithms may know of a data set before it is drawn."""
+        mdp = self.sampler.mdp
+        return Circumstances(
+            mdp.shape, mdp.discount, self.v_max, self._baseline, self.sampler.policy, n_episodes
+        )
+
+    @cached_property
+    def _baseline(self) -> Policy:
+        mdp = self.sampler.mdp
+        return self.baseline.aligned(mdp.states, mdp.actions, "baseline")
+
+    @cached_property
+    def members(self) -> list[int]:
+        """The algorithms whose kernels know them."""
+        known = self.circumstances(1)
+        return [m for m, algorithm in enumerate(self.algorithms) if algorithm.compiles(known)]
+
+    @cached_property
+    def _groups(self) -> dict[type[Algorithm], list[int]]:
+        """Places among the members by kind, in the order of the call.
+
+        All kinds of the registry that have a kernel are there, so that the call has one type.
+        """
+        groups: dict[type[Algorithm], list[int]] = {kind: [] for kind in _kinds()}
+        for i, m in enumerate(self.members):
+            groups.setdefault(type(self.algorithms[m]), []).append(i)
+        return groups
 
     @cached_property
     def _order(self) -> np.ndarray:
-        """Which algorithm each column of the compiled call is: by kind, then by threshold."""
-        kinds = list(KNOWN)
-        keys = [(kinds.index(type(a)), getattr(a, "n_wedge", 0.0)) for a in self.algorithms]
-        return np.array(sorted(range(len(keys)), key=keys.__getitem__), dtype=np.int64)
+        """Which member each column of the call is."""
+        return np.array([i for places in self._groups.values() for i in places], dtype=np.int64)
 
     @cached_property
-    def _policies(self) -> tuple[np.ndarray, np.ndarray]:
-        mdp = self.sampler.mdp
-        baseline = self.baseline.aligned(mdp.states, mdp.actions, "baseline")
-        return baseline.probs, self.sampler.policy.probs
+    def _known(self) -> tuple[np.ndarray, Task, float]:
+        """What is the same for all data sets."""
+        return self._baseline.probs.copy(), self.sampler.mdp.task, self.v_max
 
     @cached_property
-    def _truth(self) -> tuple[Any, ...]:
-        mdp: MDP = self.sampler.mdp
-        return mdp.rows, mdp.rewards, mdp.discount, mdp.initial
-
-    def _of(self, kind: type, value: Callable[[Any], float]) -> np.ndarray:
-        """A hyper-parameter of all algorithms of a kind, in the order of the call."""
-        chosen = [self.algorithms[m] for m in self._order]
-        return np.array([value(a) for a in chosen if type(a) is kind], dtype=np.float64)
+    def _call(self) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+        return study.trainer(self._grids(1))
 
     @cached_property
-    def _fixed(self) -> tuple[Any, ...]:
-        """The hyper-parameters that are the same for data sets of all sizes."""
-        mdp, v_max = self.sampler.mdp, self.v_max
+    def _grids_of_size(self) -> dict[int, tuple[Any, ...]]:
+        return {1: tuple(self._grid(kind, 1) for kind in self._groups)}
 
-        def radius(algorithm: RobustMDP | RaMDP) -> float:
-            setting = Setting(*mdp.shape, mdp.discount, v_max, algorithm.delta)
-            return error_radius(1, setting)
+    def _grids(self, n_episodes: int) -> tuple[Any, ...]:
+        """The columns of every kind for data sets of a size.
 
-        return (
-            self._of(BasicRL, lambda a: unseen_value(a.unseen, v_max)),
-            (
-                self._of(RaMDP, lambda a: a.kappa),
-                self._of(RaMDP, lambda a: a.released),
-                self._of(RaMDP, lambda a: radius(a) if a.safety_test else 0.0),
-            ),
-            (self._of(RobustMDP, radius), self._of(RobustMDP, lambda a: a.safety_test)),
-            self._of(PiBSpibb, lambda a: a.n_wedge),
-            self._of(PiLeqBSpibb, lambda a: a.n_wedge),
-            self._of(HCPI, lambda a: ESTIMATORS.index(a.estimator)),
-            self._of(HCPI, lambda a: a.delta),
-            self._of(HCPI, lambda a: a.baseline_value),
-            self._of(HCPI, lambda a: np.nan if a.lowest_return is None else a.lowest_return),
-        )
+        Where no episodes are looked at, their number says nothing.
+        """
+        known = self._grids_of_size
+        if n_episodes not in known:
+            known[n_episodes] = tuple(
+                self._grid(kind, n_episodes) if kind.needs_log else grid
+                for kind, grid in zip(self._groups, known[1])
+            )
+        return known[n_episodes]
 
-    def _columns(self, size: int) -> tuple[Any, ...]:
-        *others, pi_b, pi_leq_b, estimators, deltas, rivals, lowest = self._fixed
-        share, updates, step_size, seed = _training(HCPI())
-        n_train = max(1, int(share * size))
-        training = replay_uniforms(seed, updates), step_size, n_train
-        quantiles = np.array([_quantile(size - n_train - 1, delta) for delta in deltas.tolist()])
-        tests = ALPHAS, training, estimators, quantiles, rivals, lowest
-        return *others, tests, pi_b, pi_leq_b
+    def _grid(self, kind: type[Algorithm], n_episodes: int) -> Any:
+        chosen = [self.algorithms[self.members[i]] for i in self._groups[kind]]
+        return kind.columns(chosen, self.circumstances(n_episodes))
 
 
-@lru_cache(maxsize=1024)
-def _quantile(freedom: int, delta: float) -> float:
-    """Of Student's t at 1 − δ; nothing is asked at δ = 1, and a bound needs a degree of freedom."""
-    return float(stdtrit(freedom, 1 - delta)) if freedom > 0 and delta < 1 else -np.inf
+@cache
+def _kinds() -> tuple[type[Algorithm], ...]:
+    """The kinds of the registry that have a kernel."""
+    default = Algorithm.columns.__func__  # type: ignore[attr-defined]
+    kinds = REGISTRY.values()
+    return tuple(kind for kind in kinds if kind.columns.__func__ is not default)  # type: ignore[attr-defined]

@@ -137,10 +137,8 @@ class Contest:
         members = [told(algorithm, world) for algorithm in algorithms]
         self.world, self.size = world, len(members)
         self.sampler = Sampler(world.mdp, world.behaviour, max_steps)
-        self.known = [m for m, a in enumerate(members) if compiled.supports(a)]
-        self.plan = compiled.Plan(
-            [members[m] for m in self.known], self.sampler, world.baseline, V_MAX
-        )
+        self.plan = compiled.Plan(members, self.sampler, world.baseline, V_MAX)
+        self.known = self.plan.members
         rest = sorted(set(range(self.size)) - set(self.known))
         self.others = [
             ([m for m in rest if type(members[m]) is kind],
@@ -155,10 +153,7 @@ class Contest:
         if self.known:
             found[self.known] = self.plan.performances(codes, lengths)
         for places, policies in self._policies_of_others(codes, lengths):
-            mdp = self.world.mdp
-            found[places] = dense.performances(
-                mdp.rows, mdp.rewards, mdp.discount, mdp.initial, policies
-            )
+            found[places] = dense.performances(self.world.mdp.task, policies)
         return found
 
     def _policies_of_others(

@@ -7,6 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
+from spibb.kernels.tuples import Model, Rows
+
 
 @njit(cache=True)
 def by_pair(pair: np.ndarray, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
@@ -101,16 +103,24 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
     return indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
 
 
-@njit(cache=True, inline="always")
-def estimate(visits: np.ndarray, pair, successor, reward, shape):
-    """N [S, A], R̂ [S, A], P̂ as sparse rows, and max |r|, of outcome codes that occur `visits`."""
+@njit(cache=True)
+def estimate(visits: np.ndarray, codebook, shape, discount: float):
+    """M̂, and the smallest and the largest reward, of outcome codes that occur `visits` [C]."""
     n_pairs = shape[0] * shape[1]
     indptr, successors, n, reward_sum, _, low, high = outcomes_of_codes(
-        visits, pair, successor, reward, n_pairs
+        visits, codebook.pair, codebook.successor, codebook.reward, n_pairs
     )
     total, mean = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs)
     rows = frequencies(indptr, successors, n, reward_sum, total, mean)
-    return total.reshape(shape), mean.reshape(shape), rows, max(abs(low), abs(high))
+    return Model(total.reshape(shape), mean.reshape(shape), rows, discount), low, high
+
+
+@njit(cache=True)
+def with_unseen(model, unseen: float, out: np.ndarray):
+    """R̂ into `out` [S, A], and `unseen` where the log has nothing."""
+    for s in range(len(out)):
+        for a in range(out.shape[1]):
+            out[s, a] = model.rewards[s, a] if model.counts[s, a] > 0 else unseen
 
 
 @njit(cache=True)
@@ -137,4 +147,4 @@ def frequencies(indptr, successors, n, reward_sum, total, mean):
                 probs[i] = n[k] / count
                 i += 1
         stay_indptr[p + 1] = i
-    return stay_indptr, stay[:i].copy(), probs[:i].copy()
+    return Rows(stay_indptr, stay[:i].copy(), probs[:i].copy())

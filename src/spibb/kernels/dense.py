@@ -388,8 +388,9 @@ def performance(rows, rewards, discount: float, initial, pi) -> float:
 
 
 @njit(cache=True)
-def performances(rows, rewards, discount: float, initial, policies) -> np.ndarray:
+def performances(task, policies: np.ndarray) -> np.ndarray:
     """ρ(π, M) of each policy [M, S, A]: [M]. Neighbours are often equal, and evaluated once."""
+    rows, rewards, discount, initial = task
     rho = np.empty(len(policies))
     for m in range(len(policies)):
         if m > 0 and equal(policies[m], policies[m - 1]):
@@ -397,37 +398,3 @@ def performances(rows, rewards, discount: float, initial, policies) -> np.ndarra
         else:
             rho[m] = performance(rows, rewards, discount, initial, policies[m])
     return rho
-
-
-@njit(cache=True)
-def threshold_box(counts: np.ndarray, n_wedge: float, baseline, share: float, lower, upper):
-    """The bounds of SPIBB: a pair seen less than N∧ times keeps `share` to all of its mass."""
-    for s in range(len(baseline)):
-        for a in range(baseline.shape[1]):
-            held = counts[s, a] < n_wedge
-            lower[s, a] = share * baseline[s, a] if held else 0.0
-            upper[s, a] = baseline[s, a] if held else 1.0
-
-
-@njit(cache=True)
-def spibb_sweep(rows, rewards, discount: float, baseline, counts, n_wedges, share: float, pis):
-    """Π_b-SPIBB (share 1) or Π_≤b-SPIBB (share 0) for each of increasing N∧ > 0: `pis` [M, S, A].
-
-    Each fit starts from the values of the one before, which saves more than half of the
-    evaluations. Where the policy that is greedy for them in the new box is the old policy, they
-    are its values already, and nothing is left to improve.
-    """
-    lower, upper = np.empty(baseline.shape), np.empty(baseline.shape)
-    start = baseline.copy()
-    q, ties = np.empty(baseline.shape), np.empty(len(baseline))
-    for m in range(len(n_wedges)):
-        threshold_box(counts, n_wedges[m], baseline, share, lower, upper)
-        if m == 0:
-            copy(start, pis[m])
-        else:
-            for s in range(len(baseline)):
-                project(q[s], lower[s], upper[s], start[s], ties[s], pis[m, s])
-            if equal(pis[m], pis[m - 1]):
-                continue
-        box = (lower, upper, start)
-        ties = policy_iteration(rows, rewards, discount, box, pis[m], q)[1]

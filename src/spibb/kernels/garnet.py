@@ -7,6 +7,7 @@ from numba import njit
 
 from spibb.kernels.dense import build_system, empty_system, evaluate, policy_iteration, q_row
 from spibb.kernels.sampling import next_random
+from spibb.kernels.tuples import Box, Rows
 
 START = 0
 """The initial state x_0 of every random MDP."""
@@ -122,7 +123,7 @@ def end_in(successors: np.ndarray, probs: np.ndarray, terminal: int, n_states: i
                     weight[k] = probs[p, j]
                     k += 1
         indptr[p + 1] = k
-    return (indptr, kept[:k].copy(), weight[:k].copy()), rewards
+    return Rows(indptr, kept[:k].copy(), weight[:k].copy()), rewards
 
 
 @njit(cache=True)
@@ -133,7 +134,7 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
         q_row(rows, rewards, discount, guess, s, q[s])
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
-    box = (np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
+    box = Box(np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
     return policy_iteration(rows, rewards, discount, box, pi, q)[0], q
 
 
@@ -183,7 +184,7 @@ def softmax(q: np.ndarray, inverse_temperature: float, out: np.ndarray):
 
 @njit(cache=True)
 def performance(mdp, pi: np.ndarray) -> float:
-    """ρ(π, M), exactly, for `mdp` = (rows, rewards, discount, initial)."""
+    """ρ(π, M), exactly; `mdp` is a `Task`."""
     rows, rewards, discount, initial = mdp
     return initial @ evaluate(rows, rewards, discount, pi)
 
@@ -343,7 +344,7 @@ def randomise(mdp, q: np.ndarray, target: float, multiply: bool, seeds: np.ndarr
 def baselines(mdp, q: np.ndarray, etas: np.ndarray, multiply: bool, seeds: np.ndarray):
     """A baseline for each η [E] with ρ(π_b) just below ηρ* + (1 − η)ρ(uniform).
 
-    `mdp` = (rows, rewards, discount, initial), `q` = Q* [S, A], `seeds` [E]. Returns the policies
+    `mdp` is a `Task`, `q` = Q* [S, A], `seeds` [E]. Returns the policies
     [E, S, A]; their values, the values before the last step and the targets [3, E]; ρ(uniform); ρ*.
     """
     n_states, n_actions = q.shape

@@ -1,4 +1,4 @@
-"""HCPI: offline Q-learning, and eleven mixtures in one pass over drawn outcome codes.
+"""HCPI: offline Q-learning, and tests of eleven mixtures in one pass over drawn outcome codes.
 
 The study draws episodes as codes of (state, action, successor) outcomes, of which there are few.
 Everything that a step of an episode does to the estimate of a mixture is then a row of a table:
@@ -9,27 +9,67 @@ live in memory and be twice as slow.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
-from spibb.kernels import dense
+from spibb.kernels import counting, dense
+from spibb.kernels.ope import step
 from spibb.kernels.projection import playable
+from spibb.kernels.sampling import histogram
+from spibb.kernels.tuples import Episodes
 
 N_LANES = 11
+LAST = N_LANES - 1
+"""The lane of the baseline."""
+TIE = 1e-10
+"""Lower bounds that differ by less, relative to the largest, are equal."""
 IS, PDIS, DR = range(3)
+ESTIMATORS = ("is", "pdis", "dr")
+"""In the order of these codes."""
+
+
+class Mixtures(NamedTuple):
+    """The policies under test: (1 − α)π_t + απ_b for each α [11]."""
+
+    trained: np.ndarray
+    baseline: np.ndarray
+    alphas: np.ndarray
+
+
+class Steps(NamedTuple):
+    """What a step does per outcome code and mixture: gains and ratios [C, 22], possible [C].
+
+    x ← gain + ratio · x; bit k of `possible` says whether mixture k plays the action.
+    """
+
+    factors: np.ndarray
+    possible: np.ndarray
+
+
+class Moments(NamedTuple):
+    """Of the contributions X_i of n episodes, per mixture [11]: the mean, Σ(X_i − mean)², and
+    whether any episode is possible."""
+
+    n: int
+    mean: np.ndarray
+    square: np.ndarray
+    possible: np.ndarray
 
 
 # ---- training ----------------------------------------------------------------------------------
 
 
 @njit(cache=True)
-def q_learning(transitions, rows, available, discount: float, step_size: float, q: np.ndarray):
+def q_learning(codebook, rows, available, discount: float, step_size: float, q: np.ndarray):
     """Q(x, a) += step_size · (r + γ max_{a'} Q(x', a') − Q(x, a)) for each of `rows`, into `q`.
 
     The maximum is over the available actions [S, A]; a negative successor is the end, worth 0. It
     is found by arithmetic alone: branches on what was learnt would be mispredicted all the time.
     """
-    state, action, reward, successor = transitions
+    state, action, successor, reward, _ = codebook
     n_actions = np.uint64(q.shape[1])
     flat = q.ravel()
     handicap = np.zeros(len(flat))
@@ -80,16 +120,17 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
 
 
 @njit(cache=True, inline="always")
-def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
-    """Q [S, A, K] and V [S + 1, K] of the mixtures (1 − α)π_t + απ_b; the last row of V is 0."""
-    n_states, n_actions = rewards.shape
-    q = np.empty((n_states, n_actions, len(alphas)))
-    v = np.zeros((n_states + 1, len(alphas)))
-    pi = np.empty(rewards.shape)
-    for k in range(len(alphas)):
-        dense.combine(1.0 - alphas[k], trained, alphas[k], baseline, pi)
-        values = dense.evaluate(rows, rewards, discount, pi)
-        of_pi = dense.q_values(rows, rewards, discount, values)
+def mixture_values(model, mixtures, lowest: float):
+    """Q [S, A, K] and V [S, K] of the mixtures in a model whose unseen pairs are worth `lowest`."""
+    n_states, n_actions = model.rewards.shape
+    n_lanes = len(mixtures.alphas)
+    q, v = np.empty((n_states, n_actions, n_lanes)), np.empty((n_states, n_lanes))
+    rewards, pi = np.empty(model.rewards.shape), np.empty(model.rewards.shape)
+    counting.with_unseen(model, lowest, rewards)
+    for k in range(n_lanes):
+        mix(mixtures, k, pi)
+        values = dense.evaluate(model.rows, rewards, model.discount, pi)
+        of_pi = dense.q_values(model.rows, rewards, model.discount, values)
         for s in range(n_states):
             v[s, k] = values[s]
             for a in range(n_actions):
@@ -98,31 +139,41 @@ def mixture_values(rows, rewards, discount: float, trained, baseline, alphas):
 
 
 @njit(cache=True)
-def step_tables(outcomes, policies, discount: float, q, v, alphas, whole: bool):
-    """What a step does per outcome code and mixture: gains and ratios [C, 22], possible [C].
+def mix(mixtures, lane: int, out: np.ndarray):
+    """Fill `out` [S, A] with the mixture of a lane."""
+    alpha = mixtures.alphas[lane]
+    dense.combine(1.0 - alpha, mixtures.trained, alpha, mixtures.baseline, out)
 
-    x ← gain + ratio · x with ratio = γw and gain = V(x) + w(r − Q(x, a)), where w = π(a|x)/μ(a|x):
-    the doubly robust estimator, from the end of an episode to its start. It is the per-decision one
-    where `q` and `v` are 0. Whole importance sampling has neither gains nor a discount. Bit k of
-    `possible` says whether mixture k plays the action. `outcomes` are the (state, action,
-    successor, reward) of each code, `policies` the trained one, the baseline and the behaviour
-    [S, A]. Unused codes have action −1 and no row.
+
+@njit(cache=True)
+def step_tables(record, mixtures, model, estimator: int, lowest: float):
+    """The steps of all outcome codes for is, pdis or dr (see `ope.step`).
+
+    What the log lacks counts as `lowest`: pdis pays (1 − γ) · lowest less per step, and dr asks a
+    model whose unseen pairs are worth that much. Whole importance sampling has no gains, and its
+    ratios are not discounted. Unused codes have action −1 and no row.
     """
-    state, action, _, reward = outcomes
-    trained, baseline, behaviour = policies
-    steps = np.empty((len(state), 2 * N_LANES))
-    possible = np.zeros(len(state), dtype=np.int64)
-    for c in range(len(state)):
-        s, a = state[c], action[c]
+    codebook, discount = record.codebook, model.discount
+    shape = model.rewards.shape
+    q, v = np.zeros((*shape, N_LANES)), np.zeros((shape[0], N_LANES))
+    if estimator == DR:
+        q, v = mixture_values(model, mixtures, lowest)
+    shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
+    factors = np.empty((len(codebook.state), 2 * N_LANES))
+    possible = np.zeros(len(codebook.state), dtype=np.int64)
+    for c in range(len(codebook.state)):
+        s, a = codebook.state[c], codebook.action[c]
         if a < 0:
             continue
         for k in range(N_LANES):
-            mixed = (1.0 - alphas[k]) * trained[s, a] + alphas[k] * baseline[s, a]
-            weight = mixed / behaviour[s, a]
-            steps[c, k] = 0.0 if whole else v[s, k] + weight * (reward[c] - q[s, a, k])
-            steps[c, N_LANES + k] = weight if whole else discount * weight
+            alpha = mixtures.alphas[k]
+            mixed = (1.0 - alpha) * mixtures.trained[s, a] + alpha * mixtures.baseline[s, a]
+            weight = mixed / record.propensity[c]
+            gain, ratio = step(weight, codebook.reward[c] - shift, q[s, a, k], v[s, k], discount)
+            factors[c, k] = 0.0 if estimator == IS else gain
+            factors[c, N_LANES + k] = weight if estimator == IS else ratio
             possible[c] |= np.int64(mixed > 0.0) << k
-    return steps, possible
+    return Steps(factors, possible)
 
 
 @njit(cache=True)
@@ -135,14 +186,15 @@ def discounted(codes: np.ndarray, reward: np.ndarray, discount: float) -> float:
 
 
 @njit(cache=True, fastmath={"contract"})
-def fold(codes: np.ndarray, steps: np.ndarray, possible: np.ndarray, x: np.ndarray):
+def fold(codes: np.ndarray, steps, x: np.ndarray):
     """Apply the steps of an episode, last first, to the `x` [11]; returns who can make them all."""
     x0, x1, x2, x3, x4, x5 = x[0], x[1], x[2], x[3], x[4], x[5]
     x6, x7, x8, x9, x10 = x[6], x[7], x[8], x[9], x[10]
     alive = np.int64(-1)
+    factors, possible = steps.factors, steps.possible
     for j in range(len(codes) - 1, -1, -1):
         code = np.uint32(codes[j])
-        row = steps[code]
+        row = factors[code]
         alive &= possible[code]
         x0 = row[0] + row[11] * x0
         x1 = row[1] + row[12] * x1
@@ -160,104 +212,159 @@ def fold(codes: np.ndarray, steps: np.ndarray, possible: np.ndarray, x: np.ndarr
     return alive
 
 
-@njit(cache=True, inline="always")
-def moments(episodes, tables, reward: np.ndarray, discount: float, whole: bool, missing: float):
-    """Σ X_i, Σ X_i², and whether any episode is possible (1 or 0), for each mixture: [3, 11].
+@njit(cache=True)
+def moments(episodes, reward: np.ndarray, discount: float, steps, estimator: int, lowest: float):
+    """The moments of the contributions of episodes.
 
-    `episodes` are codes [N] and lengths [E], `tables` those of `step_tables`. Nothing is counted
-    beyond the end of an episode, so that X begins there with 0 (pdis, dr), or with the return
-    Σ_t γ^t r_t (is: `whole`, and then no step has a gain and no ratio is discounted). What weights
-    leave out counts as `missing`: X begins lower by that much, which is added at the end.
+    Nothing is counted beyond the end of an episode, so that X begins there with 0, or with the
+    return Σ_t γ^t r_t (is, where no step has a gain). The weight that is and pdis miss counts as
+    `lowest`: X begins lower by that much, which is added at the end.
     """
-    codes, lengths = episodes
-    steps, possible = tables
-    sums, x = np.zeros((3, N_LANES)), np.empty(N_LANES)
+    mean, square, possible = np.zeros(N_LANES), np.zeros(N_LANES), np.zeros(N_LANES)
+    x, first = np.empty(N_LANES), np.zeros(N_LANES)
+    missing = 0.0 if estimator == DR else lowest
     seen, j = np.int64(0), 0
-    for length in lengths:
-        episode = codes[j : j + length]
-        beyond = discounted(episode, reward, discount) if whole else 0.0
+    for length in episodes.lengths:
+        episode = episodes.codes[j : j + length]
+        beyond = discounted(episode, reward, discount) if estimator == IS else 0.0
         for k in range(N_LANES):
             x[k] = beyond - missing
-        seen |= fold(episode, steps, possible, x)
+        seen |= fold(episode, steps, x)
         for k in range(N_LANES):
-            value = x[k] + missing
-            sums[0, k] += value
-            sums[1, k] += value * value
+            if j == 0:
+                first[k] = x[k]
+            off = x[k] - first[k]  # sums of these lose less to rounding than those of X itself
+            mean[k] += off
+            square[k] += off * off
         j += length
+    n = len(episodes.lengths)
     for k in range(N_LANES):
-        sums[2, k] = float((seen >> k) & 1)
-    return sums
-
-
-@njit(cache=True, inline="always")
-def train(codes, transitions, model, baseline: np.ndarray, uniforms, step_size: float):
-    """π_t [S, A]: greedy on offline Q-learning over codes that the `uniforms` draw.
-
-    The tables of the outcome codes serve as the transitions, and codes as their row numbers.
-    `model` is (N, R̂, P̂, γ) of the same codes.
-    """
-    state, action, successor, reward = transitions
-    available = playable(baseline, model[0])
-    q = np.zeros(baseline.shape)
-    rows = replayed(codes, uniforms)
-    q_learning((state, action, reward, successor), rows, available, model[3], step_size, q)
-    return greedy(q, available, baseline)
+        off = mean[k] / max(n, 1)
+        mean[k] = first[k] + off + missing
+        square[k] = max(square[k] - n * (off * off), 0.0)
+        possible[k] = float((seen >> k) & 1)
+    return Moments(n, mean, square, possible)
 
 
 @njit(cache=True)
 def lowest_return(episodes, reward: np.ndarray, discount: float) -> float:
     """The lowest recorded return, or 0 if that is positive."""
-    codes, lengths = episodes
     lowest, j = 0.0, 0
-    for length in lengths:
-        lowest = min(lowest, discounted(codes[j : j + length], reward, discount))
+    for length in episodes.lengths:
+        returned = discounted(episodes.codes[j : j + length], reward, discount)
+        lowest = min(lowest, returned)
         j += length
     return lowest
 
 
-@njit(cache=True, inline="always")
-def test(episodes, transitions, policies, model, alphas, estimator: int, lowest: float):
-    """The moments [3, 11] of the mixtures on test episodes, by IS, PDIS or DR.
+@njit(cache=True)
+def lower_bounds(found, quantile: float, out: np.ndarray):
+    """Student's t bounds x̄ − quantile · σ/√n of the mixtures into `out` [11].
 
-    `policies` are the trained one, the baseline and the behaviour; `model` is (N, R̂, P̂, γ) of the
-    training episodes, which DR alone looks at. What the log does not show counts as `lowest`: the
-    weights that is and pdis miss, the pairs that the model of dr never saw.
+    They are −∞ where no episode is possible or there are not two, and ∞ where the quantile is −∞
+    (δ = 1), which asks for nothing.
     """
-    trained, baseline, _ = policies
-    pairs, mean, rows, discount = model
-    state, action, successor, reward = transitions
-    n_states, n_actions = baseline.shape
-    q, v = np.zeros((n_states, n_actions, N_LANES)), np.zeros((n_states + 1, N_LANES))
-    if estimator == DR:
-        rewards = np.where(pairs > 0, mean, lowest)
-        q, v = mixture_values(rows, rewards, discount, trained, baseline, alphas)
-    whole = estimator == IS
-    paid = reward - (1.0 - discount) * lowest if estimator == PDIS else reward
-    outcomes = (state, action, successor, paid)
-    tables = step_tables(outcomes, policies, discount, q, v, alphas, whole)
-    missing = 0.0 if estimator == DR else lowest
-    return moments(episodes, tables, reward, discount, whole, missing)
+    for k in range(N_LANES):
+        out[k] = -np.inf
+        if found.n >= 2 and found.possible[k] > 0.0:
+            error = np.sqrt(found.square[k] / (found.n - 1) / found.n)
+            out[k] = found.mean[k] - error * quantile if quantile > -np.inf else np.inf
 
 
 @njit(cache=True)
-def choose(sums: np.ndarray, n: int, quantile: float, rival: float) -> int:
-    """The lane of the highest Student's t bound, ties to the last, if above `rival`; else the last.
+def choose(bounds: np.ndarray, rival: float) -> int:
+    """The lane of the highest of lower bounds [11] if it is above `rival`, else the baseline's.
 
-    The bound is x̄ − quantile · σ/√n; a lane under which no episode is possible has none. Two
-    episodes are the least for a bound. A quantile of −∞ (δ = 1) asks for nothing: the trained
-    policy is taken if any episode is possible under it, else the mixture next to it.
+    Ties, which rounding must not break, go to the lane nearest to the baseline, but of infinite
+    bounds the first is taken.
     """
-    last = N_LANES - 1
-    if n < 2:
-        return last
-    if quantile == -np.inf:
-        return 0 if sums[2, 0] > 0.0 else 1
-    best, highest = last, -np.inf
-    for k in range(last, -1, -1):
-        if sums[2, k] > 0.0:
-            mean = sums[0, k] / n
-            spread = np.sqrt(max(sums[1, k] - n * (mean * mean), 0.0) / (n - 1))
-            bound = mean - spread / np.sqrt(n) * quantile
-            if bound > highest:
-                best, highest = k, bound
-    return best if highest > rival else last
+    largest = 0.0
+    for bound in bounds:
+        largest = max(largest, abs(bound)) if np.isfinite(bound) else largest
+    best = LAST
+    for k in range(LAST, -1, -1):
+        above = bounds[k] > bounds[best] + TIE * largest
+        if above or bounds[k] == np.inf:
+            best = k
+    return best if bounds[best] > rival else LAST
+
+
+# ---- all configurations on one data set --------------------------------------------------------
+
+
+@njit(cache=True)
+def train(codes, codebook, model, baseline: np.ndarray, uniforms, step_size: float):
+    """π_t [S, A]: greedy on offline Q-learning over codes that the `uniforms` draw.
+
+    The tables of the outcome codes serve as the transitions, and codes as their row numbers.
+    """
+    available = playable(baseline, model.counts)
+    q = np.zeros(baseline.shape)
+    rows = replayed(codes, uniforms)
+    q_learning(codebook, rows, available, model.discount, step_size, q)
+    return greedy(q, available, baseline)
+
+
+@njit(cache=True)
+def split(episodes, n_first: int):
+    """The first episodes, and the others."""
+    rows = 0
+    for length in episodes.lengths[:n_first]:
+        rows += length
+    first = Episodes(episodes.codes[:rows], episodes.lengths[:n_first])
+    return first, Episodes(episodes.codes[rows:], episodes.lengths[n_first:])
+
+
+@njit(cache=True, inline="always")
+def policies(data, grid, pis: np.ndarray):
+    """HCPI for several tests of one trained policy: fills `pis` [M, S, A].
+
+    Columns that differ in neither estimator nor lowest return share a pass over the episodes.
+    """
+    if len(pis) == 0:
+        return
+    record, baseline = data.record, data.baseline
+    reward, discount = record.codebook.reward, data.model.discount
+    training, testing = split(record.episodes, grid.n_train)
+    visits = histogram(training.codes, len(reward))
+    model = counting.estimate(visits, record.codebook, baseline.shape, discount)[0]
+    trained = train(training.codes, record.codebook, model, baseline, grid.uniforms, grid.step_size)
+    mixtures = Mixtures(trained, baseline, grid.alphas)
+    lowest = grid.lowest.copy()
+    for m in range(len(pis)):
+        if np.isnan(lowest[m]):
+            lowest[m] = lowest_return(record.episodes, reward, discount)
+    done, bounds = np.zeros(len(pis), dtype=np.bool_), np.empty(N_LANES)
+    for first in range(len(pis)):
+        if done[first]:
+            continue
+        kind, low = int(grid.estimator[first]), lowest[first]
+        steps = step_tables(record, mixtures, model, kind, low)
+        found = moments(testing, reward, discount, steps, kind, low)
+        for m in range(first, len(pis)):
+            if grid.estimator[m] == kind and lowest[m] == low:
+                lower_bounds(found, grid.quantile[m], bounds)
+                mix(mixtures, choose(bounds, grid.rival[m]), pis[m])
+                done[m] = True
+
+
+class Grid(NamedTuple):
+    """Configurations: estimators, Student's t quantiles, values to beat, lowest returns [M].
+
+    A lowest return of NaN is the lowest of the log. All share the α of the mixtures, the uniforms
+    and the step size of Q-learning, and the number of episodes that train.
+    """
+
+    estimator: np.ndarray
+    quantile: np.ndarray
+    rival: np.ndarray
+    lowest: np.ndarray
+    alphas: np.ndarray
+    uniforms: np.ndarray
+    step_size: float
+    n_train: int
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """What trains them."""
+        return policies

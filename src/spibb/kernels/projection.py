@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from spibb.kernels.tuples import Box
+
 SORT_FROM = 16
 """Number of actions from which sorting them once beats ranking them one by one."""
 
@@ -20,8 +22,8 @@ def playable(baseline: np.ndarray, counts: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def free_rows(available: np.ndarray):
-    """The bounds of any policy over the available actions [S, A], and the uniform one over them."""
+def free_box(available: np.ndarray):
+    """Any policy over the available actions [S, A]; starts from the uniform one over them."""
     lower, upper = np.zeros(available.shape), np.zeros(available.shape)
     start = np.zeros(available.shape)
     for s in range(len(available)):
@@ -32,7 +34,7 @@ def free_rows(available: np.ndarray):
             if available[s, a]:
                 upper[s, a] = 1.0
                 start[s, a] = 1.0 / size
-    return lower, upper, start
+    return Box(lower, upper, start)
 
 
 @njit(cache=True)

@@ -13,6 +13,7 @@ from numba import njit
 
 from spibb.kernels import dense
 from spibb.kernels.projection import project, rank
+from spibb.kernels.tuples import Rows
 
 NOWHERE: int = np.int64(-1)  # type: ignore[assignment]
 """The end of the process as worst outcome; to Numba, a plain -1 would be a type of its own."""
@@ -33,6 +34,12 @@ def radii(counts: np.ndarray, radius_of_one: float) -> np.ndarray:
             seen = counts[s, a] > 0
             out[s, a] = min(2.0, radius_of_one / np.sqrt(counts[s, a])) if seen else 2.0
     return out
+
+
+@njit(cache=True, inline="always")
+def largest_reward(data) -> float:
+    """R_max: the largest absolute reward of the log."""
+    return max(abs(data.r_low), abs(data.r_high))
 
 
 @njit(cache=True)
@@ -148,7 +155,7 @@ def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray
     rows, rewards, _, discount = xi
     n_states, n_actions = rewards.shape
     system = dense.empty_system(n_states)
-    dense.build_system((rows[0], rows[1], kept), rewards, discount, pi, system)
+    dense.build_system(Rows(rows.indptr, rows.successors, kept), rewards, discount, pi, system)
     if worst >= 0:
         for s in range(n_states):
             for a in range(n_actions):

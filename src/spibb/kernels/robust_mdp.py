@@ -1,0 +1,68 @@
+"""Robust MDP: the best policy in the worst MDP that a log does not rule out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from spibb.kernels import dense, robust
+from spibb.kernels.projection import free_box, playable, seen_or_available
+from spibb.kernels.tuples import Box
+
+
+@njit(cache=True, inline="always")
+def policies(data, grid, pis: np.ndarray):
+    """Robust MDP for each configuration, the baseline where its test fails: fills `pis`.
+
+    Each search starts from the policy found before.
+    """
+    model, baseline = data.model, data.baseline
+    box = free_box(seen_or_available(model.counts, playable(baseline, model.counts)))
+    only = Box(baseline, baseline, baseline)
+    q, kept = np.empty(baseline.shape), np.empty(len(model.rows.probs))
+    moved = np.empty(baseline.size)
+    pi, pi_b = box.start.copy(), baseline.copy()
+    for m in range(len(pis)):
+        radius = robust.radii(model.counts, grid.radius[m])
+        low, high = reward_bounds(data, radius, grid.known_rewards[m] > 0.0)
+        xi = (model.rows, low, radius, model.discount)
+        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
+        dense.copy(pi, pis[m])
+        if grid.tested[m] > 0.0:
+            dense.combine(-1.0, high, 0.0, high, low)  # the best case is the worst of −R, negated
+            best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)[0]
+            if not dense.expectation(data.initial, worst) > -dense.expectation(data.initial, best):
+                dense.copy(baseline, pis[m])
+
+
+@njit(cache=True)
+def reward_bounds(data, radius: np.ndarray, known: bool):
+    """The ends of the interval of every reward [S, A]: R̂ ± e R_max within ±R_max.
+
+    If rewards are `known`, R̂ itself in the pairs seen, and all that the log shows in the others.
+    """
+    model = data.model
+    low, high = robust.reward_interval(model.rewards, radius, robust.largest_reward(data))
+    if known:
+        for s in range(len(low)):
+            for a in range(low.shape[1]):
+                seen = model.counts[s, a] > 0
+                low[s, a] = model.rewards[s, a] if seen else data.r_low
+                high[s, a] = model.rewards[s, a] if seen else data.r_high
+    return low, high
+
+
+class Grid(NamedTuple):
+    """Configurations: e(1) of a pair seen once, whether tested, whether R is known [M]."""
+
+    radius: np.ndarray
+    tested: np.ndarray
+    known_rewards: np.ndarray
+
+    @staticmethod
+    def kernel() -> Callable[..., None]:
+        """What trains them."""
+        return policies
