@@ -78,13 +78,13 @@ def jax_rounds(columns, n_networks, variant="pi-b"):
         columns["states"], columns["actions"], columns["rewards"], columns["next_states"],
         columns["continues"] == 0, next_baseline_probs=columns["next_baseline_probs"],
     )  # fmt: skip
-    plan = SpibbDQN(variant=variant).plan(log)
+    program = SpibbDQN(variant=variant).program(log)
     networks = [(5.0, 0.0, seed) for seed in range(n_networks)]
-    state, of_each = trainer.start(plan, networks), trainer.each(networks)
+    state, of_each = trainer.start(program, networks), trainer.each(networks)
     table = jnp.asarray(trainer.pack(columns | {"penalties": np.zeros(N_TRANSITIONS)}))
 
     def call():
-        jax.block_until_ready(trainer.run(plan, state, of_each, table, N_TRANSITIONS, 0, ROUNDS))
+        jax.block_until_ready(trainer.run(program, state, of_each, table, N_TRANSITIONS, 0, ROUNDS))
 
     return call
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spibb.certificate import RADII, Setting, error_radius, n_wedge_for, zeta
+from spibb.certificate import RADII, Premises, error_radius, n_wedge_for, zeta
 from spibb.errors import InputError
 
-CHECK = Setting(n_states=25, n_actions=4, discount=0.95, v_max=1, delta=0.1)
+CHECK = Premises(n_states=25, n_actions=4, discount=0.95, v_max=1, delta=0.1)
 
 
 @pytest.mark.parametrize(
@@ -29,10 +29,10 @@ def test_theorem_2_written_out():
 
 @given(st.floats(0.01, 100), st.integers(1, 2000), st.integers(1, 30))
 def test_n_wedge_for_a_wanted_zeta_is_the_smallest_that_reaches_it(wanted, n_states, n_actions):
-    setting = Setting(n_states, n_actions, 0.9, 2.0, 0.05)
-    n = n_wedge_for(wanted, setting)
-    assert zeta(n, setting) <= wanted * (1 + 1e-9)
-    assert n == 1 or zeta(n - 1, setting) > wanted * (1 - 1e-9)
+    premises = Premises(n_states, n_actions, 0.9, 2.0, 0.05)
+    n = n_wedge_for(wanted, premises)
+    assert zeta(n, premises) <= wanted * (1 + 1e-9)
+    assert n == 1 or zeta(n - 1, premises) > wanted * (1 - 1e-9)
 
 
 def test_n_wedge_has_the_constant_32_of_theorem_2():
@@ -41,7 +41,7 @@ def test_n_wedge_has_the_constant_32_of_theorem_2():
 
 
 def test_two_to_the_number_of_states_does_not_overflow():
-    assert math.isfinite(error_radius(10, Setting(10**6, 4, 0.95, 1, 0.05)))
+    assert math.isfinite(error_radius(10, Premises(10**6, 4, 0.95, 1, 0.05)))
 
 
 @pytest.mark.parametrize("bound", RADII)
@@ -63,4 +63,4 @@ def test_bounds_tighten_with_n_wedge_and_vanish_at_infinity(bound, n):
 def test_impossible_settings_are_named(field, value, message):
     values = {"n_states": 2, "n_actions": 2, "discount": 0.9, "v_max": 1.0, "delta": 0.1}
     with pytest.raises(InputError, match=message):
-        Setting(**{**values, field: value})
+        Premises(**{**values, field: value})

@@ -9,7 +9,7 @@ from strategies import random_problem
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
-from spibb.certificate import Setting, zeta
+from spibb.certificate import Premises, zeta
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
@@ -26,11 +26,11 @@ def problem():
 def test_pi_b_gets_theorem_2_minus_its_gain_in_the_model(problem, algorithm):
     result = algorithm.improve(problem)
     certificate = result.certificate(delta=0.1)
-    setting = Setting(6, 3, 0.9, problem.v_max, 0.1)
+    premises = Premises(6, 3, 0.9, problem.v_max, 0.1)
     gain = result.value - result.baseline_value
     assert [bound.name for bound in certificate.bounds] == ["theorem-2", "two-successor", "beta"]
     for bound in certificate.bounds:
-        assert bound.zeta == pytest.approx(zeta(5, setting, gain=gain, bound=bound.name), rel=1e-9)
+        assert bound.zeta == pytest.approx(zeta(5, premises, gain=gain, bound=bound.name), rel=1e-9)
 
 
 def test_assumptions_are_spelt_out(problem):

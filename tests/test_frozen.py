@@ -18,8 +18,8 @@ from spibb.frozen import Frozen
 from spibb.ope import off_policy_estimates
 
 WITHIN_ONE_CALL = {
-    "Plan", "Chooser", "Sample", "Columns", "Progress", "_Outcomes", "Candidates", "Contributions",
-    "_Sweep", "Box", "CodedRows", "Visits",
+    "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Outcomes", "Candidates",
+    "Contributions", "_Sweep", "Box", "CodedRows", "Visits",
 }  # fmt: skip
 """Working sets that no caller sees."""
 

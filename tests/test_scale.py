@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from strategies import random_problem
 
 from spibb.algorithms import REGISTRY, Problem, make
-from spibb.certificate import Setting, n_wedge_for
+from spibb.certificate import Premises, n_wedge_for
 from spibb.envs.softening import softened_baseline
 from spibb.errors import InputError
 from spibb.evaluate import monte_carlo_value, returns
@@ -365,6 +365,6 @@ def test_returns_beyond_the_largest_number_are_refused():
 
 
 def test_a_threshold_that_no_log_can_reach_is_refused():
-    setting = Setting(5, 2, 0.9, 1e200, 0.05)
+    premises = Premises(5, 2, 0.9, 1e200, 0.05)
     with pytest.raises(InputError, match=r"zeta is 1, expected at least .* for v_max = 1e\+200"):
-        n_wedge_for(1.0, setting)
+        n_wedge_for(1.0, premises)

@@ -23,7 +23,7 @@ MOST = 1e150
 
 
 @dataclass(frozen=True)
-class Setting:
+class Premises:
     """What every bound depends on besides N∧."""
 
     n_states: int
@@ -43,24 +43,24 @@ class Setting:
         return 4 * self.v_max / (1 - self.discount)
 
 
-def error_radius(n: float, setting: Setting) -> float:
+def error_radius(n: float, premises: Premises) -> float:
     """Proposition 1: ‖P − P̂‖₁ ≤ e with probability 1 − δ in every pair seen n times.
 
     e = √(2/n · log(2|X||A|2^|X|/δ)), with the power of two taken out of the logarithm: it
     overflows near 1,015 states otherwise.
     """
-    pairs = setting.n_states * setting.n_actions
-    log_term = math.log(2 * pairs / setting.delta) + setting.n_states * math.log(2)
+    pairs = premises.n_states * premises.n_actions
+    log_term = math.log(2 * pairs / premises.delta) + premises.n_states * math.log(2)
     return math.sqrt(2 / n * log_term) if n > 0 else math.inf
 
 
-def two_successor_radius(n: float, setting: Setting) -> float:
+def two_successor_radius(n: float, premises: Premises) -> float:
     """Hoeffding's radius on rows of two successors: √(2/n · log(8|X|²|A|²/δ))."""
-    pairs = setting.n_states * setting.n_actions
-    return math.sqrt(2 / n * math.log(8 * pairs**2 / setting.delta)) if n > 0 else math.inf
+    pairs = premises.n_states * premises.n_actions
+    return math.sqrt(2 / n * math.log(8 * pairs**2 / premises.delta)) if n > 0 else math.inf
 
 
-def beta_radius(n: float, setting: Setting) -> float:
+def beta_radius(n: float, premises: Premises) -> float:
     """1 − 2·I⁻¹(n/2 + 1, n/2 + 1; δ_T/2), δ_T = δ/(|X|²|A|²): a credible radius on two successors.
 
     The central 1 − δ_T of the posterior Beta(k + 1, n − k + 1) of a probability, at its widest,
@@ -69,11 +69,11 @@ def beta_radius(n: float, setting: Setting) -> float:
     """
     if n <= 0 or math.isinf(n):
         return math.inf if n <= 0 else 0.0
-    delta_t = setting.delta / (setting.n_states * setting.n_actions) ** 2
+    delta_t = premises.delta / (premises.n_states * premises.n_actions) ** 2
     return 1 - 2 * float(betaincinv(n / 2 + 1, n / 2 + 1, delta_t / 2))
 
 
-RADII: Mapping[str, Callable[[float, Setting], float]] = {
+RADII: Mapping[str, Callable[[float, Premises], float]] = {
     "theorem-2": error_radius,
     "two-successor": two_successor_radius,
     "beta": beta_radius,
@@ -82,23 +82,25 @@ CREDIBLE = frozenset({"beta"})
 """Bounds that hold with a posterior probability under a uniform prior, not in 1 − δ of all logs."""
 
 
-def zeta(n_wedge: float, setting: Setting, *, gain: float = 0.0, bound: str = "theorem-2") -> float:
+def zeta(
+    n_wedge: float, premises: Premises, *, gain: float = 0.0, bound: str = "theorem-2"
+) -> float:
     """ζ = 4V_max/(1−γ) · radius(N∧) − (ρ(π⊙, M̂) − ρ(π_b, M̂)); `gain` is that last bracket."""
     checks.choice("bound", bound, tuple(RADII))
-    return setting.scale * RADII[bound](checks.n_wedge(n_wedge), setting) - gain
+    return premises.scale * RADII[bound](checks.n_wedge(n_wedge), premises) - gain
 
 
-def n_wedge_for(wanted: float, setting: Setting) -> int:
+def n_wedge_for(wanted: float, premises: Premises) -> int:
     """The smallest N∧ for which Theorem 2 gives ζ ≤ `wanted` before any gain is counted.
 
     N∧ = 32 V²_max / (ζ²(1−γ)²) · log(2|X||A|2^|X|/δ). Equation 5 prints 8 for another theorem.
     """
     checks.number("zeta", wanted, 0, math.inf, "()")
-    root = setting.scale * error_radius(1, setting) / wanted
+    root = premises.scale * error_radius(1, premises) / wanted
     if root > MOST:
         raise InputError(
             f"zeta is {wanted:g}, expected at least {wanted * root / MOST:.3g} for v_max = "
-            f"{setting.v_max:g}: no log has 1e300 visits"
+            f"{premises.v_max:g}: no log has 1e300 visits"
         )
     return math.ceil(root**2)
 
@@ -161,12 +163,12 @@ class Certificate:
         return f"{statement}."
 
 
-def certify(n_wedge: float, setting: Setting, *, gain: float, return_range: float,
+def certify(n_wedge: float, premises: Premises, *, gain: float, return_range: float,
             assumptions: tuple[str, ...]) -> Certificate:  # fmt: skip
     """All bounds of Π_b-SPIBB at N∧; a bound wider than the range of returns is vacuous."""
-    values = {name: zeta(n_wedge, setting, gain=gain, bound=name) for name in RADII}
+    values = {name: zeta(n_wedge, premises, gain=gain, bound=name) for name in RADII}
     bounds = tuple(Bound(name, value, value >= return_range) for name, value in values.items())
-    return Certificate(setting.delta, n_wedge, return_range, bounds, assumptions)
+    return Certificate(premises.delta, n_wedge, return_range, bounds, assumptions)
 
 
 def refuse(n_wedge: float, delta: float, reason: str) -> Certificate:

@@ -24,7 +24,7 @@ from spibb.algorithms.uncertainty import (
     value_range,
     worst_case,
 )
-from spibb.certificate import Setting, error_radius
+from spibb.certificate import Premises, error_radius
 from spibb.checks import InputError
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -193,9 +193,9 @@ def test_value_rises_with_data():
 def test_radius_is_proposition_1_capped_at_2():
     problem = random_problem(0, n=300)
     radii, counts = error_radii(problem, 0.1), problem.counts.pairs
-    setting = Setting(6, 3, 0.9, 1.0, 0.1)
+    premises = Premises(6, 3, 0.9, 1.0, 0.1)
     for (s, a), n in np.ndenumerate(counts):
-        assert radii[s, a] == pytest.approx(min(error_radius(int(n), setting), 2))
+        assert radii[s, a] == pytest.approx(min(error_radius(int(n), premises), 2))
 
 
 def test_unseen_pair_is_never_chosen_where_a_seen_one_exists():

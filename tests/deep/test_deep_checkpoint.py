@@ -32,7 +32,7 @@ class Interrupted(Exception):  # noqa: N818 (stands for a killed process)
 @pytest.fixture
 def interrupted(tmp_path, monkeypatch):
     """A checkpoint of a run that was killed after 4 of 16 passes."""
-    path, save = tmp_path / "run.npz", session.save_progress
+    path, save = tmp_path / "run.npz", session.save_snapshot
 
     def save_and_die(file, progress, settings):
         save(file, progress, settings)
@@ -40,7 +40,7 @@ def interrupted(tmp_path, monkeypatch):
             raise Interrupted
 
     with monkeypatch.context() as patch:
-        patch.setattr(session, "save_progress", save_and_die)
+        patch.setattr(session, "save_snapshot", save_and_die)
         with pytest.raises(Interrupted):
             CONFIG.train(LOG, deep_extra.counts, checkpoint=path, checkpoint_every=2)
     return path

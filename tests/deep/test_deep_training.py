@@ -94,15 +94,15 @@ def test_n_wedge_zero_is_batch_dqn_to_the_bit(variant, monkeypatch):
     config = replace(SMALL, n_wedge=0, variant=variant)
     result = config.train(log)
 
-    def plain(plan, network, batch, next_values):
+    def plain(program, network, batch, next_values):
         judge = network(batch.next_state)
         return plain_dqn_targets(batch.reward, batch.discount, judge, next_values)
 
     monkeypatch.setattr(trainer, "_wanted", plain)
-    plan, networks = config.plan(log), [(0, 0, 0)]
+    program, networks = config.program(log), [(0, 0, 0)]
     rows = jnp.asarray(table(log, None, [config], None, None))
-    arguments = (trainer.start(plan, networks), trainer.each(networks), rows, 200, 0)
-    final = jax.jit(lambda *given: trainer.run.__wrapped__(plan, *given))(
+    arguments = (trainer.start(program, networks), trainer.each(networks), rows, 200, 0)
+    final = jax.jit(lambda *given: trainer.run.__wrapped__(program, *given))(
         *arguments, result.steps // 10
     )
     assert_same_bits(result.networks[0], jax.tree.map(lambda leaf: leaf[0], final.network))
@@ -110,7 +110,7 @@ def test_n_wedge_zero_is_batch_dqn_to_the_bit(variant, monkeypatch):
 
 def slow_training(config, log, counts, n_updates):
     """Gradient descent of a linear network on the whole log, with slow rows and targets."""
-    start = trainer.start(config.plan(log), [(config.n_wedge, config.kappa, 0)]).network
+    start = trainer.start(config.program(log), [(config.n_wedge, config.kappa, 0)]).network
     w, b = (np.asarray(leaf[0], np.float64) for leaf in jax.tree.leaves(start))
     reward = log.rewards.copy()
     if config.kappa:
@@ -163,12 +163,14 @@ def test_a_network_is_the_same_alone_and_among_others():
 def test_side_by_side_training_gives_the_same_networks(monkeypatch):
     """On a GPU the networks train under vmap: the same to rounding, which training amplifies."""
     log, networks = deep_extra.small_log(), [(5.0, 0.0, 0), (0.0, 0.0, 1)]
-    plan = SMALL.plan(log)
+    program = SMALL.program(log)
     rows = jnp.asarray(table(log, deep_extra.counts, [SMALL], None, None))
-    arguments = (trainer.start(plan, networks), trainer.each(networks), rows, 200, 0, 3)
-    one_by_one = trainer.run(plan, *arguments).network
+    arguments = (trainer.start(program, networks), trainer.each(networks), rows, 200, 0, 3)
+    one_by_one = trainer.run(program, *arguments).network
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    side_by_side = jax.jit(lambda *given: trainer.run.__wrapped__(plan, *given))(*arguments).network
+    side_by_side = jax.jit(lambda *given: trainer.run.__wrapped__(program, *given))(
+        *arguments
+    ).network
     for mine, wanted in zip(weights(side_by_side), weights(one_by_one), strict=True):
         np.testing.assert_allclose(mine, wanted, atol=1e-4)
 
@@ -190,11 +192,11 @@ def test_counts_given_as_arrays_are_as_good_as_the_callable():
 
 def test_rmsprop_is_that_of_keras():
     """Keras: ν ← ρν + (1 − ρ)g², then p ← p − lr·g/(√ν + ε), with ε outside the root."""
-    plan = SMALL.plan(deep_extra.small_log())
+    program = SMALL.program(deep_extra.small_log())
     gradients = np.array([1e-6, -3e-8, 2.0])
-    state, nu = plan.scaling.init(jnp.zeros(3)), np.zeros(3)
+    state, nu = program.scaling.init(jnp.zeros(3)), np.zeros(3)
     for _ in range(3):
-        direction, state = plan.scaling.update(jnp.asarray(gradients), state)
+        direction, state = program.scaling.update(jnp.asarray(gradients), state)
         nu = 0.95 * nu + 0.05 * gradients**2
     np.testing.assert_allclose(direction, gradients / (np.sqrt(nu) + 1e-7), rtol=1e-5)
 
@@ -203,15 +205,15 @@ def test_the_learning_rate_ends_where_reference_says():
     """0.01/(k + 2), k raised every 20,000 transitions: 1e-5 after 2,000 passes over 10,000."""
     log = deep_extra.small_log(10_000)
     config = SpibbDQN()
-    plan, rounds = config.plan(log), config.rounds(10_000, 2000)
+    program, rounds = config.program(log), config.rounds(10_000, 2000)
     assert rounds * 10 * 32 == pytest.approx(2e7, rel=1e-4)
-    last = plan.learning_rate / ((rounds * 10 - 1) // plan.anneal_steps + 2)
+    last = program.learning_rate / ((rounds * 10 - 1) // program.anneal_steps + 2)
     assert last == pytest.approx(1e-5, rel=0.01)
 
 
 def test_he_uniform_weights_and_zero_biases():
-    plan = SpibbDQN().plan(deep_extra.small_log())
-    network = trainer.start(plan, [(0, 0, seed) for seed in range(50)]).network
+    program = SpibbDQN().program(deep_extra.small_log())
+    network = trainer.start(program, [(0, 0, seed) for seed in range(50)]).network
     assert jax.tree.map(lambda w: w.shape[1:], network).weights[1] == (32, 128)
     for weight, bias in zip(network.weights, network.biases):
         limit = math.sqrt(6 / weight.shape[1])
@@ -238,7 +240,7 @@ def test_a_table_row_holds_what_the_trainer_expects():
     log = deep_extra.small_log(50)
     config = replace(SMALL, kappa=0.5)
     rows = table(log, lambda s: deep_extra.counts(s) + 1, [config], None, None)
-    batch = trainer.unpack(config.plan(log), jnp.asarray(rows), 5.0, 0.5)
+    batch = trainer.unpack(config.program(log), jnp.asarray(rows), 5.0, 0.5)
     taken = (deep_extra.counts(log.states) + 1)[np.arange(50), log.actions]
     np.testing.assert_allclose(batch.reward, log.rewards - 0.5 / np.sqrt(taken), atol=1e-6)
     np.testing.assert_allclose(batch.discount, 0.9 * ~log.terminated, atol=1e-7)

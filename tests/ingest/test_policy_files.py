@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
@@ -281,3 +282,16 @@ def test_only_the_number_itself_names_a_state_that_is_a_number(tmp_path):
     for label in (True, np.bool_(True)):
         with pytest.raises(InputError, match="is not in the policy"):
             loaded.row(label)
+
+
+@pytest.mark.parametrize("index", [True, False])
+def test_row_numbers_without_a_name_are_not_part_of_the_state(tmp_path, index):
+    """pandas writes them unless it is told not to, and each row would be a state of its own."""
+    rows = {"state": ["a", "b"], "action": ["x", "y"], "probability": [1.0, 1.0]}
+    path = tmp_path / "policy.csv"
+    pd.DataFrame(rows).to_csv(path, index=index)
+    if index:
+        with pytest.raises(spibb.InputError, match="looks like row numbers"):
+            spibb.read_policy(path)
+    else:
+        assert spibb.read_policy(path).states.labels == ("a", "b")

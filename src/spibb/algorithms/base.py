@@ -14,7 +14,7 @@ import numpy as np
 from spibb import checks
 from spibb import evaluate as evaluation
 from spibb.assurance.posterior import Posterior, posterior_improvement
-from spibb.certificate import Certificate, Setting, certify, refuse
+from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.estimate import (
@@ -433,10 +433,10 @@ class Improvement(Frozen):
         if refusal is not None:
             return refuse(n_wedge, delta, refusal)
         n_states, n_actions = problem.baseline.probs.shape
-        setting = Setting(n_states, n_actions, problem.discount, problem.v_max, delta)
+        premises = Premises(n_states, n_actions, problem.discount, problem.v_max, delta)
         return certify(
             n_wedge,
-            setting,
+            premises,
             gain=self.value - self.baseline_value,
             return_range=problem.return_range,
             assumptions=_assumptions(problem),

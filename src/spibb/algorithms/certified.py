@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import betting, checks, ope
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.plans import Chooser, Plan, best_group, worth_testing
+from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
 from spibb.errors import InputError
 from spibb.log import Log
@@ -141,7 +141,7 @@ class Certified(Algorithm):
 class _Family:
     """Changes that one test decides on, and its bet."""
 
-    plans: tuple[Plan, ...]
+    plans: tuple[PlannedTest, ...]
     bet: float
 
     def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
@@ -235,7 +235,7 @@ class _Judge:
         assert log is not None  # `improve` has checked it
         return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
 
-    def _change(self, plan: Plan) -> Change:
+    def _change(self, plan: PlannedTest) -> Change:
         gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
         labels = self.problem.actions
         avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())

@@ -63,7 +63,7 @@ FOREVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class PlannedTest:
     """A change and its test, fixed before the judging episodes are looked at.
 
     In `state` only the actions `kept` [A] remain, whose mass under π_b is `mass`. The first
@@ -157,12 +157,12 @@ class Chooser:
         return cls(baseline, q, v, counts.pairs, visits, *_noise(visits, q, v, bounds), bounds,
                    scale, delta, known)  # fmt: skip
 
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
         found = [self._best(int(s)) for s in np.flatnonzero(self.counts.sum(axis=1) >= TRUSTED)]
         return sorted((p for p in found if p is not None), key=lambda p: (-p.evidence, p.state))
 
-    def _best(self, s: int) -> Plan | None:
+    def _best(self, s: int) -> PlannedTest | None:
         rough = [plan for kept in self._sets(s) if (plan := self._plan(s, kept, 1, FOREVER))]
         rough.sort(key=lambda plan: -plan.power * plan.advantage)
         closer = [
@@ -193,7 +193,7 @@ class Chooser:
             for counted in COUNTED if self.known else COUNTED[:1]:
                 yield counted, last
 
-    def _plan(self, s: int, kept: np.ndarray, counted: int, last: int) -> Plan | None:
+    def _plan(self, s: int, kept: np.ndarray, counted: int, last: int) -> PlannedTest | None:
         """Predict the test of a change; None where it has no prospect."""
         p, q, v = self.baseline[s], self.q[s], float(self.v[s])
         mass = float(p[kept].sum())
@@ -201,7 +201,7 @@ class Chooser:
         gain = float(moved @ q)
         error = math.sqrt(self.noise[s] * float((moved**2 / np.maximum(self.counts[s], 1)).sum()))
         lowered = gain - SHRINKAGE * error
-        plan = Plan(s, kept, mass, v, counted, last, 0.0, 0.0, lowered, 0, 0.0, 0.0)
+        plan = PlannedTest(s, kept, mass, v, counted, last, 0.0, 0.0, lowered, 0, 0.0, 0.0)
         if lowered <= 0 or mass > 1 - NOTHING:
             return None
         sample = plan.sample(self.visits, self.bounds)
@@ -218,12 +218,12 @@ class Chooser:
         planned = self._with_bet(plan, mean) if self.known else self._with_block(plan, mean)
         return self._with_power(planned, error * per_episode)
 
-    def _with_bet(self, plan: Plan, mean: float) -> Plan:
+    def _with_bet(self, plan: PlannedTest, mean: float) -> PlannedTest:
         bet = min(mean / plan.second, MOST / (plan.loss(self.bounds) * plan.counted))
         per_visit = bet * mean - bet**2 * plan.second / 2
         return replace(plan, bet=bet, evidence=self.scale * plan.visiting * per_visit)
 
-    def _with_block(self, plan: Plan, mean: float) -> Plan:
+    def _with_block(self, plan: PlannedTest, mean: float) -> PlannedTest:
         """Z is π_b(K) times the sum of b of the X, less its share 1/b."""
         best = plan
         for b in BLOCKS:
@@ -235,7 +235,7 @@ class Chooser:
                 best = replace(plan, block=b, bet=bet, evidence=evidence)
         return best
 
-    def _with_power(self, plan: Plan, error: float) -> Plan:
+    def _with_power(self, plan: PlannedTest, error: float) -> PlannedTest:
         """P(log e reaches log(5/δ)), log e being roughly normal around the evidence.
 
         Its variance is twice the evidence, and what is not known of the mean adds to it.
@@ -245,7 +245,7 @@ class Chooser:
         wanted = math.log(TYPICAL_FAMILY / self.delta)
         return replace(plan, power=float(ndtr((plan.evidence - wanted) / spread)))
 
-    def _hurt(self, plan: Plan, n: int) -> float:
+    def _hurt(self, plan: PlannedTest, n: int) -> float:
         """What cut episodes cost the mean: the worst rest instead of a typical one."""
         rows = self.visits.of_state(plan.state)
         use = (self.visits.rank[rows] < plan.counted) & (self.visits.step[rows] <= plan.last_step)
@@ -270,7 +270,7 @@ def _noise(
     return typical, (per_state + TRUSTED * squares.mean()) / (numbers + TRUSTED)
 
 
-def worth_testing(plans: list[Plan], delta: float) -> list[Plan]:
+def worth_testing(plans: list[PlannedTest], delta: float) -> list[PlannedTest]:
     """The plans with a prospect: weak ones would only cost the others power.
 
     The k-th strongest needs about log(k/δ).
@@ -282,13 +282,15 @@ def worth_testing(plans: list[Plan], delta: float) -> list[Plan]:
     ]
 
 
-def best_group(plans: list[Plan], chooser: Chooser) -> tuple[list[Plan], float, float]:
+def best_group(
+    plans: list[PlannedTest], chooser: Chooser
+) -> tuple[list[PlannedTest], float, float]:
     """The set of one-step changes whose common test promises most: (plans, bet, gain · power).
 
     States enter by advantage over mean square, as the common bet wants them.
     """
     ordered = sorted(plans, key=lambda plan: (-plan.advantage / plan.second, plan.state))
-    best: tuple[list[Plan], float, float] = ([], 0.0, 0.0)
+    best: tuple[list[PlannedTest], float, float] = ([], 0.0, 0.0)
     n, gain, second, loss = 0, 0.0, 0.0, 0.0
     for end, plan in enumerate(ordered, start=1):
         n += plan.visiting

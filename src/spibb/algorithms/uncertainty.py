@@ -16,7 +16,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Circumstances, Problem
-from spibb.certificate import Setting, error_radius
+from spibb.certificate import Premises, error_radius
 from spibb.checks import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
@@ -120,7 +120,7 @@ def error_radii(problem: Problem, delta: float) -> np.ndarray:
 
 def radius_of_one(known: Circumstances, delta: float) -> float:
     """e(x, a) of Proposition 1 for a pair seen once."""
-    return error_radius(1, Setting(*known.shape, known.discount, known.v_max, delta))
+    return error_radius(1, Premises(*known.shape, known.discount, known.v_max, delta))
 
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:

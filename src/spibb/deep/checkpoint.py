@@ -61,7 +61,7 @@ CHECKPOINT = {
 
 
 @dataclass(frozen=True, eq=False)
-class Progress:
+class Snapshot:
     """How far training has come: rounds done, the networks' state, and the losses [T, K] so far."""
 
     rounds: int
@@ -70,9 +70,9 @@ class Progress:
     losses: tuple[np.ndarray, ...]
 
 
-def save_progress(path: Path, progress: Progress, settings: Mapping[str, Any]) -> None:
+def save_snapshot(path: Path, snapshot: Snapshot, settings: Mapping[str, Any]) -> None:
     """Write a checkpoint; `settings` says what it may be resumed with."""
-    leaves = jax.tree.leaves(progress.state)
+    leaves = jax.tree.leaves(snapshot.state)
     arrays = {f"leaf_{i}": np.asarray(leaf) for i, leaf in enumerate(leaves)}
     n_networks = len(leaves[0])
     write_arrays(
@@ -80,15 +80,15 @@ def save_progress(path: Path, progress: Progress, settings: Mapping[str, Any]) -
         {
             "kind": "checkpoint",
             "settings": json.dumps(settings),
-            "rounds": progress.rounds,
-            "loss_rounds": np.array(progress.loss_rounds, np.int64),
-            "losses": np.array(progress.losses, np.float32).reshape(-1, n_networks),
+            "rounds": snapshot.rounds,
+            "loss_rounds": np.array(snapshot.loss_rounds, np.int64),
+            "losses": np.array(snapshot.losses, np.float32).reshape(-1, n_networks),
             **arrays,
         },
     )
 
 
-def load_progress(path: Path, template: Any, settings: Mapping[str, Any]) -> Progress:
+def load_snapshot(path: Path, template: Any, settings: Mapping[str, Any]) -> Snapshot:
     """Read a checkpoint made with the same settings; name the first that differs."""
     arrays = read_arrays(path, "checkpoint", CHECKPOINT)
     what = f"checkpoint {str(path)!r}"
@@ -106,7 +106,7 @@ def load_progress(path: Path, template: Any, settings: Mapping[str, Any]) -> Pro
     check(arrays, record({name: _like(leaf) for name, leaf in names.items()}, more=True),
           Place(what, REMEDY))  # fmt: skip
     leaves = [jnp.asarray(arrays[name]) for name in names]
-    return Progress(
+    return Snapshot(
         int(arrays["rounds"]),
         jax.tree.unflatten(structure, leaves),
         tuple(arrays["loss_rounds"].tolist()),

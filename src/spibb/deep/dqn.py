@@ -17,14 +17,14 @@ import optax  # type: ignore[import-untyped]
 
 from spibb import checks
 from spibb.checks import InputError
-from spibb.deep.checkpoint import Progress
+from spibb.deep.checkpoint import Snapshot
 from spibb.deep.log import DeepLog, StateFunction
 from spibb.deep.network import HIDDEN, MLP
 from spibb.deep.policy import DeepPolicy
 from spibb.deep.session import Session
 from spibb.deep.table import table as table_of
 from spibb.deep.targets import ROWS
-from spibb.deep.trainer import Plan
+from spibb.deep.trainer import Program
 from spibb.frozen import Frozen
 
 
@@ -120,10 +120,10 @@ class SpibbDQN:
         mine = self.seeds if seeds is None else tuple(seeds)
         return [replace(self, n_wedge=n, kappa=k, seeds=mine) for n, k in pairs]
 
-    def plan(self, log: DeepLog) -> Plan:
+    def program(self, log: DeepLog) -> Program:
         """What training on this log compiles."""
         batch = len(log) if self.batch_size is None else self.batch_size
-        return Plan(
+        return Program(
             log.n_features, log.n_actions, self.hidden, self.batch_size, self.target_update,
             self.variant, self.double, self.discount, self.learning_rate,
             math.ceil(max(self.anneal_every, len(log)) / batch), self.decay, self.epsilon,
@@ -208,7 +208,7 @@ def _together(log: DeepLog, configs: Sequence[SpibbDQN]) -> list[list[int]]:
     """Group configurations that compile to the same program and train as long."""
     groups: dict[Any, list[int]] = {}
     for i, config in enumerate(configs):
-        groups.setdefault((config.plan(log), config.passes), []).append(i)
+        groups.setdefault((config.program(log), config.passes), []).append(i)
     return list(groups.values())
 
 
@@ -231,12 +231,12 @@ def _check_length(log: DeepLog, configs: Sequence[SpibbDQN]) -> None:
 
 
 def _results(
-    session: Session, final: Progress, counts: StateFunction | None
+    session: Session, final: Snapshot, counts: StateFunction | None
 ) -> list[DeepImprovement]:
     """Hand the K networks back to their configurations."""
     networks = jax.tree.map(np.asarray, final.state.network)
     losses = np.array(final.losses).T
-    update = session.plan.target_update
+    update = session.program.target_update
     found, first = [], 0
     for config in session.configs:
         mine = slice(first, first + len(config.seeds))

@@ -16,7 +16,7 @@ from spibb.deep import trainer
 from spibb.deep.lanes import episode_returns, lanes_of
 from spibb.deep.network import HIDDEN, MLP
 from spibb.deep.policy import DeepPolicy
-from spibb.deep.trainer import DivergenceError, Plan
+from spibb.deep.trainer import DivergenceError, Program
 from spibb.frozen import Frozen
 
 
@@ -71,9 +71,9 @@ class OnlineDQN:
         """Train in a Gymnasium environment or a `Simulator`."""
         return _Session(self, env).train()
 
-    def plan(self, n_features: int, n_actions: int) -> Plan:
+    def program(self, n_features: int, n_actions: int) -> Program:
         """What the updates compile to: batch DQN's program on the replay buffer."""
-        return Plan(
+        return Program(
             n_features, n_actions, tuple(self.hidden), self.batch_size, self.target_update, "pi-b",
             self.double, self.discount, self.learning_rate,
             math.ceil(self.anneal_every / self.batch_size), self.decay, self.epsilon, None,
@@ -98,10 +98,10 @@ class _Session:
         self.rng = np.random.default_rng(config.seed)
         self.lanes = self._fresh_lanes()
         n_features, n_actions = self.lanes.states.shape[1], self.lanes.n_actions
-        self.plan = config.plan(n_features, n_actions)
+        self.program = config.program(n_features, n_actions)
         networks = [(0.0, 0.0, config.seed)]
         self.of_each = trainer.each(networks)
-        self.state = trainer.start(self.plan, networks)
+        self.state = trainer.start(self.program, networks)
         self.network = self._online()
         width = 2 * n_features + 2 * n_actions + 4
         self.buffer = np.zeros((config.buffer_size, width), np.float32)
@@ -135,7 +135,7 @@ class _Session:
 
     def _step(self) -> None:
         states = self.lanes.states.copy()
-        n, n_actions = len(states), self.plan.n_actions
+        n, n_actions = len(states), self.program.n_actions
         greedy = self.network.values(states).argmax(axis=1)
         random = self.rng.random(n) < self._explore()
         actions = np.where(random, self.rng.integers(n_actions, size=n), greedy)
@@ -163,14 +163,14 @@ class _Session:
         """One round on a copy of the buffer: JAX might otherwise read it while it changes."""
         size = min(self.steps, len(self.buffer))
         self.state = trainer.run(
-            self.plan, self.state, self.of_each, jnp.array(self.buffer), size, rounds - 1, rounds
+            self.program, self.state, self.of_each, jnp.array(self.buffer), size, rounds - 1, rounds
         )
         self.rounds, self.network = rounds, self._online()
         step = int(self.state.diverged[0])
         if step >= 0:
             raise DivergenceError(
                 f"training diverged: the loss is not finite at update {step}: lower the learning "
-                f"rate ({self.plan.learning_rate:g}), or scale states and rewards to about 1",
+                f"rate ({self.program.learning_rate:g}), or scale states and rewards to about 1",
                 step,
             )
 

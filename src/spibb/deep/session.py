@@ -14,9 +14,9 @@ import numpy as np
 
 from spibb.checks import InputError
 from spibb.deep import trainer
-from spibb.deep.checkpoint import Progress, load_progress, save_progress
+from spibb.deep.checkpoint import Snapshot, load_snapshot, save_snapshot
 from spibb.deep.log import DeepLog
-from spibb.deep.trainer import DivergenceError, Plan
+from spibb.deep.trainer import DivergenceError, Program
 
 if TYPE_CHECKING:
     from spibb.deep.dqn import SpibbDQN
@@ -33,9 +33,9 @@ class Session:
     checkpoint_every: int
 
     @cached_property
-    def plan(self) -> Plan:
+    def program(self) -> Program:
         """What is compiled."""
-        return self.configs[0].plan(self.log)
+        return self.configs[0].program(self.log)
 
     @cached_property
     def networks(self) -> list[tuple[float, float, int]]:
@@ -45,12 +45,12 @@ class Session:
     @cached_property
     def settings(self) -> dict[str, Any]:
         """What a checkpoint must agree with. Not the passes: more of them may be added to it."""
-        plan = dict(vars(self.plan))
-        plan["optimiser"] = "rmsprop" if self.plan.optimiser is None else "given"
+        program = dict(vars(self.program))
+        program["optimiser"] = "rmsprop" if self.program.optimiser is None else "given"
         digest = hashlib.sha256(np.asarray(self.table).tobytes()).hexdigest()
         n_wedge, kappa, seeds = (list(column) for column in zip(*self.networks))
         mine = {"n_wedge": n_wedge, "kappa": kappa, "seeds": seeds}
-        return plan | mine | {"n_transitions": len(self.log), "log_and_counts": digest}
+        return program | mine | {"n_transitions": len(self.log), "log_and_counts": digest}
 
     def _rounds(self, every: int) -> set[int]:
         """The rounds that end each `every` passes, and the last."""
@@ -68,24 +68,24 @@ class Session:
         """Rounds after which to look at the losses: each hundredth of the way and checkpoint."""
         return sorted(self._rounds(max(1, self.configs[0].passes // 100)) | self.saves)
 
-    def train(self, progress: bool) -> Progress:
+    def train(self, progress: bool) -> Snapshot:
         """Train to the end, from the checkpoint if there is one."""
         of_each = trainer.each(self.networks)
-        now = self._begin(trainer.start(self.plan, self.networks))
+        now = self._begin(trainer.start(self.program, self.networks))
         with _bar(progress, self.stops[-1], now.rounds, len(self.networks)) as advance:
             for stop in (stop for stop in self.stops if stop > now.rounds):
                 now = self._advance(now, of_each, stop)
                 advance(stop)
                 if self.checkpoint is not None and stop in self.saves:
-                    save_progress(self.checkpoint, now, self.settings)
+                    save_snapshot(self.checkpoint, now, self.settings)
         return now
 
-    def _begin(self, untrained: trainer.State) -> Progress:
+    def _begin(self, untrained: trainer.State) -> Snapshot:
         if self.checkpoint is None or not self.checkpoint.exists():
-            return Progress(0, untrained, (), ())
-        now = load_progress(self.checkpoint, untrained, self.settings)
+            return Snapshot(0, untrained, (), ())
+        now = load_snapshot(self.checkpoint, untrained, self.settings)
         if now.rounds > self.stops[-1]:
-            update = self.plan.target_update
+            update = self.program.target_update
             raise InputError(
                 f"checkpoint {str(self.checkpoint)!r} has {now.rounds * update} updates, and "
                 f"passes = {self.configs[0].passes} end after {self.stops[-1] * update}: "
@@ -93,12 +93,12 @@ class Session:
             )
         return now
 
-    def _advance(self, now: Progress, of_each: trainer.Each, stop: int) -> Progress:
+    def _advance(self, now: Snapshot, of_each: trainer.Each, stop: int) -> Snapshot:
         size = len(self.log)
-        state = trainer.run(self.plan, now.state, of_each, self.table, size, now.rounds, stop)
+        state = trainer.run(self.program, now.state, of_each, self.table, size, now.rounds, stop)
         self._check_finite(np.asarray(state.diverged))
         losses = (*now.losses, np.asarray(state.loss))
-        return Progress(stop, state, (*now.loss_rounds, stop), losses)
+        return Snapshot(stop, state, (*now.loss_rounds, stop), losses)
 
     def _check_finite(self, diverged: np.ndarray) -> None:
         if (diverged < 0).all():
@@ -112,7 +112,7 @@ class Session:
         raise DivergenceError(
             f"training diverged: the loss of the network with n_wedge {n_wedge:g}, "
             f"kappa {kappa:g}, seed {seed} is not finite at step {step}: lower the learning rate "
-            f"({self.plan.learning_rate:g}), or scale states and rewards to about 1{kept}",
+            f"({self.program.learning_rate:g}), or scale states and rewards to about 1{kept}",
             step,
         )
 

@@ -34,7 +34,7 @@ class DivergenceError(RuntimeError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class Program:
     """What is compiled into the program: shapes, and everything that the K networks share."""
 
     n_features: int
@@ -105,9 +105,9 @@ def pack(columns: dict[str, np.ndarray]) -> np.ndarray:
     return np.concatenate(parts, axis=1)
 
 
-def unpack(plan: Plan, rows: Any, n_wedge: Any, kappa: Any) -> Minibatch:
+def unpack(program: Program, rows: Any, n_wedge: Any, kappa: Any) -> Minibatch:
     """Name the columns of table rows [..., W], for a network's own N∧ and κ."""
-    d, a = plan.n_features, plan.n_actions
+    d, a = program.n_features, program.n_actions
     ends = np.cumsum([d, d, a, a, 1, 1, 1]).tolist()
     state, following, baseline, counts, action, reward, continues, penalty = jnp.split(
         rows, ends, axis=-1
@@ -119,7 +119,7 @@ def unpack(plan: Plan, rows: Any, n_wedge: Any, kappa: Any) -> Minibatch:
         counts < n_wedge,
         jnp.arange(a) == action.astype(jnp.int32),
         reward[..., 0] - kappa * penalty[..., 0],
-        plan.discount * continues[..., 0],
+        program.discount * continues[..., 0],
     )
 
 
@@ -131,15 +131,15 @@ def each(networks: Sequence[tuple[float, float, int]]) -> Each:
     return Each(keys, jnp.asarray(n_wedges, jnp.float32), jnp.asarray(kappas, jnp.float32))
 
 
-def start(plan: Plan, networks: Sequence[tuple[float, float, int]]) -> State:
+def start(program: Program, networks: Sequence[tuple[float, float, int]]) -> State:
     """K untrained networks."""
-    sizes = (plan.n_features, *plan.hidden, plan.n_actions)
+    sizes = (program.n_features, *program.hidden, program.n_actions)
     drawn = [MLP.init(sizes, np.random.default_rng(_streams(seed)[0])) for _, _, seed in networks]
     stacked = jax.tree.map(lambda *leaves: jnp.asarray(np.stack(leaves)), *drawn)
     k = len(drawn)
     none = jnp.full(k, -1, jnp.int32)
     flat = jax.vmap(lambda network: ravel_pytree(network)[0])(stacked)
-    return State(stacked, jax.vmap(plan.scaling.init)(flat), jnp.zeros(k, jnp.float32), none)
+    return State(stacked, jax.vmap(program.scaling.init)(flat), jnp.zeros(k, jnp.float32), none)
 
 
 def _streams(seed: int) -> list[np.random.SeedSequence]:
@@ -147,9 +147,9 @@ def _streams(seed: int) -> list[np.random.SeedSequence]:
     return np.random.SeedSequence(seed).spawn(2)
 
 
-@partial(jax.jit, static_argnames="plan")
+@partial(jax.jit, static_argnames="program")
 def run(
-    plan: Plan, state: State, of_each: Each, table: Any, size: Any, first: Any, last: Any
+    program: Program, state: State, of_each: Each, table: Any, size: Any, first: Any, last: Any
 ) -> State:
     """Train K networks for the rounds first … last − 1, on the first `size` rows of the table.
 
@@ -160,7 +160,7 @@ def run(
     def one(arguments: tuple[State, Each]) -> State:
         state, mine = arguments
         state = eqx.tree_at(lambda s: s.loss, state, jnp.float32(0))
-        state = lax.fori_loop(first, last, partial(_round, plan, mine, table, size), state)
+        state = lax.fori_loop(first, last, partial(_round, program, mine, table, size), state)
         return eqx.tree_at(lambda s: s.loss, state, state.loss / (last - first))
 
     if jax.default_backend() == "cpu":
@@ -168,15 +168,17 @@ def run(
     return jax.vmap(lambda *arguments: one(arguments))(state, of_each)
 
 
-def _round(plan: Plan, mine: Each, table: Any, size: Any, number: Any, state: State) -> State:
-    rows = table[_rows_drawn(plan, mine.key, number, table, size)]
-    batches = unpack(plan, rows, mine.n_wedge, mine.kappa)
+def _round(program: Program, mine: Each, table: Any, size: Any, number: Any, state: State) -> State:
+    rows = table[_rows_drawn(program, mine.key, number, table, size)]
+    batches = unpack(program, rows, mine.n_wedge, mine.kappa)
     next_values = state.network(batches.next_state)
-    steps = number * plan.target_update + jnp.arange(plan.target_update)
-    rates = plan.learning_rate / (steps // plan.anneal_steps + 2)
+    steps = number * program.target_update + jnp.arange(program.target_update)
+    rates = program.learning_rate / (steps // program.anneal_steps + 2)
     flat, network_of = ravel_pytree(state.network)
     (flat, optimiser), losses = lax.scan(
-        partial(_update, plan, network_of), (flat, state.optimiser), (batches, next_values, rates)
+        partial(_update, program, network_of),
+        (flat, state.optimiser),
+        (batches, next_values, rates),
     )
     bad = ~jnp.isfinite(losses)
     fresh = bad.any() & (state.diverged < 0)
@@ -184,22 +186,22 @@ def _round(plan: Plan, mine: Each, table: Any, size: Any, number: Any, state: St
     return State(network_of(flat), optimiser, state.loss + losses.mean(), diverged)
 
 
-def _rows_drawn(plan: Plan, key: Any, number: Any, table: Any, size: Any) -> Any:
+def _rows_drawn(program: Program, key: Any, number: Any, table: Any, size: Any) -> Any:
     """Row numbers [T, B] of a round's minibatches, uniform; the whole table if B is None."""
-    if plan.batch_size is None:
-        return jnp.broadcast_to(jnp.arange(len(table)), (plan.target_update, len(table)))
+    if program.batch_size is None:
+        return jnp.broadcast_to(jnp.arange(len(table)), (program.target_update, len(table)))
     key = jax.random.fold_in(key, number)
-    return jax.random.randint(key, (plan.target_update, plan.batch_size), 0, size)
+    return jax.random.randint(key, (program.target_update, program.batch_size), 0, size)
 
 
-def _wanted(plan: Plan, network: MLP, batch: Minibatch, next_values: Any) -> Any:
+def _wanted(program: Program, network: MLP, batch: Minibatch, next_values: Any) -> Any:
     """The targets y [B], given the target network's values [B, A] at the next states."""
-    judge = network(batch.next_state) if plan.double else next_values
-    rows = ROWS[plan.variant](judge, batch.next_baseline, batch.bootstrapped)
+    judge = network(batch.next_state) if program.double else next_values
+    rows = ROWS[program.variant](judge, batch.next_baseline, batch.bootstrapped)
     return targets(batch.reward, batch.discount, rows, next_values)
 
 
-def _update(plan: Plan, network_of: Callable[[Any], MLP], carry: Any, inputs: Any) -> Any:
+def _update(program: Program, network_of: Callable[[Any], MLP], carry: Any, inputs: Any) -> Any:
     """One step on the mean squared error between Q(x_j, a_j) and y_j.
 
     The weights are one flat vector: the optimiser then runs in one pass over them, which compiles
@@ -208,12 +210,12 @@ def _update(plan: Plan, network_of: Callable[[Any], MLP], carry: Any, inputs: An
     flat, optimiser = carry
     batch, next_values, rate = inputs
     network = network_of(flat)
-    wanted = _wanted(plan, network, batch, next_values)
+    wanted = _wanted(program, network, batch, next_values)
 
     def squared_error(network: MLP) -> Any:
         taken = jnp.where(batch.action, network(batch.state), 0).sum(-1)
         return jnp.mean((taken - wanted) ** 2)
 
     loss, gradient = jax.value_and_grad(squared_error)(network)
-    direction, optimiser = plan.scaling.update(ravel_pytree(gradient)[0], optimiser, flat)
+    direction, optimiser = program.scaling.update(ravel_pytree(gradient)[0], optimiser, flat)
     return (flat - rate * direction, optimiser), loss

@@ -81,6 +81,7 @@ def _read(
     what = f"policy file {path.name!r}"
     if state_names is None or action_names is None:
         state_names, action_names = _label_columns(table.column_names)
+        _check_named(state_names, what)
     return policy_of_cells(cells, what, state_names, action_names, log)
 
 
@@ -118,6 +119,16 @@ def _label_columns(present: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, 
     actions = ("action",) if "action" in present or not parts else parts
     left = present[: list(present).index(actions[0])] if actions[0] in present else ()
     return tuple(name for name in left if name != "probability") or ("state",), actions
+
+
+def _check_named(state_names: Sequence[str], what: str) -> None:
+    """Refuse row numbers that a writer of tables put in front, without a name, as a state."""
+    for name in state_names:
+        if re.fullmatch(r"column\d+|Unnamed: \d+|__index_level_\d+__", name):
+            raise InputError(
+                f"{what} has a column without a name ({name!r}) before 'action', which looks like "
+                "row numbers: leave it out (pandas: index=False), or name it"
+            )
 
 
 def _read_labels(
