@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.algorithms.safety_test import TestedImprovement, Verdict
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
@@ -67,10 +67,10 @@ class ARBRM(Algorithm):
         """Solve the robust MDP without errors on the baseline's pairs, then test."""
         assumed = self.assumed(problem)
         kept = optimise_worst_case(assumed, problem.seen_first, method=self.method)
-        verdict = self._test(problem, kept.probs) if self.safety_test else Verdict.untested()
-        if not verdict.accepted:
+        safety = self._test(problem, kept.probs) if self.safety_test else SafetyTest.untested()
+        if not safety.accepted:
             kept = worst_case(assumed, problem.baseline.probs, method=self.method)
-        return TestedImprovement.after_test(kept, kept.mdp, verdict, problem, self)
+        return TestedImprovement.after_test(kept, kept.mdp, safety, problem, self)
 
     def assumed(self, problem: Problem) -> UncertaintySet:
         """Ξ(M̂, ẽ): ẽ = 0 where the baseline plays, e elsewhere."""
@@ -82,8 +82,8 @@ class ARBRM(Algorithm):
         """The worst MDP of Ξ(M̂, ẽ) for the policy returned; its values refer to it."""
         return self.improve(problem).model
 
-    def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
+    def _test(self, problem: Problem, probs: np.ndarray) -> SafetyTest:
         xi = UncertaintySet.from_problem(problem, delta=self.delta, r_max=self.r_max)
         worst = worst_case(xi, probs, method=self.method)
         best = best_case(xi, problem.baseline.probs, method=self.method)
-        return Verdict.compare(worst.value, best.value)
+        return SafetyTest.compare(worst.value, best.value)

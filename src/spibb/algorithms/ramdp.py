@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.safety_test import TestedImprovement, Verdict
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
 from spibb.algorithms.uncertainty import error_radii, radius_of_one, reward_bound
 from spibb.kernels import ramdp
 from spibb.mdp import MDP
@@ -66,10 +66,10 @@ class RaMDP(Algorithm):
         """Solve the adjusted model."""
         model = self.model(problem)
         kept = optimise(model, problem.seen_first, method=self.method)
-        verdict = self._test(problem, kept.probs) if self.safety_test else Verdict.untested()
-        if not verdict.accepted:
+        safety = self._test(problem, kept.probs) if self.safety_test else SafetyTest.untested()
+        if not safety.accepted:
             kept = evaluate(model, problem.baseline.probs, method=self.method)
-        return TestedImprovement.after_test(kept, model, verdict, problem, self)
+        return TestedImprovement.after_test(kept, model, safety, problem, self)
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call; a given R_max is checked first."""
@@ -90,11 +90,11 @@ class RaMDP(Algorithm):
         rewards = ramdp.adjusted_rewards(problem.data.model, problem.data.v_max, grid)[0]
         return replace(problem.model, rewards=rewards * problem.unit)
 
-    def _test(self, problem: Problem, probs: np.ndarray) -> Verdict:
+    def _test(self, problem: Problem, probs: np.ndarray) -> SafetyTest:
         """Compare the policy's and the baseline's values after the theory's adjustment."""
         mdp = problem.model
         cost = reward_bound(problem, self.r_max) / (1 - problem.discount)
         penalty = cost * error_radii(problem, self.delta)
         worst = evaluate(replace(mdp, rewards=mdp.rewards - penalty), probs)
         best = evaluate(replace(mdp, rewards=mdp.rewards + penalty), problem.baseline.probs)
-        return Verdict.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))
+        return SafetyTest.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))

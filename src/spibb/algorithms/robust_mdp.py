@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.safety_test import TestedImprovement, Verdict
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
@@ -63,13 +63,13 @@ class RobustMDP(Algorithm):
         xi = self.uncertainty(problem)
         baseline = problem.baseline.probs
         kept = optimise_worst_case(xi, problem.seen_first, method=self.method)
-        verdict = Verdict.untested(kept.value)
+        safety = SafetyTest.untested(kept.value)
         if self.safety_test:
             best = best_case(xi, baseline, method=self.method)
-            verdict = Verdict.compare(kept.value, best.value)
-        if not verdict.accepted:
+            safety = SafetyTest.compare(kept.value, best.value)
+        if not safety.accepted:
             kept = worst_case(xi, baseline, method=self.method)
-        return TestedImprovement.after_test(kept, kept.mdp, verdict, problem, self)
+        return TestedImprovement.after_test(kept, kept.mdp, safety, problem, self)
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call; a given R_max is checked first."""

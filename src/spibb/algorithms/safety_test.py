@@ -17,7 +17,7 @@ from spibb.solve import Solution
 
 
 @dataclass(frozen=True)
-class Verdict:
+class SafetyTest:
     """The outcome of a safety test, with the two numbers compared; NaN where not computed."""
 
     accepted: bool
@@ -26,12 +26,12 @@ class Verdict:
     baseline_best_case_value: float = math.nan
 
     @classmethod
-    def untested(cls, worst_case_value: float = math.nan) -> Verdict:
+    def untested(cls, worst_case_value: float = math.nan) -> SafetyTest:
         """No test was asked for."""
         return cls(True, "accepted untested: safety_test is off", worst_case_value)
 
     @classmethod
-    def compare(cls, worst: float, baseline_best: float) -> Verdict:
+    def compare(cls, worst: float, baseline_best: float) -> SafetyTest:
         """Accept a policy whose worst case is above the baseline's best case.
 
         min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
@@ -51,7 +51,7 @@ class Verdict:
 
 @dataclass(frozen=True, eq=False)
 class TestedImprovement(Improvement):
-    """An improvement that may have faced a safety test; `verdict` holds its numbers.
+    """An improvement that may have faced a safety test; `safety` holds its numbers.
 
     Where the test rejected the trained policy, `policy` is the baseline, `bootstrapped` is True
     everywhere, and `q` and `v` are the baseline's.
@@ -59,28 +59,28 @@ class TestedImprovement(Improvement):
 
     __test__: ClassVar[bool] = False  # pytest collects classes by this prefix
 
-    verdict: Verdict
+    safety: SafetyTest
     values_in: MDP
 
     @property
     def accepted(self) -> bool:
         """Whether the trained policy is returned; else `policy` is the baseline."""
-        return self.verdict.accepted
+        return self.safety.accepted
 
     @property
     def reason(self) -> str:
         """Why it was accepted or rejected, in one line."""
-        return self.verdict.reason
+        return self.safety.reason
 
     @property
     def worst_case_value(self) -> float:
         """The trained policy's lower bound in the test, whether it passed or not."""
-        return self.verdict.worst_case_value
+        return self.safety.worst_case_value
 
     @property
     def baseline_best_case_value(self) -> float:
         """The baseline's upper bound in the test."""
-        return self.verdict.baseline_best_case_value
+        return self.safety.baseline_best_case_value
 
     @cached_property
     def model(self) -> MDP:
@@ -89,13 +89,13 @@ class TestedImprovement(Improvement):
 
     @classmethod
     def after_test(
-        cls, solution: Solution, model: MDP, verdict: Verdict, problem: Problem,
+        cls, solution: Solution, model: MDP, safety: SafetyTest, problem: Problem,
         algorithm: Algorithm,
     ) -> TestedImprovement:  # fmt: skip
-        """Label the solution that the verdict leaves: the trained policy's or the baseline's."""
+        """Label the solution that the test leaves: the trained policy's or the baseline's."""
         policy = problem.baseline
-        if verdict.accepted:
+        if safety.accepted:
             policy = Policy.trusted(solution.probs, problem.states, problem.actions)
-        copied = np.full(solution.q.shape, not verdict.accepted)
+        copied = np.full(solution.q.shape, not safety.accepted)
         return cls(policy, solution.q, solution.v, copied, solution.iterations,
-                   solution.converged, problem, algorithm, verdict, model)  # fmt: skip
+                   solution.converged, problem, algorithm, safety, model)  # fmt: skip

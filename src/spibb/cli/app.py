@@ -480,8 +480,8 @@ def claims(
     console = _console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
         results = load_results(folder, tell)
-    verdicts = write_claims(results, folder)
-    console.print(studies.claims_table(verdicts))
+    rulings = write_claims(results, folder)
+    console.print(studies.claims_table(rulings))
     terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
 
 

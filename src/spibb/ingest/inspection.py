@@ -31,7 +31,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Coverage:
+class Bracket:
     """Pairs (state visited, action) that were seen `at_least` times and fewer than the next."""
 
     at_least: int
@@ -73,7 +73,7 @@ class Inspection:
     states_undecided: int
     actions: int
     reward_range: tuple[float, float]
-    coverage: tuple[Coverage, ...]
+    coverage: tuple[Bracket, ...]
     states_seen_once: int
     decided: float
     backwards: int | None
@@ -224,11 +224,11 @@ def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
     )
 
 
-def _coverage(pairs: np.ndarray) -> tuple[Coverage, ...]:
+def _coverage(pairs: np.ndarray) -> tuple[Bracket, ...]:
     bracket = np.searchsorted(BRACKETS, pairs.reshape(-1), side="right") - 1
     n = np.bincount(bracket, minlength=len(BRACKETS))
     rows = np.bincount(bracket, weights=pairs.reshape(-1), minlength=len(BRACKETS))
-    return tuple(Coverage(*part) for part in zip(BRACKETS, n.tolist(), rows.astype(int).tolist()))
+    return tuple(Bracket(*part) for part in zip(BRACKETS, n.tolist(), rows.astype(int).tolist()))
 
 
 def _backwards(table: LogTable) -> int | None:

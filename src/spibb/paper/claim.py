@@ -74,26 +74,26 @@ class Claim:
     region: Region
     find: Callable[[View], Interval]
 
-    def decide(self, results: Results) -> Verdict:
+    def decide(self, results: Results) -> Ruling:
         """Read the cells and compare."""
         view = View(results)
         try:
             interval = self.find(view)
         except AbsentError as lacking:
-            return self._verdict(None, ABSENT, f"no {lacking}")
+            return self._ruling(None, ABSENT, f"no {lacking}")
         verdict = self.region.judge(interval)
         if verdict == NOT_ENOUGH:
-            return self._verdict(interval, verdict, "the interval reaches across the limit")
+            return self._ruling(interval, verdict, "the interval reaches across the limit")
         note = view.shortage()
-        return self._verdict(interval, NOT_ENOUGH if note else verdict, note)
+        return self._ruling(interval, NOT_ENOUGH if note else verdict, note)
 
-    def _verdict(self, interval: Interval | None, verdict: str, note: str) -> Verdict:
+    def _ruling(self, interval: Interval | None, verdict: str, note: str) -> Ruling:
         statistic = f"{self.statistic}; {self.region}"
-        return Verdict(self.id, self.where, self.sentence, statistic, interval, verdict, note)
+        return Ruling(self.id, self.where, self.sentence, statistic, interval, verdict, note)
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Ruling:
     """What the rows say of a claim: the statistic with its interval, and the outcome."""
 
     id: str

@@ -20,7 +20,7 @@ from spibb.paper import (  # noqa: F401 (each module registers its claims)
     claims_random_behaviour,
     claims_random_mdps,
 )
-from spibb.paper.claim import REGISTRY, Verdict
+from spibb.paper.claim import REGISTRY, Ruling
 from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
 
@@ -28,39 +28,39 @@ MARKDOWN, TABLE = "claims.md", "claims.csv"
 HEADERS = ("claim", "where", "what the paper says", "statistic [95 % interval]", "verdict")
 
 
-def claims(results: Results) -> list[Verdict]:
+def claims(results: Results) -> list[Ruling]:
     """The verdict of every claim about the suite of these results."""
     suite = results.experiment.suite
     return [claim.decide(results) for claim in REGISTRY if claim.suite == suite]
 
 
-def write_claims(results: Results, folder: Path) -> list[Verdict]:
+def write_claims(results: Results, folder: Path) -> list[Ruling]:
     """Decide all claims from the results of a folder, and write claims.md and claims.csv there."""
-    verdicts = claims(results)
-    text = markdown(results, verdicts, folder)
+    rulings = claims(results)
+    text = markdown(results, rulings, folder)
     write_text(folder / MARKDOWN, text)
-    write_whole(folder / TABLE, lambda path: _write_csv(verdicts, path))
-    return verdicts
+    write_whole(folder / TABLE, lambda path: _write_csv(rulings, path))
+    return rulings
 
 
-def table_rows(verdicts: list[Verdict]) -> list[tuple[str, str, str, str, str]]:
+def table_rows(rulings: list[Ruling]) -> list[tuple[str, str, str, str, str]]:
     """Rows for a terminal, under HEADERS."""
-    return [(v.id, v.where, v.sentence, v.value, outcome(v)) for v in verdicts]
+    return [(v.id, v.where, v.sentence, v.value, outcome(v)) for v in rulings]
 
 
-def outcome(verdict: Verdict) -> str:
+def outcome(ruling: Ruling) -> str:
     """The verdict, and why it could not be decided."""
-    return f"{verdict.verdict} ({verdict.note})" if verdict.note else verdict.verdict
+    return f"{ruling.verdict} ({ruling.note})" if ruling.note else ruling.verdict
 
 
-def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
+def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
     """A page with one table, which says in what units its statistics are."""
-    counts = Counter(verdict.verdict for verdict in verdicts)
+    counts = Counter(ruling.verdict for ruling in rulings)
     found = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     lines = [
         f"# Claims: {results.experiment.suite}, {results.runs:,} runs",
         "",
-        f"{len(verdicts)} claims: {found}. Made by spibb {__version__} with",
+        f"{len(rulings)} claims: {found}. Made by spibb {__version__} with",
         "",
         f"    {experiment_command(results, folder)}",
         f"    spibb claims {folder}",
@@ -73,7 +73,7 @@ def markdown(results: Results, verdicts: list[Verdict], folder: Path) -> str:
         "| claim | where | what the paper says | decided by | value | verdict |",
         "|---|---|---|---|---|---|",
     ]
-    return "\n".join([*lines, *(_line(verdict) for verdict in verdicts), ""])
+    return "\n".join([*lines, *(_line(ruling) for ruling in rulings), ""])
 
 
 def _units(results: Results) -> str:
@@ -90,21 +90,21 @@ def _units(results: Results) -> str:
     )
 
 
-def _line(verdict: Verdict) -> str:
+def _line(ruling: Ruling) -> str:
     cells = (
-        verdict.id, verdict.where, verdict.sentence, verdict.statistic, verdict.value,
-        f"**{verdict.verdict}**" + (f": {verdict.note}" if verdict.note else ""),
+        ruling.id, ruling.where, ruling.sentence, ruling.statistic, ruling.value,
+        f"**{ruling.verdict}**" + (f": {ruling.note}" if ruling.note else ""),
     )  # fmt: skip
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _write_csv(verdicts: list[Verdict], path: Path) -> None:
+def _write_csv(rulings: list[Ruling], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
             ["id", "where", "sentence", "statistic", "value", "low", "high", "verdict", "note"]
         )
-        for v in verdicts:
+        for v in rulings:
             numbers = (
                 (v.interval.value, v.interval.low, v.interval.high) if v.interval else ("",) * 3
             )
