@@ -190,3 +190,15 @@ def test_stochastic_rewards_keep_their_spread():
     counts = Counts.from_log(log)
     variance = counts.reward_scatter[0] * counts.unit**2 / counts.n[0]
     assert variance == pytest.approx(rewards.var(), rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-310, 1e-300, 1e300])
+def test_rewards_of_any_size_can_be_counted(size):
+    """The unit that they are squared in is a normal number with an inverse."""
+    log = Log.from_arrays(
+        state=["x", "x"], action=["a", "b"], reward=[0, size], terminated=[True, True]
+    )
+    counts = Counts.from_log(log)
+    assert counts.reward_sum.sum() == size
+    assert np.isfinite(counts.reward_sq).all()
+    assert 0 < counts.unit < np.inf and np.isfinite(1 / counts.unit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pkgutil
 import re
 import shlex
 import subprocess
@@ -132,3 +133,17 @@ def test_every_page_of_a_capability_has_commands_or_code_that_run():
         "scaling",
     }
     assert {f"docs/{name}.md" for name in capabilities} <= run
+
+
+def test_the_code_that_the_notation_names_exists():
+    equations = (ROOT / "docs" / "notation.md").read_text().split("Equations and theorems")[1]
+    names = re.findall(r"`(?:spibb\.)?([\w.]+)`", equations)
+    assert len(names) > 5
+    for name in names:
+        assert pkgutil.resolve_name(_with_module(name)) is not None
+
+
+def _with_module(name):
+    """spibb.solve:optimise of solve.optimise."""
+    module, _, attribute = f"spibb.{name}".rpartition(".")
+    return f"{module}:{attribute}"

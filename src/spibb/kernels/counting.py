@@ -26,15 +26,20 @@ def by_pair(pair: np.ndarray, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
     return starts, order
 
 
+SMALLEST_EXPONENT = -1000
+"""Of the unit of rewards: 2 to the power of less is no normal number, or its inverse is none."""
+
+
 @njit(cache=True)
 def centre_and_unit(low: float, high: float) -> tuple[float, float]:
     """The middle c of a range and a power of two u with |r − c| ≤ u < 4 |high − c| within it.
 
     Squares of (r − c)/u neither cancel where rewards are large beside their differences, nor
-    overflow. Without any width u is 1.
+    overflow. Without any width u is 1; u is never so small that dividing by it overflows.
     """
     width = high / 2 - low / 2
-    return high / 2 + low / 2, 2.0 ** math.frexp(width)[1] if width > 0 else 1.0
+    exponent = max(math.frexp(width)[1], SMALLEST_EXPONENT)
+    return high / 2 + low / 2, 2.0**exponent if width > 0 else 1.0
 
 
 @njit(cache=True)
