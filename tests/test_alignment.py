@@ -104,6 +104,7 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     "compare": lambda p: dataclasses.astuple(compare(p, OTHER, LOG, discount=0.9, rng=rng())),
     "compare with": lambda p: dataclasses.astuple(compare(OTHER, p, LOG, discount=0.9, rng=rng())),
     "improve": lambda p: rows_of(spibb.improve(LOG, p, discount=0.9, n_wedge=5)),
+    "run": lambda p: rows_of(spibb.run(LOG, baseline=p, discount=0.9, n_wedge=5).improvement),
     "Problem": lambda p: rows_of(
         spibb.PiBSpibb(n_wedge=5).improve(Problem.from_log(LOG, p, discount=0.9))
     ),

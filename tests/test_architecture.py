@@ -14,7 +14,7 @@ ORDER = [
     "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
     "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate", "evaluate",
     "assurance", "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
-    "pipeline", "deep", "report", "experiments", "paper", "cli", "__main__",
+    "pipeline", "deep", "report", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

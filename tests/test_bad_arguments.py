@@ -183,7 +183,7 @@ CASES = [
     (lambda: spibb.read_policy("missing.csv", FRAME), "log is a DataFrame, expected a Counts or a"),
     (lambda: spibb.read_policy("missing.csv"), "cannot read 'missing.csv': there is no such file"),
     (lambda: spibb.load_policy(None), "path is None, expected a str or a Path"),
-    (lambda: spibb.inspect_log("log.csv"), "table is a str, expected a LogTable: spibb.open_log"),
+    (lambda: spibb.inspect_log("log.csv"), "log is a str, expected a Log or a LogTable: spibb"),
     # the checks themselves
     (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in [0, 1]"),
     (lambda: number("rate", True, 0, 1), "rate is True, expected a number"),

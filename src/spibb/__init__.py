@@ -53,6 +53,8 @@ _HOME = {
     "RaMDP": "spibb.algorithms.ramdp",
     "ARBRM": "spibb.algorithms.arbrm",
     "improve": "spibb.algorithms",
+    "run": "spibb.running",
+    "Run": "spibb.running",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -107,4 +109,6 @@ if TYPE_CHECKING:
     from spibb.mdp import MDP as MDP
     from spibb.ope import off_policy_estimates as off_policy_estimates
     from spibb.policy import Policy as Policy
+    from spibb.running import Run as Run
+    from spibb.running import run as run
     from spibb.simulate import Sampler as Sampler

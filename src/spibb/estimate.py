@@ -105,10 +105,8 @@ Baseline = Policy | np.ndarray | Sequence[Sequence[float]] | Callable[[Label], A
 """A policy; rows in the order of the log's labels; a function of a state's label; or a table."""
 
 
-def as_policy(baseline: Baseline | None, log: Log | Counts, smoothing: float = 0.0) -> Policy:
-    """A baseline in any form as a policy over a log's labels; None is estimated from the log."""
-    if baseline is None:
-        return estimate_baseline(log, smoothing=smoothing)
+def as_policy(baseline: Baseline, log: Log | Counts) -> Policy:
+    """A baseline in any form but a table as a policy over a log's labels."""
     if isinstance(baseline, Policy):
         return baseline
     if callable(baseline):

@@ -101,6 +101,10 @@ class Vocabulary:
             )
         return code
 
+    def named(self, names: tuple[str, ...]) -> Vocabulary:
+        """The same labels, which span columns of these names."""
+        return self if self.names == names else Vocabulary(self.labels, names)
+
     def as_text_like(self, other: Vocabulary) -> Vocabulary:
         """The same labels, numbers turned into text in the parts where `other` has text."""
         if not self.labels or not other.labels or _kind(self[0]) == _kind(other[0]):

@@ -65,6 +65,11 @@ class Log(Frozen):
         return len(self.episode_starts) - 1
 
     @property
+    def columns(self) -> dict[str, tuple[str, ...]]:
+        """The columns that states and actions span: what `read_log` needs to read them back."""
+        return {"state": self.states.names, "action": self.actions.names}
+
+    @property
     def remaining(self) -> np.ndarray:
         """Number of steps from each row to the end of its episode's record, itself included [N]."""
         return np.repeat(self.episode_starts[1:], np.diff(self.episode_starts)) - np.arange(

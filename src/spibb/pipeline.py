@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.checks import InputError, number
 from spibb.counts import Counts
-from spibb.estimate import default_v_max
+from spibb.estimate import Baseline, default_v_max
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.policy_files import read_policy
 from spibb.log import Log
-from spibb.policy import Policy
 from spibb.splits import split_episodes
 
 ROWS_IN_MEMORY = ORDER_UP_TO
@@ -24,8 +24,8 @@ FEWEST_HELD_OUT = 2
 
 
 def load_problem(
-    table: LogTable,
-    baseline: str | Path | None,
+    source: LogTable | Log,
+    baseline: Baseline | str | Path | None,
     algorithm: Algorithm,
     *,
     discount: float,
@@ -33,19 +33,23 @@ def load_problem(
 ) -> Problem:
     """Read the rows if the algorithm needs them or they are few, else only count them.
 
-    `baseline` is a file, or ``estimate`` with a smoothing after a colon: ``estimate:0.5``.
+    `baseline` is a file, or ``estimate`` with a smoothing after a colon: ``estimate:0.5``; or what
+    `Problem.from_log` takes.
     """
-    if algorithm.needs_log or table.rows <= ROWS_IN_MEMORY:
-        records = table.log()
-        check_coverage(len(records), records, table)
-        policy, smoothing = _baseline(baseline, records)
-        return Problem.from_log(
-            records, policy, discount=discount, v_max=v_max, smoothing=smoothing
-        )
-    counts = table.counts()
-    check_coverage(table.rows, counts, table)
-    policy, smoothing = _baseline(baseline, counts)
-    return Problem.from_counts(counts, policy, discount=discount, v_max=v_max, smoothing=smoothing)
+    found = _read(source, algorithm.needs_log)
+    rows = len(found) if isinstance(found, Log) else int(found.n.sum())
+    check_coverage(rows, found)
+    policy, smoothing = _baseline(baseline, found)
+    given: dict[str, Any] = {"discount": discount, "v_max": v_max, "smoothing": smoothing}
+    if isinstance(found, Log):
+        return Problem.from_log(found, policy, **given)
+    return Problem.from_counts(found, policy, **given)
+
+
+def _read(source: LogTable | Log, needs_log: bool) -> Log | Counts:
+    if isinstance(source, Log):
+        return source
+    return source.log() if needs_log or source.rows <= ROWS_IN_MEMORY else source.counts()
 
 
 def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
@@ -56,13 +60,13 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     """
     if problem.log is None:
         raise InputError(
-            "--holdout needs the episodes, and the log is so large that only counts were kept: "
+            "holdout needs the episodes, and the log is so large that only counts were kept: "
             "keep some files of it apart for spibb evaluate"
         )
     kept, held = split_episodes(problem.log, share, seed)
     if held.n_episodes < FEWEST_HELD_OUT:
         raise InputError(
-            f"--holdout {share:g} keeps {held.n_episodes} of {problem.log.n_episodes} episodes "
+            f"holdout {share:g} keeps {held.n_episodes} of {problem.log.n_episodes} episodes "
             f"apart, expected at least {FEWEST_HELD_OUT}: a larger share is needed to test anything"
         )
     counts = Counts.from_log(kept)
@@ -70,12 +74,14 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     return replace(problem, counts=counts, log=kept, v_max=v_max), held
 
 
-def _baseline(text: str | Path | None, log: Log | Counts) -> tuple[Policy | None, float]:
+def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | None, float]:
     """The policy of a file, or None and a smoothing where it is to be estimated."""
-    name, colon, smoothing = str(ESTIMATE if text is None else text).partition(":")
-    if name == ESTIMATE and not Path(str(text)).exists():
+    if not isinstance(given, str | Path):
+        return given, 0.0
+    name, colon, smoothing = str(given).partition(":")
+    if name == ESTIMATE and not Path(given).exists():
         return None, _smoothing(smoothing) if colon else 0.0
-    return read_policy(str(text), log), 0.0
+    return read_policy(given, log), 0.0
 
 
 def _smoothing(text: str) -> float:
@@ -83,21 +89,21 @@ def _smoothing(text: str) -> float:
         return number("smoothing", float(text), 0, float("inf"), "[)")
     except ValueError:
         raise InputError(
-            f"--baseline estimate:{text} has no number after the colon: write estimate:0.5"
+            f"baseline estimate:{text} has no number after the colon: write estimate:0.5"
         ) from None
 
 
-def check_coverage(rows: int, log: Log | Counts, table: LogTable) -> None:
+def check_coverage(rows: int, log: Log | Counts) -> None:
     """Where most states are seen once there is nothing to learn: say which column to bin."""
     n_states = len(log.states)
     if n_states <= MANY_STATES or rows >= 2 * n_states:
         return
-    columns = table.names["state"]
+    columns = log.states.names
     parts = zip(*log.states.labels) if len(columns) > 1 else [log.states.labels]
     sizes = {column: len(set(part)) for column, part in zip(columns, parts)}
     worst = max(sizes, key=lambda column: sizes[column])
     raise InputError(
         f"the log has {n_states} states in {rows} rows, so that most are seen once and nothing can "
         f"be learnt: column {worst!r} has {sizes[worst]} values; leave it out of the state, or cut "
-        f"it with --bin {worst}:10"
+        f"it with --bin {worst}:10 (bins={{{worst!r}: 10}} in Python)"
     )

@@ -94,6 +94,12 @@ class Policy(Frozen):
         code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
         return self.actions[code]
 
+    def named(self, states: tuple[str, ...], actions: tuple[str, ...]) -> Policy:
+        """The same policy; `states` and `actions` name the columns that its labels span."""
+        if (self.states.names, self.actions.names) == (states, actions):
+            return self
+        return Policy.trusted(self.probs, self.states.named(states), self.actions.named(actions))
+
     @takes(states=Vocabulary, actions=Vocabulary)
     def aligned(self, states: Vocabulary, actions: Vocabulary, what: str = "policy") -> Policy:
         """The same policy with rows and columns in the order of other vocabularies.

@@ -104,21 +104,22 @@ def log_table(log: Log) -> pa.Table:
     import pyarrow as pa
 
     lengths = np.diff(log.episode_starts)
-    columns: dict[str, object] = {
-        "episode_id": np.repeat(np.arange(log.n_episodes), lengths),
-        "step": np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths),
-    }
+    columns: list[tuple[str, object]] = [
+        ("episode_id", np.repeat(np.arange(log.n_episodes), lengths)),
+        ("step", np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)),
+    ]
     for vocabulary, codes in ((log.states, log.state), (log.actions, log.action)):
         for name, values in label_columns(vocabulary).items():
-            columns[name] = values.take(pa.array(codes))
-    columns["reward"] = log.reward
+            columns.append((name, values.take(pa.array(codes))))
+    columns.append(("reward", log.reward))
     none = log.next_state < 0
     for name, values in label_columns(log.states).items():
-        columns[f"next_{name}"] = values.take(pa.array(log.next_state, mask=none))
-    columns |= {"terminated": log.terminated, "truncated": log.truncated}
+        columns.append((f"next_{name}", values.take(pa.array(log.next_state, mask=none))))
+    columns += [("terminated", log.terminated), ("truncated", log.truncated)]
     if log.action_prob is not None:
-        columns["action_prob"] = log.action_prob
-    return pa.table(columns)
+        columns.append(("action_prob", log.action_prob))
+    _check_names([name for name, _ in columns])
+    return pa.table(dict(columns))
 
 
 def write_table(table: pa.Table, path: Path) -> None:

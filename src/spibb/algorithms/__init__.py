@@ -6,8 +6,10 @@ import dataclasses
 import importlib
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+from spibb import checks
 from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Improvement, Problem
@@ -37,7 +39,33 @@ REGISTRY: dict[str, type[Algorithm]] = {
     )
 }
 
-__all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "improve", "make"]
+__all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "configured", "improve", "make"]
+DELTA = 0.05
+"""The failure probability of a certificate, if none is given."""
+
+
+def configured(
+    algorithm: str | type[Algorithm] | Algorithm,
+    options: Mapping[str, Any],
+    delta: float | None = None,
+) -> tuple[Algorithm, float]:
+    """The algorithm of a name, a class or an instance, and the failure probability δ.
+
+    Where the algorithm certifies, its field `delta` is that δ, and another one is refused.
+    """
+    chosen = _chosen(algorithm, dict(options))
+    if delta is not None:
+        checks.delta(delta)
+    if not chosen.certifies:
+        return chosen, DELTA if delta is None else delta
+    own: float = chosen.delta  # type: ignore[attr-defined]
+    if delta is None or delta == own:
+        return chosen, own
+    if "delta" in options or isinstance(algorithm, Algorithm):
+        raise InputError(
+            f"delta is {delta:g}, and {own:g} as an option of {chosen.name}: give it once"
+        )
+    return dataclasses.replace(chosen, delta=delta), delta  # type: ignore[type-var]
 
 
 def _chosen(algorithm: Any, options: dict[str, Any]) -> Algorithm:

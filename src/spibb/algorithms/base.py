@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -22,6 +22,7 @@ from spibb.estimate import (
     Counted,
     as_policy,
     default_v_max,
+    estimate_baseline,
     estimate_mdp,
     shown_v_max,
 )
@@ -93,10 +94,13 @@ class Problem:
         the log, with smoothing.
         """
         checks.discount(discount)
-        policy = _policy(baseline, log, smoothing)
-        log, policy = align(log, policy)
-        problem = cls.from_counts(Counts.from_log(log), policy, discount=discount, v_max=v_max)
-        return replace(problem, log=log, baseline_estimated=baseline is None)
+        if baseline is None:
+            counts = Counts.from_log(log)
+            policy = estimate_baseline(counts, smoothing=smoothing)
+        else:
+            log, policy = align(log, _policy(baseline, log))
+            counts = Counts.from_log(log)
+        return cls._of(counts, policy, discount, v_max, log=log, estimated=baseline is None)
 
     @classmethod
     @checks.takes(counts=Counts)
@@ -111,14 +115,31 @@ class Problem:
     ) -> Problem:
         """A problem whose log is not at hand; the baseline is as in `from_log`."""
         checks.discount(discount)
+        if baseline is None:
+            policy = estimate_baseline(counts, smoothing=smoothing)
+        else:
+            counts, policy = align(counts, _policy(baseline, counts))
+        return cls._of(counts, policy, discount, v_max, estimated=baseline is None)
+
+    @classmethod
+    def _of(
+        cls,
+        counts: Counts,
+        policy: Policy,
+        discount: float,
+        v_max: float | None,
+        *,
+        log: Log | None = None,
+        estimated: bool,
+    ) -> Problem:
+        """The problem of parts that have the same labels."""
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
-        counts, policy = align(counts, _policy(baseline, counts, smoothing))
-        given = v_max is not None
         bound = v_max if v_max is not None else default_v_max(counts, discount)
         return cls(
-            counts, policy, discount, bound, v_max_given=given, baseline_estimated=baseline is None
-        )
+            counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
+            baseline_estimated=estimated,
+        )  # fmt: skip
 
     @property
     def states(self) -> Vocabulary:
@@ -232,11 +253,11 @@ class _Models(dict[str, MDP]):
         return model
 
 
-def _policy(given: Baseline | None, log: Log | Counts, smoothing: float) -> Policy:
+def _policy(given: Baseline, log: Log | Counts) -> Policy:
     """A baseline in any form that `Problem.from_log` takes."""
     if is_frame(given):
         return policy_from_frame(given, log)
-    return as_policy(given, log, smoothing)
+    return as_policy(given, log)
 
 
 def floats(values: Iterable[float]) -> np.ndarray:
@@ -248,8 +269,9 @@ def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
     """Give a log (or its counts) and a baseline the same labels.
 
     They are the baseline's, and actions that only the log has. The baseline may know states that
-    the log never visits; the converse is an error.
+    the log never visits; the converse is an error. Columns have the names that the log gives them.
     """
+    baseline = baseline.named(log.states.names, log.actions.names)
     if log.states == baseline.states and log.actions == baseline.actions:
         return log, baseline
     known = baseline.actions.index

@@ -163,7 +163,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     discount: Annotated[
         float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
     ] = 0.95,
-    delta: Annotated[float, typer.Option(help="Failure probability of the certificate.")] = 0.05,
+    delta: Annotated[
+        float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
+    ] = None,
     v_max: Annotated[
         float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
     ] = None,
@@ -190,46 +192,23 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
     policy.csv, policy.parquet, policy.json, summary.json and report.html.
     """
-    import dataclasses
+    import shlex
 
-    from spibb.algorithms import make
-    from spibb.checks import delta as check_delta
-    from spibb.checks import number
+    from spibb.algorithms import configured
     from spibb.cli import terminal
     from spibb.cli.tables import progress
-    from spibb.ingest import open_log
-    from spibb.ingest.inspection import inspect_log
-    from spibb.ingest.policy_files import describe_policy
-    from spibb.pipeline import hold_out, load_problem
-    from spibb.report.assessment import assess
-    from spibb.report.folder import claim, write_result
-    from spibb.report.origin import Origin
+    from spibb.running import run
 
     console = _console()
-    options = _parse_options(option or [], n_wedge)
-    chosen = make(algorithm, **options)
-    check_delta(delta)
-    if chosen.certifies:
-        delta = options.setdefault("delta", delta)
-        chosen = make(algorithm, **options)
-    with claim(out, force) as held, progress(console, "reading, counting, improving") as tell:
-        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
-        problem = load_problem(table, baseline, chosen, discount=discount, v_max=v_max)
-        files = {"log": log} | ({} if baseline is None else {"baseline": baseline})
-        origin = Origin.of(sys.argv[1:], seed, files)
-        findings = inspect_log(table, problem.counts).findings
-        held_out = None
-        if holdout:
-            problem, held_out = hold_out(problem, number("holdout", holdout, 0, 1, "()"), seed)
-        result = chosen.improve(problem)
-        assessment = assess(result, origin, delta=delta, findings=findings, held_out=held_out)
-
-        def write(aside: Path) -> None:
-            write_result(assessment, aside, safe=spreadsheet_safe)
-            describe_policy(aside, table, dataclasses.asdict(origin))
-
-        held.publish(write)
-    terminal.print_improvement(console, assessment)
+    chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
+    with progress(console, "reading, counting, improving") as tell:
+        done = run(
+            log, out, baseline=baseline, algorithm=chosen, columns=chart.columns, bins=chart.bins,
+            discount=discount, delta=delta, v_max=v_max, holdout=holdout, seed=seed, force=force,
+            spreadsheet_safe=spreadsheet_safe, progress=tell,
+            command=shlex.join(["spibb", *sys.argv[1:]]),
+        )  # fmt: skip
+    terminal.print_improvement(console, done.assessment)
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")
 
@@ -491,12 +470,14 @@ def _console() -> Console:
     return Console()
 
 
-def _parse_options(pairs: list[str], n_wedge: str | None) -> dict[str, Any]:
+def _parse_options(
+    pairs: list[str], n_wedge: str | None, delta: float | None = None
+) -> dict[str, Any]:
     """Read name=value pairs; values are numbers or booleans where they look like them."""
     from spibb.checks import parse_value
 
     options: dict[str, Any] = {}
-    source: dict[str, str] = {}
+    source: dict[str, str] = {} if delta is None else {"delta": f"--delta {delta:g}"}
     if n_wedge is not None:
         options["n_wedge"], source["n_wedge"] = parse_value(n_wedge), f"--n-wedge {n_wedge}"
     for pair in pairs:
@@ -504,7 +485,7 @@ def _parse_options(pairs: list[str], n_wedge: str | None) -> dict[str, Any]:
         if not equals:
             raise InputError(f"--option {pair!r} has no '=': write name=value")
         name = name.replace("-", "_")
-        if name in options:
+        if name in source:
             raise InputError(
                 f"{source[name]} and --option {pair} give one option twice: keep one of them"
             )

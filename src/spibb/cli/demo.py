@@ -83,7 +83,7 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
 def write_demo(demo: Demo, held: Held) -> DemoFiles:
     """Write the picture, the log, the baseline and the report of Π_b."""
     held.publish(lambda aside: _write(demo, aside, held.folder))
-    command = shlex.join(["spibb", *_words(demo.results["pi-b"], held.folder)])
+    command = _command(demo.results["pi-b"], held.folder)
     picture, log, baseline, report = (held.folder / name for name in NAMES)
     return DemoFiles(picture, log, baseline, report, command)
 
@@ -109,13 +109,14 @@ def _origin(result: Improvement, folder: Path, written: dict[str, Path]) -> Orig
     sources = [
         Source(role, str(folder / path.name), digest(path)) for role, path in written.items()
     ]
-    return replace(Origin.of(_words(result, folder), POSTERIOR_SEED, {}), sources=tuple(sources))
+    command = _command(result, folder)
+    return replace(Origin.of(command, POSTERIOR_SEED), sources=tuple(sources))
 
 
-def _words(result: Improvement, folder: Path) -> list[str]:
-    """The arguments of the command line that make the same result from the folder's files."""
+def _command(result: Improvement, folder: Path) -> str:
+    """What makes the same result from the folder's files on the command line."""
     _, log, baseline, _ = (str(folder / name) for name in NAMES)
     problem, n_wedge = result.problem, result.algorithm.n_wedge  # type: ignore[attr-defined]
-    words = ["improve", log, "--baseline", baseline, "--out", str(folder / "improved")]
+    words = ["spibb", "improve", log, "--baseline", baseline, "--out", str(folder / "improved")]
     words += ["--n-wedge", f"{n_wedge:g}", "--v-max", f"{problem.v_max:g}"]
-    return [*words, "--discount", f"{problem.discount:g}"]
+    return shlex.join([*words, "--discount", f"{problem.discount:g}"])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spibb.binning import Bins, Request
+from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.mapping import ColumnNames
@@ -67,7 +68,18 @@ def open_log(
     progress: Progress | None = None,
 ) -> LogTable:
     """Find the columns of a log, type and bin them, and check that every value is there."""
+    if isinstance(source, Log):
+        _check_plain(columns, bins)
+        return LogTable.of(source)
     return LogTable.open(_engine(source, progress), columns or {}, bins or {})
+
+
+def _check_plain(columns: Any, bins: Any) -> None:
+    if columns or bins:
+        raise InputError(
+            "columns and bins are for tables, and the source is a Log, which has them: leave them "
+            "out, or give the table"
+        )
 
 
 def _engine(source: Any, progress: Progress | None) -> Engine:

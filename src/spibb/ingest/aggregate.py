@@ -13,8 +13,9 @@ from spibb.kernels import counting
 from spibb.labels import factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, TIME
+from spibb.sql.engines import TEXT, TIME, open_arrow
 from spibb.sql.typed import CodedRows, Labels, TypedTable, cast
+from spibb.tables import log_table
 
 ORDER_UP_TO = 2_000_000
 """Rows up to which a log is always put in order, which checks every single row."""
@@ -23,6 +24,11 @@ ORDER_UP_TO = 2_000_000
 @dataclass(frozen=True, eq=False)
 class LogTable(TypedTable):
     """A log where it lies, as rows or as counts."""
+
+    @classmethod
+    def of(cls, log: Log) -> LogTable:
+        """The table of a log in memory."""
+        return cls.open(open_arrow(log_table(log)), log.columns, {})
 
     def log(self, state_labels: Labels | None = None, action_labels: Labels | None = None) -> Log:
         """All rows."""

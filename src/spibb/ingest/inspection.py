@@ -194,10 +194,15 @@ class Inspection:
             )
 
 
-@takes(table=LogTable)
-def inspect_log(table: LogTable, log: Log | Counts | None = None) -> Inspection:
-    """Look at a log where it lies; `log` saves counting it again if that was done before."""
-    counts = Counts.from_log(log) if isinstance(log, Log) else log or table.counts()
+@takes(log=(Log, LogTable))
+def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection:
+    """Look at a log, where it lies (`open_log`) or in memory, before anything is trained.
+
+    `counts` saves counting it again if that was done before.
+    """
+    table = LogTable.of(log) if isinstance(log, Log) else log
+    if counts is None:
+        counts = Counts.from_log(log) if isinstance(log, Log) else table.counts()
     row = table.engine.table(queries.episodes_query(table.x)).to_pylist()[0]
     visits = counts.pairs.sum(axis=1)
     visited = counts.pairs[visits > 0]

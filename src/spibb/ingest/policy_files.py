@@ -27,8 +27,6 @@ from spibb.sql.sources import check_readable
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from spibb.ingest.aggregate import LogTable
-
 SIDECAR = "policy.json"
 WRITTEN = ("policy.csv", "policy.parquet")
 FORMAT = 1
@@ -199,13 +197,19 @@ def _check_unique(
         )
 
 
-def describe_policy(folder: Path, table: LogTable, origin: Mapping[str, Any]) -> None:
+def describe_policy(
+    folder: Path,
+    states: Vocabulary,
+    actions: Vocabulary,
+    bins: Mapping[str, Bins],
+    origin: Mapping[str, Any],
+) -> None:
     """Write policy.json beside the policy: how to read a case, and where the policy is from."""
     content = {
         "format": FORMAT,
-        "state": list(table.names["state"]),
-        "action": list(table.names["action"]),
-        "bins": {column: list(bins.edges) for column, bins in table.bins.items()},
+        "state": list(states.names),
+        "action": list(actions.names),
+        "bins": {column: list(cut.edges) for column, cut in bins.items()},
         "files": {
             name: sha256(folder / name) for name in WRITTEN
         },

@@ -17,6 +17,7 @@ import spibb
 from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
+from spibb.ingest.policy_files import describe_policy
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, policy_table
@@ -37,7 +38,7 @@ def claim(folder: Path, force: bool) -> Iterator[Held]:
         if occupied(folder) and not force:
             raise InputError(
                 f"output folder {str(folder)!r} is not empty: name another, or overwrite with "
-                "--force"
+                "--force (force=True in Python)"
             )
         yield held
 
@@ -55,17 +56,19 @@ def _check_writable(folder: Path) -> None:
 
 
 def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) -> None:
-    """Write the policy, summary.json and report.html into a folder, one after the other.
+    """Write the policy with policy.json, summary.json and report.html, one after the other.
 
     `Held.publish` calls this on a folder aside, so that all appear at once. With `safe`, no label
     of policy.csv can be taken for a formula by a spreadsheet.
     """
-    table = policy_table(assessment.result)
+    problem, table = assessment.result.problem, policy_table(assessment.result)
     write_table(spreadsheet_safe(table) if safe else table, folder / "policy.csv")
     write_table(table, folder / "policy.parquet")
     text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
     write_text(folder / "summary.json", text + "\n")
     write_text(folder / "report.html", render(assessment))
+    origin = dataclasses.asdict(assessment.origin)
+    describe_policy(folder, problem.states, problem.actions, problem.counts.bins, origin)
 
 
 def summary(assessment: Assessment) -> dict[str, Any]:

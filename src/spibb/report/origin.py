@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import platform
-import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -36,14 +35,14 @@ class Origin:
     made: str
 
     @classmethod
-    def of(cls, arguments: Sequence[str], seed: int, files: Mapping[str, str | Path]) -> Origin:
-        """The origin of a run of the command line with these arguments, here and now."""
+    def of(cls, command: str, seed: int, files: Iterable[tuple[str, str | Path]] = ()) -> Origin:
+        """The origin of a result that a command makes of files (role, path), here and now."""
         versions = [("spibb", spibb.__version__), ("python", platform.python_version())]
         versions += [(name, version(name)) for name in PACKAGES]
         return cls(
-            command=shlex.join(["spibb", *arguments]),
+            command=command,
             seed=seed,
-            sources=tuple(Source(role, str(path), digest(path)) for role, path in files.items()),
+            sources=tuple(Source(role, str(path), digest(path)) for role, path in files),
             versions=tuple(versions),
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )

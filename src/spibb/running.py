@@ -1,0 +1,157 @@
+"""From a log where it lies to a policy, what is known about it, and a folder: in one call."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spibb import checks
+from spibb.algorithms import Algorithm, Improvement, configured
+from spibb.binning import Bins, Request
+from spibb.estimate import Baseline
+from spibb.files import Held
+from spibb.ingest import open_log
+from spibb.ingest.inspection import Finding, Inspection, inspect_log
+from spibb.ingest.mapping import ColumnNames
+from spibb.log import Log
+from spibb.pipeline import hold_out, load_problem
+from spibb.policy import Policy
+from spibb.report.assessment import Assessment, assess
+from spibb.report.folder import claim, write_result
+from spibb.report.origin import Origin
+from spibb.tables import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What `spibb.run` found: all that is known about the improvement, and what the log looks like.
+
+    `folder` is where the files are, None if none were asked for.
+    """
+
+    assessment: Assessment
+    inspection: Inspection
+    folder: Path | None
+
+    @property
+    def improvement(self) -> Improvement:
+        """The trained policy with its values in the estimated model."""
+        return self.assessment.result
+
+    @property
+    def policy(self) -> Policy:
+        """The new policy."""
+        return self.improvement.policy
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Facts and suspicions about the log."""
+        return self.inspection.findings
+
+
+def run(  # noqa: PLR0913 (one parameter per option of the command line)
+    source: Any,
+    out: str | Path | None = None,
+    *,
+    baseline: Baseline | str | Path | None = None,
+    algorithm: str | type[Algorithm] | Algorithm = "pi-b",
+    columns: ColumnNames | None = None,
+    bins: Mapping[str, Request | Bins] | None = None,
+    discount: float = 0.95,
+    delta: float | None = None,
+    v_max: float | None = None,
+    holdout: float = 0.0,
+    seed: int = 0,
+    force: bool = False,
+    spreadsheet_safe: bool = False,
+    progress: Progress | None = None,
+    command: str | None = None,
+    **options: Any,
+) -> Run:
+    """Improve a policy from its log: read, count, improve, inspect, assess, and write the result.
+
+    This is what ``spibb improve`` does. Rows are read once; of a log of more than 2,000,000 rows
+    only counts come back, unless the algorithm needs the episodes.
+
+    Parameters:
+        source: a `Log`, or whatever `open_log` takes: a file, a pattern, a folder, a list of these,
+            a dataframe, a DuckDB relation, an Ibis table.
+        out: folder for policy.csv, policy.parquet, policy.json, summary.json and report.html, which
+            appear all at once; None writes nothing.
+        baseline: the policy that made the log: a file, or what `Problem.from_log` takes. None, or
+            ``"estimate:SMOOTHING"``, estimates it from the log.
+        algorithm: a registry name, an import path, a class, or a configured algorithm.
+        columns: our column names mapped to yours, as in `count_log`.
+        bins: numeric columns to cut, as in `count_log`.
+        discount: γ in [0, 1).
+        delta: failure probability of the certificate and of the other bounds; 0.05, or the
+            algorithm's own where it certifies.
+        v_max: largest absolute return; derived from the rewards if None.
+        holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
+        seed: seed of the posterior draws and of the split.
+        force: write into a folder that is not empty.
+        spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+        progress: told now and then which share of a query is done, from 0 to 1.
+        command: what the report shows as the way to make the result again; this call if None.
+        options: options of the algorithm, such as ``n_wedge=10``.
+
+    Returns:
+        The improvement, its assessment, the inspection of the log, and the folder.
+    """
+    chosen, sure = configured(algorithm, options, delta)
+    apart = checks.number("holdout", holdout, 0, 1, "()") if holdout else 0.0
+    call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
+                 discount=discount, delta=delta, v_max=v_max, holdout=holdout or None,
+                 seed=checks.seed(seed), **options)  # fmt: skip
+    with _claimed(out, force) as held:
+        table = open_log(source, columns=columns, bins=bins, progress=progress)
+        rows = source if isinstance(source, Log) else table
+        problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
+        inspection = inspect_log(table, problem.counts)
+        origin = Origin.of(command or call, seed, [*_files("log", source),
+                                                   *_files("baseline", baseline)])  # fmt: skip
+        kept, held_out = hold_out(problem, apart, seed) if apart else (problem, None)
+        assessment = assess(
+            chosen.improve(kept), origin, delta=sure, findings=inspection.findings,
+            held_out=held_out,
+        )  # fmt: skip
+        if held is not None:
+            held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
+    return Run(assessment, inspection, None if held is None else held.folder)
+
+
+@contextlib.contextmanager
+def _claimed(out: str | Path | None, force: bool) -> Iterator[Held | None]:
+    if out is None:
+        yield None
+        return
+    checks.instance("out", out, (str, Path), "give the name of a folder, or None")
+    with claim(Path(out), checks.flag("force", force)) as held:
+        yield held
+
+
+def _files(role: str, given: Any) -> list[tuple[str, str | Path]]:
+    """The files behind an argument; none where it is in memory."""
+    if isinstance(given, str | Path):
+        return [(role, given)]
+    several = isinstance(given, list | tuple) and all(isinstance(g, str | Path) for g in given)
+    return [(role, one) for one in given] if several else []
+
+
+def _call(*given: Any, **named: Any) -> str:
+    """A call of `spibb.run` as it is written; what is in memory is shown by its type."""
+    parts = [_written(value) for value in given]
+    parts += [f"{name}={_written(value)}" for name, value in named.items() if value is not None]
+    return f"spibb.run({', '.join(parts)})"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Path):
+        return checks.shown(str(value))
+    if isinstance(value, type):
+        return value.__name__
+    plain = isinstance(value, str | int | float | list | tuple | dict | Algorithm | None)
+    return checks.shown(value) if plain else f"<{type(value).__name__}>"

@@ -1,0 +1,176 @@
+"""`spibb.run`: all of `spibb improve` in one call, each part of it once."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from typer.testing import CliRunner
+
+import spibb
+import spibb.tables
+from spibb import Certified, InputError, Log, PiBSpibb, Policy, counts, estimate
+from spibb.algorithms import base
+from spibb.cli.app import app
+from spibb.envs.baselines import gridworld_baseline
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.simulate import simulate
+from spibb.sql import typed
+
+FILES = {"policy.csv", "policy.parquet", "policy.json", "summary.json", "report.html",
+         "manifest.sha256"}  # fmt: skip
+BASELINE = gridworld_baseline()
+
+
+@pytest.fixture(scope="module")
+def log():
+    return simulate(gridworld_mdp(), BASELINE, 60, rng=np.random.default_rng(3))
+
+
+@pytest.fixture(scope="module")
+def folder(log, tmp_path_factory):
+    """The log and its baseline as files."""
+    path = tmp_path_factory.mktemp("files")
+    spibb.tables.write_table(spibb.tables.log_table(log), path / "log.csv")
+    BASELINE.save(path / "baseline.csv")
+    return path
+
+
+def count_calls(monkeypatch, owner, name, *places):
+    """Count the calls of a function, wherever it was imported to."""
+    called = []
+    real = getattr(owner, name)
+
+    def counted(*args, **kwargs):
+        called.append(name)
+        return real(*args, **kwargs)
+
+    for place in (owner, *places):
+        monkeypatch.setattr(place, name, counted)
+    return called
+
+
+@pytest.mark.parametrize("given", ["file", "estimate", "policy", "wider"])
+@pytest.mark.parametrize("kind", ["file", "frame", "log"])
+def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
+    sources = {"file": folder / "log.csv", "log": log,
+               "frame": pd.read_csv(folder / "log.csv")}  # fmt: skip
+    wider = Policy.uniform(range(30), BASELINE.actions.labels)
+    baselines = {"file": folder / "baseline.csv", "estimate": None, "policy": BASELINE,
+                 "wider": wider}  # fmt: skip
+    resolved = count_calls(monkeypatch, typed, "resolve")
+    read = count_calls(monkeypatch, typed.TypedTable, "fields")
+    aligned = count_calls(monkeypatch, base, "align")
+    made = count_calls(monkeypatch, base, "as_policy")
+    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", base)
+    counted = count_calls(monkeypatch, counts.counting, "outcomes")
+    spibb.run(sources[kind], baseline=baselines[given], n_wedge=5)
+    assert len(resolved) == 1
+    assert len(read) == (kind != "log")
+    assert len(counted) == 1
+    assert (len(aligned), len(made), len(guessed)) == (
+        (0, 0, 1) if given == "estimate" else (1, 1, 0)
+    )
+
+
+def test_sources_of_all_kinds_give_the_same_result(log, folder):
+    sources = [folder / "log.csv", str(folder / "*g.csv"), pd.read_csv(folder / "log.csv"), log]
+    done = [spibb.run(source, baseline=BASELINE, n_wedge=5, v_max=1) for source in sources]
+    for other in done[1:]:
+        np.testing.assert_array_equal(other.policy.probs, done[0].policy.probs)
+        assert other.findings == done[0].findings
+        assert other.assessment.posterior.probability == done[0].assessment.posterior.probability
+    assert [r.folder for r in done] == [None] * 4
+
+
+def test_the_call_is_the_command(folder, tmp_path):
+    """All files of the command line, and the same numbers in them."""
+    words = ["improve", folder / "log.csv", "--baseline", folder / "baseline.csv", "--n-wedge", "5",
+             "--v-max", "1", "--holdout", "0.3", "--seed", "2", "--delta", "0.1",
+             "--out", tmp_path / "command"]  # fmt: skip
+    assert CliRunner().invoke(app, [str(word) for word in words]).exit_code == 0
+    done = spibb.run(folder / "log.csv", tmp_path / "call", baseline=folder / "baseline.csv",
+                     n_wedge=5, v_max=1, holdout=0.3, seed=2, delta=0.1)  # fmt: skip
+    assert done.folder == tmp_path / "call"
+    stored = []
+    for name in ("command", "call"):
+        assert {path.name for path in (tmp_path / name).iterdir()} == FILES
+        stored.append(json.loads((tmp_path / name / "summary.json").read_text("utf-8")))
+    origins = [one.pop("origin") for one in stored]
+    assert stored[0] == stored[1]
+    assert origins[0]["sources"] == origins[1]["sources"]
+    assert origins[1]["command"].startswith(f"spibb.run('{folder}/log.csv', '{tmp_path}/call', ")
+    assert pq.read_table(tmp_path / "command" / "policy.parquet") == pq.read_table(
+        tmp_path / "call" / "policy.parquet"
+    )
+    assert done.improvement.value == stored[0]["value_in_model"]
+
+
+def test_the_columns_of_the_log_name_those_of_the_policy(tmp_path):
+    """A baseline made in Python knows no column names, and policy.json must fit policy.csv."""
+    frame = pd.DataFrame({
+        "episode_id": np.repeat(range(40), 2), "step": [0, 1] * 40,
+        "age": [30, 70, 31, 20] * 20, "drug": ["a", "b", "b", "b"] * 20,
+        "reward": [0, 1, 1, 0] * 20, "terminated": [False, True] * 40,
+    })  # fmt: skip
+    labels = spibb.read_log(frame, columns={"state": "age", "action": "drug"}, bins={"age": [50]})
+    baseline = Policy([[0.5, 0.5]] * 2, labels.states.labels, ["a", "b"])
+    spibb.run(frame, tmp_path / "out", baseline=baseline, n_wedge=3,
+              columns={"state": "age", "action": "drug"}, bins={"age": [50]})  # fmt: skip
+    loaded = spibb.load_policy(tmp_path / "out")
+    assert loaded.policy.states.names == ("age",)
+    assert set(loaded.row({"age": 23})) == {"a", "b"}
+
+
+def test_a_folder_that_is_not_empty_is_refused_before_any_work(log, tmp_path):
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"is not empty: .* --force \(force=True in Python\)"):
+        spibb.run(log, tmp_path, baseline=3)
+    spibb.run(log, tmp_path, baseline=BASELINE, force=True)
+    assert {path.name for path in tmp_path.iterdir()} == FILES | {"mine.txt"}
+
+
+def test_one_failure_probability(log):
+    certified = {"lowest_return": -1, "highest_return": 1}
+    done = spibb.run(log, algorithm="certified", delta=0.4, **certified)
+    assert done.assessment.certificate.delta == done.improvement.algorithm.delta == 0.4
+    done = spibb.run(log, algorithm=Certified(delta=0.3, **certified))
+    assert done.assessment.certificate.delta == 0.3
+    with pytest.raises(InputError, match=r"delta is 0\.1, and 0\.3 as an option of certified"):
+        spibb.run(log, algorithm=Certified(delta=0.3, **certified), delta=0.1)
+    assert spibb.run(log).assessment.certificate.delta == 0.05
+
+
+def test_the_command_line_takes_one_failure_probability(folder, tmp_path):
+    words = ["improve", str(folder / "log.csv"), "--out", str(tmp_path / "out"), "--algorithm",
+             "certified", "--delta", "0.1", "--option", "delta=0.2"]  # fmt: skip
+    found = CliRunner().invoke(app, words)
+    assert isinstance(found.exception, InputError)
+    assert str(found.exception) == (
+        "--delta 0.1 and --option delta=0.2 give one option twice: keep one of them"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_in_memory_is_named_by_its_type(log):
+    origin = spibb.run(log, baseline=BASELINE, algorithm=PiBSpibb(5)).assessment.origin
+    assert origin.command == (
+        "spibb.run(<Log>, None, baseline=<Policy>, algorithm=PiBSpibb(n_wedge=5, unseen='zero', "
+        "method='auto'), discount=0.95, seed=0)"
+    )
+    assert origin.sources == ()
+
+
+def test_a_log_has_its_columns(log):
+    with pytest.raises(InputError, match="columns and bins are for tables"):
+        spibb.run(log, columns={"state": "ward"})
+
+
+def test_a_log_in_memory_is_inspected_as_its_table_is(log):
+    table = spibb.tables.log_table(log)
+    read = Log.from_frame(table)  # names no state that it does not visit
+    assert spibb.inspect_log(read) == spibb.inspect_log(spibb.open_log(table))
+    assert spibb.inspect_log(log).states == 25
