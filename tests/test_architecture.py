@@ -11,7 +11,7 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "frozen", "files", "checks", "loading", "kernels", "pseudocounts",
-    "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
+    "arrays", "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
     "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate", "evaluate",
     "assurance", "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
     "pipeline", "deep", "report", "running", "experiments", "paper", "cli", "__main__",

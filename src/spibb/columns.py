@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb.arrays import densify
 from spibb.checks import (
     InputError,
     check_present,
@@ -20,7 +21,6 @@ from spibb.checks import (
 )
 from spibb.labels import (
     Vocabulary,
-    densify,
     encode,
     factorize,
     factorize_present,

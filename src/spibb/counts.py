@@ -8,12 +8,13 @@ from functools import cached_property
 
 import numpy as np
 
+from spibb.arrays import densify
 from spibb.binning import Bins
 from spibb.checks import InputError, takes
 from spibb.columns import NO_STATE, recode_successors
 from spibb.frozen import Frozen
-from spibb.kernels import counting
 from spibb.kernels.tuples import Rows
+from spibb.kernels.units import centre_and_unit
 from spibb.labels import Vocabulary
 from spibb.log import Log
 
@@ -62,16 +63,22 @@ class Counts(Frozen):
     @takes(log=Log)
     def from_log(cls, log: Log) -> Counts:
         """Count the transitions whose successor is known."""
-        known = log.known
-        n_states, n_actions = len(log.states), len(log.actions)
-        pair = log.state[known].astype(np.int64) * n_actions + log.action[known]
-        starts, order = counting.by_pair(pair, n_states * n_actions)
+        known, n_states, n_actions = log.known, len(log.states), len(log.actions)
         extremes = float(log.reward.min()), float(log.reward.max())
-        scale = counting.centre_and_unit(*extremes)
-        rows = counting.outcomes(starts, order, log.next_state[known], log.reward[known], *scale)
-        first = log.state[log.episode_starts[:-1]]
-        begun = np.bincount(first, minlength=n_states)
-        return cls(*rows, begun, extremes, log.states, log.actions, bins=log.bins)
+        centre, unit = centre_and_unit(*extremes)
+        pair = log.state[known].astype(np.int64) * n_actions + log.action[known]
+        keys = pair * (n_states + 1) + (log.next_state[known] + 1)  # sorted as outcomes are
+        found, outcome = densify(keys, n_states * n_actions * (n_states + 1))
+        pair, successor = np.divmod(found, n_states + 1)
+        reward = log.reward[known]
+        squares = np.square((reward - centre) / unit)
+        return cls(
+            _indptr(pair, n_states * n_actions), (successor - 1).astype(np.int32),
+            np.bincount(outcome, minlength=len(found)),
+            np.bincount(outcome, reward, len(found)), np.bincount(outcome, squares, len(found)),
+            np.bincount(log.state[log.episode_starts[:-1]], minlength=n_states), extremes,
+            log.states, log.actions, bins=log.bins,
+        )  # fmt: skip
 
     @classmethod
     def from_outcomes(
@@ -97,8 +104,7 @@ class Counts(Frozen):
         new[1:] = (np.diff(pair) != 0) | (np.diff(successor) != 0)
         first = np.flatnonzero(new)
         totals = np.add.reduceat(sums, first) if len(first) else sums
-        indptr = np.zeros(len(states) * len(actions) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(pair[first], minlength=len(indptr) - 1), out=indptr[1:])
+        indptr = _indptr(pair[first], len(states) * len(actions))
         n, reward_sum, reward_sq = (np.ascontiguousarray(column) for column in totals.T)
         return cls(indptr, successor[first].astype(np.int32), n.astype(np.int64), reward_sum,
                    reward_sq, starts, reward_range, states, actions, bins=bins)  # fmt: skip
@@ -145,12 +151,12 @@ class Counts(Frozen):
     @cached_property
     def centre(self) -> float:
         """The middle of the range of rewards."""
-        return counting.centre_and_unit(*self.reward_range)[0]
+        return centre_and_unit(*self.reward_range)[0]
 
     @cached_property
     def unit(self) -> float:
         """A power of two, about as large as rewards are far from `centre`."""
-        return counting.centre_and_unit(*self.reward_range)[1]
+        return centre_and_unit(*self.reward_range)[1]
 
     @cached_property
     def reward_scatter(self) -> np.ndarray:
@@ -193,12 +199,16 @@ class Counts(Frozen):
 
     @cached_property
     def _estimates(self) -> tuple[np.ndarray, np.ndarray, Rows]:
-        """N, R̂ and P̂, in one pass over the outcomes."""
-        pairs, mean = np.empty(self.shape, dtype=np.int64), np.empty(self.shape)
-        rows = counting.frequencies(
-            self.indptr, self.successors, self.n, self.reward_sum, pairs.reshape(-1),
-            mean.reshape(-1),
+        """N, R̂ and P̂; `kernels.counting.frequencies` gives the same within a compiled study."""
+        owner, stays = self.pair_of_outcome, self.successors != END
+        size = len(self.indptr) - 1
+        visits = np.diff(np.concatenate([[0], np.cumsum(self.n)])[self.indptr])
+        mean = np.bincount(owner, self.reward_sum, size) / np.maximum(visits, 1)
+        rows = Rows(
+            _indptr(owner[stays], size), self.successors[stays],
+            self.n[stays] / visits[owner[stays]],
         )  # fmt: skip
+        pairs, mean = visits.reshape(self.shape), mean.reshape(self.shape)
         pairs.flags.writeable = mean.flags.writeable = False
         return pairs, mean, rows
 
@@ -213,3 +223,8 @@ class Counts(Frozen):
     def pair_of_outcome(self) -> np.ndarray:
         """The pair p = x·A + a that each outcome belongs to [K]."""
         return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+
+
+def _indptr(pair: np.ndarray, n_pairs: int) -> np.ndarray:
+    """Where the entries of each pair start [P + 1], given the sorted pairs of the entries [K]."""
+    return np.concatenate([[0], np.cumsum(np.bincount(pair, minlength=n_pairs))])

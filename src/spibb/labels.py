@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb.arrays import densify
 from spibb.checks import InputError, check_present, positive, several, shown, some
 
 Label = Any
@@ -171,16 +172,6 @@ def _combined(parts: Sequence[tuple[Sequence[Label], np.ndarray]]) -> tuple[Any,
         pairs = (divmod(key, len(more)) for key in seen.tolist())
         labels = [(*labels[left], more[right]) for left, right in pairs]
     return tuple(labels), codes
-
-
-def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The keys that occur, sorted, and the position of each key [N] among them."""
-    if size > max(4 * len(keys), 1 << 20):
-        seen, codes = np.unique(keys, return_inverse=True)
-        return seen, codes.reshape(-1).astype(np.int32)
-    occurs = np.zeros(size, dtype=bool)
-    occurs[keys] = True
-    return np.flatnonzero(occurs), (np.cumsum(occurs, dtype=np.int32) - 1)[keys]
 
 
 def encode(values: Any, vocabulary: Vocabulary, what: str) -> np.ndarray:

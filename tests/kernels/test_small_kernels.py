@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from oracles import policy_values
 from strategies import random_problem
 
-from spibb.kernels import counting, dense, projection, robust, sampling
+from spibb.kernels import counting, dense, projection, robust, sampling, units
 from spibb.solve import free_box, optimise
 
 
@@ -65,6 +67,36 @@ def test_outcomes_of_codes_are_the_rows_of_the_codes_that_occur():
     paid = np.array([2.0, -1.0, 0.5, 0.0])
     assert squares.tolist() == (n * ((paid - centre) / unit) ** 2).tolist()
     assert (low, high) == (-1, 2)
+
+
+def test_estimates_of_counts_are_those_of_the_compiled_study():
+    for seed in range(50):
+        sparse = random_problem(
+            seed, n_states=7, n_actions=3, n_rows=5 + 3 * seed, discount=0.9, sparse=True
+        )
+        counts = sparse.counts
+        total, mean = np.empty(21, dtype=np.int64), np.empty(21)
+        rows = counting.frequencies(
+            counts.indptr, counts.successors, counts.n, counts.reward_sum, total, mean
+        )
+        np.testing.assert_array_equal(counts.pairs.ravel(), total)
+        np.testing.assert_array_equal(counts.mean_reward.ravel(), mean)
+        for found, wanted in zip(counts.transitions, rows):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("high", [0.0, 1.0, 3e-320, 1.7e308])
+def test_centre_and_unit_are_the_same_in_python_and_in_kernels(high):
+    assert counting.centre_and_unit(-high, high) == units.centre_and_unit(-high, high)
+
+
+@pytest.mark.parametrize("high", [1.0, 3.7, 1e-290, 1e300])
+def test_the_unit_is_a_power_of_two_of_the_size_of_the_range(high):
+    centre, unit = units.centre_and_unit(-high, high)
+    assert centre == 0
+    assert math.frexp(unit)[0] == 0.5
+    assert high <= unit <= 2 * high
 
 
 def test_first_states_of_episodes():

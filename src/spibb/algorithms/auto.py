@@ -16,12 +16,11 @@ from spibb.assurance.posterior import Belief, rounding
 from spibb.counts import Counts
 from spibb.estimate import UNSEEN
 from spibb.evaluate import exact_value
-from spibb.kernels import dense
 from spibb.mdp import MDP
 from spibb.mean_bounds import student_t_bound
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
-from spibb.solve import DENSE_UP_TO, METHODS
+from spibb.solve import METHODS
 
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 KINDS: dict[str, type[ThresholdSpibb]] = {kind.name: kind for kind in (PiBSpibb, PiLeqBSpibb)}
@@ -130,12 +129,14 @@ class Auto(Algorithm):
 
     def candidates(self, problem: Problem) -> tuple[list[ThresholdSpibb], np.ndarray]:
         """The configurations and their policies [M, S, A]."""
-        groups = [
-            [KINDS[kind](n, self.unseen, self.method) for n in sorted(self.n_wedges)]
+        algorithms = [
+            KINDS[kind](n, self.unseen, self.method)
             for kind in self.kinds
+            for n in sorted(self.n_wedges)
         ]
-        policies = [type(group[0]).policies(group, problem) for group in groups]
-        return [algorithm for group in groups for algorithm in group], np.concatenate(policies)
+        # one by one: the kernel for many saves milliseconds here, and takes seconds to compile
+        found = [algorithm.improve(problem).policy.probs for algorithm in algorithms]
+        return algorithms, np.stack(found)
 
     def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> int | None:
         """The number of the candidate that the criterion takes; None keeps the baseline."""
@@ -223,9 +224,6 @@ def telling_rewards(counts: Counts) -> float:
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:
     """ρ(π, M̂) of each policy [M, S, A]."""
-    if len(model.states) <= DENSE_UP_TO:
-        found: list[float] = dense.performances(model.task, policies).tolist()
-        return found
     wrapped = [Policy.trusted(rows, model.states, model.actions) for rows in policies]
     return [exact_value(model, policy) for policy in wrapped]
 

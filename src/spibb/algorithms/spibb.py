@@ -154,7 +154,7 @@ def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.n
     baseline's row is copied.
     """
     counts = problem.counts.pairs
-    box = spibb.box_of(problem.data.model.counts, problem.data.baseline, n_wedge, share)
+    box = spibb.box_of(problem.data.model.counts, problem.data.baseline, float(n_wedge), share)
     if n_wedge > 0:
         return box, counts < n_wedge
     none = ~(counts > 0).any(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ import numpy as np
 
 from spibb.columns import NO_STATE
 from spibb.counts import Counts
-from spibb.kernels import counting
+from spibb.kernels.units import centre_and_unit
 from spibb.labels import factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
@@ -73,7 +73,7 @@ class LogTable(TypedTable):
     @property
     def _scale(self) -> tuple[float, float]:
         """Centre and unit of the rewards."""
-        return counting.centre_and_unit(*self.profile.reward_range)
+        return centre_and_unit(*self.profile.reward_range)
 
     def _outcomes(self, found: Any, n_flags: int, n_sums: int) -> _Outcomes:
         flags = [

@@ -2,76 +2,13 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
+from spibb.kernels import units
 from spibb.kernels.tuples import Model, Rows
 
-
-@njit(cache=True)
-def by_pair(pair: np.ndarray, n_pairs: int) -> tuple[np.ndarray, np.ndarray]:
-    """Counting sort: where each pair's transitions start [P + 1], and their row numbers [N]."""
-    starts = np.zeros(n_pairs + 1, dtype=np.int64)
-    for j in range(len(pair)):
-        starts[pair[j] + 1] += 1
-    for p in range(n_pairs):
-        starts[p + 1] += starts[p]
-    order = np.empty(len(pair), dtype=np.int64)
-    fill = starts[:-1].copy()
-    for j in range(len(pair)):
-        order[fill[pair[j]]] = j
-        fill[pair[j]] += 1
-    return starts, order
-
-
-SMALLEST_EXPONENT = -1000
-"""Of the unit of rewards: 2 to the power of less is no normal number, or its inverse is none."""
-
-
-@njit(cache=True)
-def centre_and_unit(low: float, high: float) -> tuple[float, float]:
-    """The middle c of a range and a power of two u with |r − c| ≤ u < 4 |high − c| within it.
-
-    Squares of (r − c)/u neither cancel where rewards are large beside their differences, nor
-    overflow. Without any width u is 1; u is never so small that dividing by it overflows.
-    """
-    width = high / 2 - low / 2
-    exponent = max(math.frexp(width)[1], SMALLEST_EXPONENT)
-    return high / 2 + low / 2, 2.0**exponent if width > 0 else 1.0
-
-
-@njit(cache=True)
-def outcomes(
-    starts: np.ndarray,
-    order: np.ndarray,
-    successor: np.ndarray,
-    reward: np.ndarray,
-    centre: float,
-    unit: float,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Merge each pair's transitions by successor: indptr, successors, n, Σr, Σ((r − c)/u)²."""
-    n_pairs = len(starts) - 1
-    indptr = np.zeros(n_pairs + 1, dtype=np.int64)
-    successors = np.empty(len(order), dtype=np.int32)
-    n = np.zeros(len(order), dtype=np.int64)
-    reward_sum = np.zeros(len(order))
-    reward_sq = np.zeros(len(order))
-    k = 0
-    for p in range(n_pairs):
-        rows = order[starts[p] : starts[p + 1]]
-        if len(rows) > 1:
-            rows = rows[np.argsort(successor[rows], kind="mergesort")]
-        for j in rows:
-            if k == indptr[p] or successors[k - 1] != successor[j]:
-                successors[k] = successor[j]
-                k += 1
-            n[k - 1] += 1
-            reward_sum[k - 1] += reward[j]
-            reward_sq[k - 1] += ((reward[j] - centre) / unit) ** 2
-        indptr[p + 1] = k
-    return indptr, successors[:k].copy(), n[:k].copy(), reward_sum[:k].copy(), reward_sq[:k].copy()
+centre_and_unit = njit(cache=True)(units.centre_and_unit)
 
 
 @njit(cache=True)

@@ -67,7 +67,8 @@ def step_sums(episodes, tables, discount: float, out: np.ndarray):
     finished = np.zeros((out.shape[1] + 1, n_lanes))
     for e in range(len(beyond)):
         begin, end = starts[e], starts[e + 1]
-        w[:] = 1.0
+        for k in range(n_lanes):
+            w[k] = 1.0
         for j in range(begin, end):
             p, now, then = pi[state[j], action[j]], q[state[j], action[j]], v[following[j]]
             n, x, y = out[0, j - begin], out[1, j - begin], out[2, j - begin]
@@ -81,8 +82,9 @@ def step_sums(episodes, tables, discount: float, out: np.ndarray):
             out[1, end - begin - 1, k] += w[k] * discount * v[beyond[e], k]
             finished[end - begin, k] += w[k]
     for t in range(1, out.shape[1]):
-        finished[t] += finished[t - 1]
-        out[0, t] += finished[t]
+        for k in range(n_lanes):
+            finished[t, k] += finished[t - 1, k]
+            out[0, t, k] += finished[t, k]
 
 
 @njit(cache=True)
