@@ -11,10 +11,11 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "frozen", "files", "checks", "loading", "kernels", "pseudocounts",
-    "arrays", "labels", "tables", "policy", "binning", "columns", "sql", "log", "splits", "counts",
-    "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate", "evaluate",
-    "assurance", "betting", "mean_bounds", "ope", "visits", "stats", "envs", "ingest", "algorithms",
-    "pipeline", "deep", "report", "running", "experiments", "paper", "cli", "__main__",
+    "arrays", "labels", "words", "tables", "policy", "binning", "columns", "sql", "log", "splits",
+    "counts", "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate",
+    "evaluate", "departures", "assurance", "betting", "mean_bounds", "ope", "visits", "stats",
+    "envs", "ingest", "algorithms", "verdict", "pipeline", "deep", "report", "running",
+    "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

@@ -55,6 +55,8 @@ _HOME = {
     "improve": "spibb.algorithms",
     "run": "spibb.running",
     "Run": "spibb.running",
+    "judge": "spibb.verdict",
+    "Verdict": "spibb.verdict",
 }
 
 __all__ = ["__version__", *_HOME]
@@ -112,3 +114,5 @@ if TYPE_CHECKING:
     from spibb.running import Run as Run
     from spibb.running import run as run
     from spibb.simulate import Sampler as Sampler
+    from spibb.verdict import Verdict as Verdict
+    from spibb.verdict import judge as judge

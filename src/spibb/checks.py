@@ -96,6 +96,7 @@ MADE_BY = {
     "MDP": "spibb.estimate_mdp and MDP.from_outcomes make one",
     "Vocabulary": "Vocabulary(labels) makes one",
     "Problem": "Problem.from_log(log, baseline) makes one",
+    "Improvement": "the improve method of an algorithm makes one",
     "Generator": "np.random.default_rng(0) makes one",
     "LogTable": "spibb.open_log makes one",
     "Path": "give the name of a file",

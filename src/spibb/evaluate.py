@@ -87,11 +87,16 @@ class MonteCarlo:
     n_episodes: int
 
 
+def standard_error(sample: np.ndarray) -> float:
+    """Of the mean of independent values [n], whatever their unit; infinite for a single one."""
+    if len(sample) < 2:
+        return math.inf
+    unit = solve.unit_of(sample[None])
+    return unit * float((sample / unit).std(ddof=1)) / math.sqrt(len(sample))
+
+
 @checks.takes(log=Log)
 def monte_carlo_value(log: Log, discount: float) -> MonteCarlo:
     """The mean return of a log's own policy."""
     sample = returns(log, discount)
-    unit = solve.unit_of(sample[None])
-    spread = unit * float((sample / unit).std(ddof=1)) if len(sample) > 1 else np.inf
-    error = spread / math.sqrt(len(sample))
-    return MonteCarlo(float(sample.mean()), error, len(sample))
+    return MonteCarlo(float(sample.mean()), standard_error(sample), len(sample))

@@ -19,6 +19,7 @@ from spibb.evaluate import returns
 from spibb.ingest import read_table
 from spibb.splits import split_episodes
 from spibb.tables import log_table, write_table
+from spibb.words import number
 
 STATES = ("ward-1", "ward-2", "[/x]")
 ACTIONS = ("treat", "wait")
@@ -135,7 +136,7 @@ def test_demo_is_repeated_by_its_seed(run, tmp_path):
 
 
 def test_the_command_that_demo_prints_gives_its_numbers(run, demo):
-    """Value, baseline value, probability and certificate, digit by digit."""
+    """Value, baseline value, verdict and certificate, digit by digit."""
     out, printed = demo
     (command,) = [line for line in printed.splitlines() if line.strip().startswith("spibb improve")]
     code, again, errors = run(*shlex.split(command)[1:])
@@ -146,17 +147,16 @@ def test_the_command_that_demo_prints_gives_its_numbers(run, demo):
         cells[1].strip(): [cell.strip() for cell in cells[2:-1]]
         for cells in (line.split("│") for line in printed.splitlines() if line.startswith("│"))
     }
-    belief = summary["probability_of_improvement"]["probability"]
-    assert rows["baseline"][1] == f"{summary['baseline_value_in_model']:.4f}"
+    assert rows["baseline"][1] == f"{summary['values']['current']['mean']:.4f}"
     assert rows["pi-b"][1:] == [
-        f"{summary['value_in_model']:.4f}", f"{belief:.3f}",
+        f"{summary['values']['new']['mean']:.4f}", summary["verdict"]["grade"],
         f"{summary['bootstrapped_pairs_share']:.0%}",
     ]  # fmt: skip
     words = " ".join(printed.split()).partition("pi-b: ")[2].partition(". This")[0]
     assert words in " ".join(again.split())
 
 
-def test_terminal_summary_and_report_show_one_value_of_the_baseline(run, tmp_path):
+def test_terminal_summary_and_report_show_the_same_values(run, tmp_path):
     """Basic RL takes unseen pairs for −V_max in its own model, and the log is a cost."""
     log, baseline, out = tmp_path / "log.csv", tmp_path / "baseline.csv", tmp_path / "out"
     rows = ["episode_id,step,state,action,reward,terminated"]
@@ -170,10 +170,15 @@ def test_terminal_summary_and_report_show_one_value_of_the_baseline(run, tmp_pat
     assert code == 0
     summary = json.loads((out / "summary.json").read_text(encoding="utf-8"))
     assert summary["baseline_value_in_model"] == pytest.approx(-1.0, abs=1e-9)  # c is worth 0
-    assert "(baseline -1)" in " ".join(printed.split())
     page = (out / "report.html").read_text(encoding="utf-8")
-    shown = re.search(r"Current policy, per episode</dt><dd>([^<]*)<", page)[1]
-    assert shown == "−1"
+    values, terminal = summary["values"], " ".join(printed.split())
+    for name, title in (("current", "Current policy"), ("new", "New policy")):
+        told = number(values[name]["mean"])
+        assert f"{title.lower()} {told} [" in terminal
+        assert re.search(rf"{title}, model</dt><dd[^>]*>{re.escape(told)}<", page)
+    assert values["earned"]["mean"] == pytest.approx(-1.5)
+    assert "The log earned −1.500 ± 0.093" in terminal
+    assert "The log earned, per episode</dt><dd>−1.500<" in page
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
@@ -250,7 +255,13 @@ def test_the_summary_agrees_with_python(run, inputs, tmp_path):
         bound.name: bound.zeta for bound in certificate.bounds
     }
     assert summary["certificate"]["assumptions"] == list(certificate.assumptions)
-    assert 0 <= summary["probability_of_improvement"]["probability"] <= 1
+    verdict = spibb.judge(result, delta=0.1)
+    assert summary["verdict"]["grade"] == verdict.grade
+    assert summary["verdict"]["sentence"] == verdict.sentence
+    assert summary["verdict"]["delta"] == 0.1
+    belief = result.posterior()
+    assert summary["values"]["gain"]["mean"] == belief.gain
+    assert (summary["values"]["gain"]["low"], summary["values"]["gain"]["high"]) == belief.interval
 
 
 def test_improve_prints_what_changed_by_label(run, inputs, tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -57,7 +57,7 @@ class Candidate:
     algorithm: str
     n_wedge: float
     value: float
-    probability: float | None
+    probability: float | None = field(repr=False)
     gain: float
     interval: tuple[float, float]
     lower: float
@@ -87,7 +87,7 @@ class Auto(Algorithm):
     name: ClassVar[str] = "auto"
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose it. What is "
-        "known is the posterior probability of improvement"
+        "known is in the verdict"
     )
 
     delta: float = 0.05

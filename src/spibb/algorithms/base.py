@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
+import spibb
 from spibb import checks
 from spibb import evaluate as evaluation
 from spibb.assurance.posterior import Posterior, posterior_improvement
@@ -36,6 +37,9 @@ from spibb.mdp import MDP
 from spibb.ope import disagreement
 from spibb.policy import Policy
 from spibb.solve import Box, Solution, evaluate, free_box, unit_of
+
+if TYPE_CHECKING:
+    from spibb.verdict import Verdict
 
 _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
@@ -425,7 +429,7 @@ class Improvement(Frozen):
 
     @cached_property
     def value(self) -> float:
-        """ρ(π, M̂): what the terminal, the summary and the report show, for every algorithm."""
+        """ρ(π, M̂), which flatters a policy that was trained on the same log."""
         return float(self.problem.model.initial @ self.values)
 
     @cached_property
@@ -438,8 +442,17 @@ class Improvement(Frozen):
         """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
         return float(self.model.initial @ self.v)
 
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How sure the log is: certified, supported, or not supported (`spibb.judge`)."""
+        return spibb.judge(self)
+
     def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
-        """How sure the log is that the policy is no worse (`spibb.posterior_improvement`)."""
+        """The gain in models drawn given the log (`spibb.posterior_improvement`).
+
+        Its probability is a belief of a model that judges with the log that trained the policy:
+        measured as over-confident (docs/choosing.md). `verdict` says what to make of it.
+        """
         problem = self.problem
         return posterior_improvement(
             problem.counts, self.policy, problem.baseline, problem.discount,

@@ -34,9 +34,8 @@ from scipy.special import ndtr
 
 from spibb.betting import MOST, Sample
 from spibb.counts import Counts
-from spibb.estimate import estimate_mdp
+from spibb.departures import values_where_seen
 from spibb.log import Log
-from spibb.solve import evaluate
 from spibb.visits import ReturnBounds, Visits
 
 TRUSTED = 3
@@ -142,17 +141,12 @@ class Chooser:
     @classmethod
     def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
            scale: float, delta: float, known: bool) -> Chooser:  # fmt: skip
-        """Estimate the model of the choosing episodes and π_b's values in it.
-
-        Of an action never seen in a state nothing is known: it counts as the others do there.
-        """
+        """Estimate the model of the choosing episodes and π_b's values in it."""
         counts = Counts.from_log(log)
-        seen = np.where(counts.pairs > 0, baseline, 0.0)
-        mass = seen.sum(axis=1, keepdims=True)
-        rows = np.where(mass > 0, seen / np.where(mass > 0, mass, 1.0), baseline)
-        values = evaluate(estimate_mdp(counts, discount), rows)
-        v = np.clip(values.v, bounds.low, bounds.high)
-        q = np.where(counts.pairs > 0, np.clip(values.q, bounds.low, bounds.high), v[:, None])
+        q, v = (
+            np.clip(values, bounds.low, bounds.high)
+            for values in values_where_seen(counts, baseline, discount)
+        )
         visits = Visits.of(log, discount, bounds)
         return cls(baseline, q, v, counts.pairs, visits, *_noise(visits, q, v, bounds), bounds,
                    scale, delta, known)  # fmt: skip

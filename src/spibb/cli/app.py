@@ -319,11 +319,8 @@ def compare(
 ) -> None:
     """Say in which states two policies differ and by how much.
 
-    With a log, also what both are worth in its model, and the probability that A is no worse than
-    B given the log.
+    With a log, also what both are worth in its models, and the verdict on A in the place of B.
     """
-    import numpy as np
-
     from spibb.cli import terminal
     from spibb.ingest import read_log, read_policy
     from spibb.ingest.policy_files import load_policy
@@ -337,8 +334,7 @@ def compare(
             chart = second.complete(first.complete(chart))
             records = read_log(log, columns=chart.columns, bins=chart.bins)
             left, right = read_policy(a, records), read_policy(b, records)
-        rng = np.random.default_rng(seed)
-        found = compare_policies(left, right, records, discount=discount, rng=rng)
+        found = compare_policies(left, right, records, discount=discount, seed=seed)
     terminal.print_comparison(console, found)
 
 

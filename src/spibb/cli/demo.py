@@ -21,6 +21,7 @@ from spibb.report.origin import Origin, Source, digest
 from spibb.report.page import render
 from spibb.simulate import simulate
 from spibb.tables import log_table, write_table
+from spibb.verdict import decide, gather_for
 
 NAMES = "policies.png", "log.csv", "baseline.csv", "report.html"
 POSTERIOR_SEED = 0
@@ -35,7 +36,7 @@ class DemoRow:
     name: str
     true_value: float
     estimated_value: float
-    probability: float | None = None
+    grade: str = ""
     pairs_copied: float | None = None
 
 
@@ -67,14 +68,13 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     problem = Problem.from_log(log, baseline, discount=mdp.discount, v_max=1.0)
     algorithms = (PiBSpibb(n_wedge), PiLeqBSpibb(n_wedge))
     results = {algorithm.name: algorithm.improve(problem) for algorithm in algorithms}
-    first = results["pi-b"]
-    rows = [DemoRow("baseline", exact_value(mdp, baseline), first.baseline_value)]
+    evidence = {name: gather_for(result, seed=POSTERIOR_SEED) for name, result in results.items()}
+    rows = [DemoRow("baseline", exact_value(mdp, baseline), evidence["pi-b"].current.mean)]
     for name, result in results.items():
-        posterior = result.posterior(seed=POSTERIOR_SEED)
         rows.append(
             DemoRow(
-                name, exact_value(mdp, result.policy), result.value,
-                posterior.probability, float(result.bootstrapped.mean()),
+                name, exact_value(mdp, result.policy), evidence[name].new.mean,
+                str(decide(evidence[name]).grade), float(result.bootstrapped.mean()),
             )
         )  # fmt: skip
     return Demo(log, results, rows)

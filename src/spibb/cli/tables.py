@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spibb.ingest.inspection import Inspection
-from spibb.report.words import clipped
+from spibb.words import clipped
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -11,9 +11,9 @@ from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
-from spibb.report.verdict import contradiction
-from spibb.report.words import clipped
 from spibb.tested import ChangeCertificate
+from spibb.verdict import Evidence, Verdict
+from spibb.words import clipped, number, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,21 +37,20 @@ def numbers_table(title: str, *columns: str) -> Table:
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="left" if number == 0 else "right")
+    for place, column in enumerate(columns):
+        table.add_column(column, justify="left" if place == 0 else "right")
     return table
 
 
 def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
     """The policies of the demonstration: the truth beside the estimates."""
     table = numbers_table(
-        title, "policy", "true value", "value in model", "P(no worse|log)", "pairs copied"
+        title, "policy", "true value", "value in model", "verdict", "pairs copied"
     )
     for row in rows:
-        probability = "" if row.probability is None else f"{row.probability:.3f}"
         copied = "" if row.pairs_copied is None else f"{row.pairs_copied:.0%}"
         table.add_row(
-            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", probability, copied
+            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", row.grade, copied
         )
     return table
 
@@ -91,23 +90,16 @@ def _estimates_table(title: str, rows: Sequence[BoundedEstimate]) -> Table:
 
 
 def print_improvement(console: Console, assessment: Assessment) -> None:
-    """Values, belief, certificate and reason of an improvement, and the first changes."""
-    result, posterior = assessment.result, assessment.posterior
+    """The verdict, values, certificate and reason of an improvement, and the first changes."""
+    result = assessment.result
     problem, n_changed = result.problem, int(changed(result).sum())
+    print_verdict(console, assessment.verdict)
+    say(console, values_line(assessment.evidence))
     say(
         console,
-        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states)} states, "
-        f"{len(problem.actions)} actions; value in the model {result.value:.4g} "
-        f"(baseline {result.baseline_value:.4g})",
+        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states):,} states, "
+        f"{len(problem.actions):,} actions",
     )
-    say(
-        console,
-        f"Probability, given the log, that the new policy is no worse: "
-        f"{posterior.probability:.3f}; gain {posterior.gain:.4g} "
-        f"[{posterior.interval[0]:.4g}, {posterior.interval[1]:.4g}]",
-    )
-    if doubt := contradiction(assessment):
-        say(console, f"Careful. {doubt}")
     say(console, str(assessment.certificate))
     if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:
         console.print(change_tests(assessment.certificate))
@@ -125,6 +117,36 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         say(console, "No state changes: the policy written is the baseline.")
 
 
+def print_verdict(console: Console, verdict: Verdict) -> None:
+    """The grade with its sentence in the first line, what it assumes, and what would raise it."""
+    style = "bold green" if verdict.favourable else "bold"
+    console.print(str(verdict), style=style, highlight=False, markup=False)
+    say(console, verdict.assumptions)
+    say(console, f"What would raise the grade: {verdict.remedy}")
+
+
+def values_line(evidence: Evidence) -> str:
+    """What the log really earned, and what its models say."""
+    earned = evidence.earned
+    log = "What the log earned is not known, since only counts were kept."
+    if earned is not None:
+        cut = f", {earned.cut:,} of them cut short" if earned.cut else ""
+        log = (
+            f"The log earned {number(earned.mean)} ± {number(earned.standard_error)} (standard "
+            f"error) per episode ({earned.episodes:,} episodes{cut})."
+        )
+    current, new, gain = (
+        f"{show(value.mean)} [{number(value.low)}, {number(value.high)}]"
+        for value, show in (
+            (evidence.current, number), (evidence.new, number), (evidence.gain, signed),
+        )
+    )  # fmt: skip
+    return (
+        f"{log} Model estimates, with what 95 % of {len(evidence.posterior.gains):,} drawn models "
+        f"hold: current policy {current}, new policy {new}, gain {gain}."
+    )
+
+
 def print_comparison(console: Console, found: Comparison) -> None:
     """Where two policies differ, the first ten states, and what the log says of both."""
     say(
@@ -137,19 +159,17 @@ def print_comparison(console: Console, found: Comparison) -> None:
         say(console, f"States of A alone: {found.only_a:,}; of B alone: {found.only_b:,}")
     if found.differences:
         console.print(_differences_table(found))
-    if values := found.values:
-        say(
-            console,
-            f"Value in the model: A {values.value_a:.4g}, B {values.value_b:.4g}. Probability, "
-            f"given the log, that A is no worse than B: {values.probability:.3f}; A − B "
-            f"{values.gain:.4g} [{values.interval[0]:.4g}, {values.interval[1]:.4g}]",
-        )
+    if found.verdict is not None and found.evidence is not None:
+        say(console, "A in place of B, if B made the log:")
+        print_verdict(console, found.verdict)
+        say(console, values_line(found.evidence).replace("current policy", "B")
+            .replace("new policy", "A"))  # fmt: skip
 
 
 def _differences_table(found: Comparison) -> Table:
     from rich.markup import escape
 
-    with_visits = found.values is not None
+    with_visits = found.evidence is not None
     table = numbers_table(
         f"The first by total variation{' × visits' if with_visits else ''}:",
         "state", "total variation", "A's likeliest", "B's likeliest",
@@ -188,19 +208,17 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
     from rich import box
 
     table = numbers_table(
-        "Sweep over n_wedge: value in the model, probability of being no worse, the gain that is "
-        "sure (after sharing delta), mean gain, off-policy value (wpdis, same log), states changed",
-        "", "n_wedge", "model", "P", "sure", "gain", "off-policy", "states",
+        "Sweep over n_wedge: value in the best-fitting model, the gain that is sure (after sharing "
+        "delta), mean gain in drawn models, off-policy value (wpdis, same log), states changed",
+        "", "n_wedge", "model", "sure", "gain", "off-policy", "states",
     )  # fmt: skip
     table.box = box.SIMPLE_HEAD
     table.pad_edge, table.padding = False, (0, 1, 0, 0)
     for candidate in sweep:
         mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
-        believed = candidate.probability
         table.add_row(
             f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", f"{candidate.value:.3g}",
-            "–" if believed is None else f"{believed:.2f}", f"{candidate.lower:.3g}",
-            f"{candidate.gain:.3g}",
+            f"{candidate.lower:.3g}", f"{candidate.gain:.3g}",
             "–" if off is None else f"{off.value:.3g} ± {off.interval[1] - off.value:.2g}",
             f"{candidate.states_changed:,}",
         )  # fmt: skip

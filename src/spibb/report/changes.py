@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.algorithms.base import Improvement
+from spibb.departures import changed_states
 from spibb.labels import Label
 from spibb.tables import long_form
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-MOVED = 1e-9
-"""Rows whose probabilities differ by less are the same."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,7 @@ class Change:
 
 def changed(result: Improvement) -> np.ndarray:
     """bool [S]: the state's row differs from the baseline's."""
-    shift = result.policy.probs - result.problem.baseline.probs
-    return np.asarray(np.abs(shift).sum(axis=1) / 2 > MOVED)
+    return changed_states(result.policy.probs, result.problem.baseline.probs)
 
 
 def changes(result: Improvement, limit: int | None = None) -> list[Change]:

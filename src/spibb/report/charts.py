@@ -10,7 +10,7 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from spibb.algorithms.auto import Candidate
-from spibb.report.words import short
+from spibb.words import short
 
 WIDTH = 380
 """All charts are drawn this wide, so that their letters stay legible on a phone."""

@@ -6,15 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.assurance.posterior import posterior_improvement
-from spibb.assurance.values import INVERTED_UP_TO
-from spibb.counts import Counts
+from spibb.algorithms.base import Problem
 from spibb.errors import InputError
-from spibb.estimate import estimate_mdp, in_common
-from spibb.evaluate import exact_value
+from spibb.estimate import in_common
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.verdict import Evidence, Verdict, decide, gather
 
 MOVED = 1e-9
 
@@ -30,24 +28,13 @@ class Difference:
     visits: int | None = None
 
 
-@dataclass(frozen=True)
-class Values:
-    """What a log says: values in its model, and the posterior of ρ(A) − ρ(B)."""
-
-    value_a: float
-    value_b: float
-    probability: float
-    gain: float
-    interval: tuple[float, float]
-    level: float
-
-
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """How two policies differ.
 
     `differences` are ordered by total variation ½ Σ_a |A(a|x) − B(a|x)|, times visits where a log
-    is given. `only_a` and `only_b` count states that the other policy does not know.
+    is given. `only_a` and `only_b` count states that the other policy does not know. With a log,
+    `evidence` and `verdict` are those of A in the place of B, as if B had made the log.
     """
 
     common: int
@@ -55,7 +42,8 @@ class Comparison:
     only_b: int
     differences: tuple[Difference, ...]
     mean_variation: float
-    values: Values | None = None
+    evidence: Evidence | None = None
+    verdict: Verdict | None = None
 
     @property
     def greedy_changed(self) -> int:
@@ -69,12 +57,9 @@ def compare(
     log: Log | None = None,
     *,
     discount: float = 0.95,
-    rng: np.random.Generator,
+    seed: int = 0,
 ) -> Comparison:
-    """Compare two policies in the states that both know; with a log, also their values in it.
-
-    Values and the posterior are those of `posterior_improvement`, with B as baseline.
-    """
+    """Compare two policies in the states that both know; with a log, judge A in the place of B."""
     known = b.states.index
     shared = [label for label in a.states.labels if label in known]
     if not shared:
@@ -94,9 +79,10 @@ def compare(
         )
         for s in np.lexsort((-variation, -weight)).tolist() if variation[s] > MOVED
     )  # fmt: skip
+    evidence = None if log is None else _evidence(a, b, log, discount, seed)
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
-        float(variation.mean()), None if log is None else _values(a, b, log, discount, rng),
+        float(variation.mean()), evidence, None if evidence is None else decide(evidence),
     )  # fmt: skip
 
 
@@ -107,14 +93,7 @@ def _visits(log: Log, states: Vocabulary) -> np.ndarray:
     return np.where(codes >= 0, seen[np.maximum(codes, 0)], 0)
 
 
-def _values(a: Policy, b: Policy, log: Log, discount: float, rng: np.random.Generator) -> Values:
-    """Both policies in the models that the log leaves possible."""
+def _evidence(a: Policy, b: Policy, log: Log, discount: float, seed: int) -> Evidence:
+    """What the log says of A against B."""
     log, (left, right) = in_common(log, {"A": a, "B": b})
-    counts = Counts.from_log(log)
-    model = estimate_mdp(counts, discount)
-    draws = 1000 if len(log.states) <= INVERTED_UP_TO else 100
-    posterior = posterior_improvement(counts, left, right, discount, rng=rng, draws=draws)
-    return Values(
-        exact_value(model, left), exact_value(model, right), posterior.probability,
-        posterior.gain, posterior.interval, posterior.level,
-    )  # fmt: skip
+    return gather(Problem.from_log(log, right, discount=discount), left, seed=seed)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import spibb
+from spibb.algorithms.auto import Candidate
 from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
@@ -25,6 +26,7 @@ from spibb.report.coverage import Coverage
 from spibb.report.page import render
 from spibb.tables import spreadsheet_safe, write_table
 from spibb.tested import ChangeCertificate
+from spibb.verdict import Evidence, Verdict
 
 
 @contextlib.contextmanager
@@ -73,10 +75,12 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
 
 def summary(assessment: Assessment) -> dict[str, Any]:
     """The result in plain values, for summary.json."""
-    result, posterior, problem = assessment.result, assessment.posterior, assessment.result.problem
+    result, problem = assessment.result, assessment.result.problem
     coverage = Coverage.of(result)
     return {
         "spibb_version": spibb.__version__,
+        "verdict": _verdict(assessment.verdict),
+        "values": _values(assessment.evidence),
         "algorithm": result.algorithm.name,
         "options": _plain(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
         "discount": problem.discount,
@@ -93,20 +97,47 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "reason": getattr(result, "reason", None),
         "converged": result.converged,
         "iterations": result.iterations,
-        "probability_of_improvement": {
-            "probability": posterior.probability,
-            "zeta": posterior.zeta,
-            "mean_gain": posterior.gain,
-            "interval": list(posterior.interval),
-            "level": posterior.level,
-        },
         "certificate": _certificate(assessment.certificate),
-        "sweep": [_plain(dataclasses.asdict(candidate)) for candidate in assessment.sweep],
+        "sweep": [_candidate(candidate) for candidate in assessment.sweep],
         "off_policy": _off_policy(assessment.estimates),
         "held_out": _off_policy(assessment.held_out),
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
         "origin": dataclasses.asdict(assessment.origin),
     }
+
+
+def _verdict(verdict: Verdict) -> dict[str, Any]:
+    """The grade and its words, which are those of the terminal and of the report."""
+    named = ("what", "found", "wanted", "passed")
+    return {
+        "grade": str(verdict.grade),
+        "headline": verdict.headline,
+        "sentence": verdict.sentence,
+        "assumptions": verdict.assumptions,
+        "remedy": verdict.remedy,
+        "delta": verdict.delta,
+        "lower_bound": verdict.lower_bound,
+        "criteria": {c.name: {name: getattr(c, name) for name in named} for c in verdict.criteria},
+    }
+
+
+def _values(evidence: Evidence) -> dict[str, Any]:
+    """What the log earned, and both policies and the gain in the models drawn given the log."""
+    earned = evidence.earned
+    return {
+        "earned": None if earned is None else _plain(dataclasses.asdict(earned)),
+        "current": dataclasses.asdict(evidence.current),
+        "new": dataclasses.asdict(evidence.new),
+        "gain": dataclasses.asdict(evidence.gain),
+        "level": evidence.posterior.level,
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    """A row of the sweep; its posterior probability is no frequency, and is not told."""
+    shown = _plain(dataclasses.asdict(candidate))
+    del shown["probability"]
+    return shown
 
 
 def _off_policy(report: OffPolicyReport | None) -> dict[str, Any] | None:

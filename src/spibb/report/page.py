@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup
 
+from spibb import words
 from spibb.algorithms.base import Improvement
-from spibb.assurance.posterior import ASSUMES
 from spibb.ope import FEW_EPISODES
-from spibb.report import charts, words
+from spibb.report import charts
 from spibb.report.assessment import Assessment
 from spibb.report.changes import Change, changed, changes
 from spibb.report.coverage import Coverage, bins
-from spibb.report.verdict import believed, verdict
+from spibb.verdict.criteria import Z95
 
 MAX_STATES = 300
 """Changed states shown; the policy file holds all."""
@@ -59,38 +59,39 @@ def render(assessment: Assessment) -> str:
         "number": words.number, "signed": words.signed, "percent": words.percent,
         "clipped": words.clipped,
     }  # fmt: skip
-    result, posterior = assessment.result, assessment.posterior
-    values = value_lines(assessment)
+    result, values = assessment.result, value_lines(assessment)
     return environment.get_template("report.html.jinja").render(
-        a=assessment, result=result, problem=result.problem, posterior=posterior,
-        verdict=verdict(assessment), values=values, values_chart=_values_chart(values),
-        gains_chart=_gains_chart(assessment), probability=believed(posterior),
+        a=assessment, e=assessment.evidence, result=result, problem=result.problem,
+        verdict=assessment.verdict, values_chart=_values_chart(values),
+        gains_chart=_gains_chart(assessment), scope=_scope(assessment),
         states=state_rows(assessment), n_changed=int(changed(result).sum()),
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
-        sure=1 - assessment.certificate.delta, assumes=ASSUMES,
+        sure=1 - assessment.evidence.delta,
     )  # fmt: skip
 
 
 # ---- values -------------------------------------------------------------------------------------
 
 
-def value_lines(assessment: Assessment) -> tuple[charts.Whisker, charts.Whisker]:
-    """Values of the current and of the new policy with intervals.
-
-    The current policy's is ρ(π_b, M̂) and the new one's adds the posterior mean gain; the intervals
-    have the spread of both policies' values over the drawn models. The drawn values themselves
-    are lower, because drawn models end in places that the log has not shown.
-    """
-    posterior, old = assessment.posterior, assessment.result.baseline_value
-    tail = (1 - posterior.level) / 2
-    spread = np.quantile(posterior.values, [tail, 1 - tail], axis=0) - posterior.values.mean(axis=0)
-    (new_low, old_low), (new_high, old_high) = spread.tolist()
-    new = old + posterior.gain
-    return (
-        charts.Whisker("current policy", old, old + old_low, old + old_high, new=False),
-        charts.Whisker("new policy", new, new + new_low, new + new_high, new=True),
+def value_lines(assessment: Assessment) -> list[charts.Whisker]:
+    """What the log earned, and both policies' values in the models drawn given it."""
+    evidence = assessment.evidence
+    believed = [
+        charts.Whisker(label, value.mean, value.low, value.high, new=new)
+        for label, value, new in (
+            ("current policy, model", evidence.current, False),
+            ("new policy, model", evidence.new, True),
+        )
+    ]
+    earned = evidence.earned
+    if earned is None or not np.isfinite(earned.standard_error):
+        return believed
+    reach = Z95 * earned.standard_error
+    log = charts.Whisker(
+        "the log earned", earned.mean, earned.mean - reach, earned.mean + reach, new=False
     )
+    return [log, *believed]
 
 
 def _values_chart(lines: Sequence[charts.Whisker]) -> Markup:
@@ -111,7 +112,20 @@ def _gains_chart(assessment: Assessment) -> Markup | None:
         posterior.gains,
         f"Histogram of the gain over {len(posterior.gains):,} models drawn given the log: mean "
         f"{words.number(posterior.gain)}, 95 % between {words.number(low)} and "
-        f"{words.number(high)}; {words.percent(posterior.probability)} of the models lose nothing.",
+        f"{words.number(high)}.",
+    )
+
+
+def _scope(assessment: Assessment) -> str:
+    """How many states change, and how much of the log's traffic they carry."""
+    moved = assessment.evidence.changed
+    if not moved.any():
+        return "No state changes."
+    visits = assessment.result.problem.counts.pairs.sum(axis=1)
+    share = float(visits[moved].sum() / max(visits.sum(), 1))
+    return (
+        f"The new policy changes what is done in {int(moved.sum()):,} of {len(visits):,} states, "
+        f"which hold {words.percent(share)} of the log's decisions."
     )
 
 
@@ -172,6 +186,6 @@ def _sweep_chart(assessment: Assessment) -> Markup | None:
     allowed = sum(candidate.lower > 0 for candidate in assessment.sweep)
     return charts.sweep_chart(
         assessment.sweep, assessment.chosen,
-        f"Posterior mean gain with 95 % interval for {len(assessment.sweep)} candidates; "
+        f"Mean gain in drawn models with 95 % interval for {len(assessment.sweep)} candidates; "
         f"{allowed} of them gain for sure. The table below has the numbers.",
     )  # fmt: skip

@@ -1,0 +1,110 @@
+"""What single departures from the behaviour gain, by the log's own episodes.
+
+Importance weights of whole episodes are products, and after twenty steps they rest on one episode.
+A single ratio does not: at a visit of x_t with action a_t and return G_t from there on,
+
+    X_t = (π(a_t|x_t)/π_b(a_t|x_t) − 1)·(G_t − V̂(x_t)),  E[X_t | x_t] = A^{π_b}(x_t, π),
+
+whatever V̂ is. The noise of later actions is taken out: G_t stands for the return less
+Σ_{u>t} γ^{u−t} (Q̂(x_u, a_u) − V̂(x_u)), whose terms have mean 0 given x_u if V̂ = Σ_a π_b Q̂,
+whatever Q̂ is (a control variate). D = Σ_t γ^t X_t of an episode has the mean
+Σ_t γ^t E[A^{π_b}(x_t, π)]: the gain of all changes to the first order, each made alone while π_b
+decides the rest. Where it is negative, some change is worse than what it replaces (policy
+improvement theorem). A wrong model makes D noisy and not wrong, but for what follows the cut of an
+episode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spibb.counts import Counts
+from spibb.estimate import estimate_mdp
+from spibb.evaluate import returns_to_go, standard_error
+from spibb.log import Log
+from spibb.solve import evaluate
+
+MOVED = 1e-9
+"""Rows whose probabilities differ by less are the same."""
+
+
+@dataclass(frozen=True)
+class Departures:
+    """The mean of D over the episodes with its standard error.
+
+    `effective_episodes` is Kish's (ΣR)²/ΣR², R being the sum of an episode's ratios in states that
+    change: how many episodes the estimate rests on.
+    """
+
+    gain: float
+    standard_error: float
+    effective_episodes: float
+
+
+def changed_states(probs: np.ndarray, baseline: np.ndarray) -> np.ndarray:
+    """bool [S]: where two policies [S, A] differ."""
+    return np.asarray(np.abs(probs - baseline).sum(axis=1) / 2 > MOVED)
+
+
+def values_where_seen(
+    counts: Counts, baseline: np.ndarray, discount: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Q [S, A] and V [S] in M̂ of the baseline [S, A] without the pairs that the log never has.
+
+    Of an action never seen in a state nothing is known: it counts as the others do there.
+    """
+    seen = np.where(counts.pairs > 0, baseline, 0.0)
+    mass = seen.sum(axis=1, keepdims=True)
+    rows = np.where(mass > 0, seen / np.where(mass > 0, mass, 1.0), baseline)
+    found = evaluate(estimate_mdp(counts, discount), rows)
+    return np.where(counts.pairs > 0, found.q, found.v[:, None]), found.v
+
+
+def completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarray:
+    """G_t of every row [N]; what follows a cut is worth `values` [S] of the state reached.
+
+    Where the successor of a last row is not known, that row is worth the value of its state.
+    """
+    last = log.episode_starts[1:] - 1
+    reached = log.next_state[last]
+    beyond = np.where(
+        reached >= 0,
+        discount * values[np.maximum(reached, 0)],
+        values[log.state[last]] - log.reward[last],
+    )
+    lengths = np.diff(log.episode_starts)
+    rest = np.repeat(np.where(log.terminated[last], 0.0, beyond), lengths)
+    return returns_to_go(log, discount) + rest * discount ** (log.remaining - 1.0)
+
+
+def single_departures(
+    log: Log, policy: np.ndarray, baseline: np.ndarray, q: np.ndarray, discount: float
+) -> Departures:
+    """D of a policy [S, A] against the one that made the log, recorded or else `baseline` [S, A].
+
+    `q` [S, A] is Q̂, in the log's codes like both policies.
+    """
+    lengths = np.diff(log.episode_starts)
+    episode = np.repeat(np.arange(log.n_episodes), lengths)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    made = log.action_prob
+    if made is None:
+        made = baseline[log.state, log.action]
+    ratio = policy[log.state, log.action] / made
+    moved = changed_states(policy, baseline)[log.state]
+    x = np.where(moved, discount**step * (ratio - 1) * _ahead(log, baseline, q, discount), 0.0)
+    gains = np.bincount(episode, weights=x, minlength=log.n_episodes)
+    weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
+    squares = float((weight**2).sum())
+    effective = float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+    return Departures(float(gains.mean()), standard_error(gains), effective)
+
+
+def _ahead(log: Log, baseline: np.ndarray, q: np.ndarray, discount: float) -> np.ndarray:
+    """G_t − V̂(x_t) of every row [N], without the noise of later actions."""
+    v = (baseline * q).sum(axis=1)
+    chance = q[log.state, log.action] - v[log.state]
+    later = returns_to_go(replace(log, reward=chance), discount) - chance
+    return completed_returns(log, v, discount) - v[log.state] - later

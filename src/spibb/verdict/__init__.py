@@ -1,0 +1,19 @@
+"""How sure may we be of a new policy? One verdict in three grades.
+
+**certified**: every change passed a test on episodes that did not choose it (`certified`), which
+holds in a log of any size and needs no model. **supported**: the percentile criterion holds at
+level 1 − δ in the models that the log leaves possible, and nothing that the log shows without a
+model contradicts them (`criteria`). **not supported**: keep the current policy.
+"""
+
+from spibb.verdict.criteria import Criterion as Criterion
+from spibb.verdict.criteria import Kept as Kept
+from spibb.verdict.evidence import Believed as Believed
+from spibb.verdict.evidence import Earned as Earned
+from spibb.verdict.evidence import Evidence as Evidence
+from spibb.verdict.evidence import gather as gather
+from spibb.verdict.evidence import gather_for as gather_for
+from spibb.verdict.grades import Grade as Grade
+from spibb.verdict.grades import Verdict as Verdict
+from spibb.verdict.grades import decide as decide
+from spibb.verdict.grades import judge as judge

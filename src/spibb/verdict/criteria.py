@@ -1,0 +1,259 @@
+"""What "supported" takes: each criterion with what was found, what was wanted, and what helps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
+from spibb.algorithms.base import Improvement
+from spibb.algorithms.certified import CertifiedImprovement
+from spibb.evaluate import standard_error
+from spibb.ope import FEW_EPISODES, OffPolicyReport
+from spibb.tested import ChangeTest
+from spibb.verdict.evidence import Evidence
+from spibb.words import number, signed
+
+Z95 = 1.96
+"""Standard errors of a 95 % interval, and"""
+Z90 = 1.645
+"""of one-sided 95 %."""
+FAR = 3.0
+"""Standard errors by which the model may miss what the log earned."""
+ESTIMATOR = "wpdis"
+"""The off-policy estimator that may contradict the model: it uses none."""
+ROUGHLY = 2
+"""Digits of a forecast."""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One condition of the grade "supported".
+
+    `passed` is None where the log does not tell. `why` says what failed, and `remedy` what would
+    help, in a sentence each.
+    """
+
+    name: str
+    what: str
+    found: str
+    wanted: str
+    passed: bool | None
+    why: str = ""
+    remedy: str = ""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Why an algorithm left the policy as it is, and what would change that."""
+
+    reason: str = "the evidence is too thin for any change"
+    remedy: str = "More episodes of the current policy."
+
+    @classmethod
+    def of(cls, result: Improvement) -> Kept:
+        """The reason that the algorithm gives, if it gives one."""
+        reason = getattr(result, "reason", UNKNOWN.reason)
+        if isinstance(result, CertifiedImprovement):
+            more = nearest(result.tests)
+            return cls(reason) if more is None else cls(reason, _wanted(more))
+        if isinstance(result, AutoImprovement):
+            moving = [c for c in result.sweep if c.states_changed]
+            best = max(moving, key=lambda c: c.lower, default=None)
+            n = result.problem.n_episodes
+            return (
+                cls(reason) if best is None else cls(reason, until_sure(n, best.gain, best.lower))
+            )
+        return cls(reason)
+
+
+UNKNOWN = Kept()
+
+
+def nearest(tests: Sequence[ChangeTest]) -> int | None:
+    """Episodes that the nearest of the changes that failed needs, if any may pass."""
+    return min((test.more_episodes for test in tests if test.more_episodes), default=None)
+
+
+def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
+    """All conditions, the most telling first; `kept` says why nothing changed, if that is so."""
+    return tuple(_criteria(evidence, kept))
+
+
+def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
+    yield _changes(evidence, kept)
+    yield _baseline(evidence)
+    yield _episodes(evidence)
+    yield _rewards(evidence)
+    yield _sure_gain(evidence)
+    yield _model(evidence)
+    yield _departures(evidence)
+    yield _effective(evidence)
+    yield _weighted(evidence)
+    if evidence.held_out is not None:
+        yield _held_out(evidence, evidence.held_out)
+
+
+def _changes(evidence: Evidence, kept: Kept) -> Criterion:
+    n, of = int(evidence.changed.sum()), len(evidence.changed)
+    return Criterion(
+        "changes", "states that change", f"{n:,} of {of:,}", "at least one", n > 0,
+        f"No state changes: {kept.reason}.", kept.remedy,
+    )  # fmt: skip
+
+
+def _baseline(evidence: Evidence) -> Criterion:
+    problem = evidence.problem
+    wrong = problem.misreported
+    if problem.contradictions:
+        wrong = (
+            f"{problem.contradictions:,} of its decisions take an action that the current policy "
+            "never takes"
+        )
+    found = "as given" if not problem.baseline_estimated else "estimated from the log"
+    return Criterion(
+        "baseline", "the current policy made the log", wrong or found, "no contradiction",
+        wrong is None, f"The log contradicts the current policy: {wrong}.",
+        "The policy that really made the log as baseline.",
+    )  # fmt: skip
+
+
+def _episodes(evidence: Evidence) -> Criterion:
+    n = evidence.problem.n_episodes
+    return Criterion(
+        "episodes", "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
+        f"{n:,} episodes are too few to judge by.",
+        f"{JUDGED_FROM - n:,} more episodes, at least.",
+    )  # fmt: skip
+
+
+def _rewards(evidence: Evidence) -> Criterion:
+    n = evidence.telling_rewards
+    return Criterion(
+        "rewards", "rewards that stand out from the others", number(round(n, 1)),
+        f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
+        f"Only {number(round(n, 1))} rewards, in effect, stand out from the others.",
+        "More episodes, until at least five rewards stand out.",
+    )  # fmt: skip
+
+
+def _sure_gain(evidence: Evidence) -> Criterion:
+    level = f"{1 - evidence.delta:g}"
+    best = number(evidence.lower)
+    return Criterion(
+        "sure gain", f"gain per episode at level {level}", signed(evidence.lower), "above 0",
+        evidence.lower > 0 and evidence.posterior.gain > 0,
+        f"At level {level} the new policy gains no more than {best} per episode for sure.",
+        until_sure(evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower),
+    )  # fmt: skip
+
+
+def until_sure(n: int, gain: float, lower: float) -> str:
+    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n."""
+    if gain <= 0 or lower > 0:
+        return "More episodes, or another threshold: n_wedge = auto looks for one."
+    return _wanted(n * (((gain - lower) / gain) ** 2 - 1))
+
+
+def _wanted(more: float) -> str:
+    return f"About {roughly(more)} more episodes, if they are like these."
+
+
+def roughly(n: float) -> str:
+    """A forecast with two digits."""
+    n = max(math.ceil(n), 1)
+    step = 10 ** max(len(str(n)) - ROUGHLY, 0)
+    return f"{math.ceil(n / step) * step:,}"
+
+
+def _model(evidence: Evidence) -> Criterion:
+    what = "the model's value of the current policy"
+    earned = evidence.earned
+    if earned is None:
+        return Criterion("model", what, _unknown(evidence), "what the log earned", None)
+    said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
+    limit = FAR * math.hypot(earned.standard_error, spread)
+    truth = f"{number(earned.completed)} ± {number(Z95 * earned.standard_error)}"
+    return Criterion(
+        "model", what, f"{number(said)}, and the log earned {truth}", "what the log earned",
+        abs(said - earned.completed) <= limit,
+        f"The model says that the current policy earns {number(said)} per episode, but the log "
+        f"earned {truth}: its gain cannot be relied on.",
+        "Other states: those given leave out something that matters.",
+    )  # fmt: skip
+
+
+def _departures(evidence: Evidence) -> Criterion:
+    what = "gain of the changes one at a time, by the log's own episodes"
+    found = evidence.departures
+    if found is None:
+        return Criterion("single changes", what, _unknown(evidence), "not negative", None)
+    text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
+    alone = weak(evidence)
+    passed = (
+        found.gain > Z90 * found.standard_error
+        if alone
+        else found.gain + Z95 * found.standard_error >= 0
+    )
+    return Criterion(
+        "single changes", what, text, "surely positive" if alone else "not negative", passed,
+        f"The log's own episodes do not confirm the changes: made one at a time they gain {text} "
+        "per episode, and whole episodes are too unlike those of the new policy to tell.",
+        "More episodes, or fewer changes: a larger N∧.",
+    )  # fmt: skip
+
+
+def _effective(evidence: Evidence) -> Criterion:
+    what = "effective number of episodes behind the changes"
+    found = evidence.departures
+    if found is None:
+        return Criterion("effective size", what, _unknown(evidence), f"{FEW_EPISODES}", None)
+    n = found.effective_episodes
+    return Criterion(
+        "effective size", what, f"{n:.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
+        f"The changes rest on {n:.1f} episodes, in effect.",
+        "More episodes in which the current policy does what the new one would.",
+    )  # fmt: skip
+
+
+def weak(evidence: Evidence) -> bool:
+    """Whether whole episodes, weighted, say nothing of the new policy."""
+    report = evidence.estimates
+    return report is None or report.effective_sample_size < FEW_EPISODES or bool(report.warning)
+
+
+def _weighted(evidence: Evidence) -> Criterion:
+    what = "gain by whole episodes, weighted"
+    if evidence.estimates is None or weak(evidence):
+        size = getattr(evidence.estimates, "effective_sample_size", None)
+        why = _unknown(evidence) if size is None else f"rests on {size:.1f} episodes: no evidence"
+        return Criterion("whole episodes", what, why, "no contradiction", None)
+    return _against(evidence, evidence.estimates, "whole episodes", what, "The log's own episodes")
+
+
+def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
+    what = "gain by held-out episodes, weighted"
+    if report.warning:
+        return Criterion("held out", what, report.warning, "no contradiction", None)
+    return _against(evidence, report, "held out", what, "Episodes that trained nothing")
+
+
+def _against(
+    evidence: Evidence, report: OffPolicyReport, name: str, what: str, who: str
+) -> Criterion:
+    """Whether an estimate without a model ends below what the model promises for sure."""
+    found = report.difference(ESTIMATOR).estimate
+    error = Z95 * standard_error(found.contributions)
+    text = f"{signed(found.value)} ± {number(error)}"
+    return Criterion(
+        name, what, text, f"not below {number(max(evidence.lower, 0.0))}",
+        found.value + error >= max(evidence.lower, 0.0),
+        f"{who}, weighted, contradict the model: they say {text} per episode, the model at least "
+        f"{signed(evidence.lower)}.",
+        "Other states, or a larger N∧: the model has too little to go by.",
+    )  # fmt: skip
+
+
+def _unknown(evidence: Evidence) -> str:
+    return f"not known: {evidence.no_estimates}"

@@ -1,0 +1,226 @@
+"""What is known about a new policy, gathered once: all that a verdict is made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from spibb import checks
+from spibb.algorithms.auto import AutoImprovement, telling_rewards
+from spibb.algorithms.base import Improvement, Problem
+from spibb.assurance.posterior import Posterior, posterior_improvement
+from spibb.assurance.values import INVERTED_UP_TO
+from spibb.departures import (
+    Departures,
+    changed_states,
+    completed_returns,
+    single_departures,
+    values_where_seen,
+)
+from spibb.errors import InputError
+from spibb.evaluate import monte_carlo_value
+from spibb.log import Log
+from spibb.ope import OffPolicyReport, off_policy_estimates, pessimistic_model
+from spibb.policy import Policy
+
+DRAWS = 1000
+LARGE_DRAWS = 100
+"""Models drawn from the posterior of a problem too large for exact evaluation."""
+RESAMPLED_UP_TO = 20_000
+"""Episodes up to which the estimates get BCa's bound; with more it takes minutes."""
+DELTA = 0.05
+"""The failure rate of a verdict on an algorithm that has none of its own."""
+
+
+@dataclass(frozen=True)
+class Believed:
+    """A mean over the models drawn given the log, and the central interval that holds 95 %."""
+
+    mean: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, draws: np.ndarray, level: float) -> Believed:
+        """Of values in drawn models [D]."""
+        tail = (1 - level) / 2
+        low, high = np.quantile(draws, [tail, 1 - tail])
+        return cls(float(draws.mean()), float(low), float(high))
+
+
+@dataclass(frozen=True)
+class Earned:
+    """The mean discounted return of the log's episodes with its standard error.
+
+    `cut` of the `episodes` were cut short, and what they would have earned afterwards is missing;
+    `completed` is the mean with the model's value of it added.
+    """
+
+    mean: float
+    standard_error: float
+    episodes: int
+    cut: int
+    completed: float
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """A new policy for a problem, and what the log says of it.
+
+    `lower` is the quantile of the gain over drawn models at failure rate `delta`, which is `shared`
+    among candidates if the policy was chosen among several. `earned` and `departures` are None
+    where the log's episodes are not at hand or contradict the baseline; `estimates` likewise, with
+    the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing.
+    """
+
+    problem: Problem
+    policy: Policy
+    delta: float
+    posterior: Posterior
+    lower: float
+    shared: bool
+    earned: Earned | None
+    departures: Departures | None
+    estimates: OffPolicyReport | None
+    no_estimates: str | None
+    held_out: OffPolicyReport | None
+
+    @cached_property
+    def changed(self) -> np.ndarray:
+        """bool [S]: the state's row differs from the baseline's."""
+        return changed_states(self.policy.probs, self.problem.baseline.probs)
+
+    @cached_property
+    def telling_rewards(self) -> float:
+        """How many rewards carry the difference to a constant one."""
+        return telling_rewards(self.problem.counts)
+
+    @property
+    def gain(self) -> Believed:
+        """ρ(π) − ρ(π_b) in the drawn models."""
+        return Believed.of(self.posterior.gains, self.posterior.level)
+
+    @property
+    def new(self) -> Believed:
+        """ρ(π) in the drawn models."""
+        return Believed.of(self.posterior.values[:, 0], self.posterior.level)
+
+    @property
+    def current(self) -> Believed:
+        """ρ(π_b) in the drawn models."""
+        return Believed.of(self.posterior.values[:, 1], self.posterior.level)
+
+
+def gather(
+    problem: Problem,
+    policy: Policy,
+    *,
+    delta: float = DELTA,
+    seed: int = 0,
+    held_out: Log | None = None,
+    bounds: Sequence[str] = ("student-t",),
+) -> Evidence:
+    """Ask the log everything about a policy; all draws come from the seed."""
+    if not problem.counts.n.sum():
+        raise InputError(
+            "no row of the log has a known successor or an end, so nothing can be learned from "
+            "it: give next_state or terminated, or the rows that follow in each episode"
+        )
+    rng = np.random.default_rng(seed)
+    posterior = posterior_improvement(
+        problem.counts, policy, problem.baseline, problem.discount,
+        rng=np.random.default_rng(seed), draws=n_draws(problem),
+    )  # fmt: skip
+    estimates, refusal = _estimates(problem, policy, delta, rng, bounds)
+    fair = None
+    if held_out is not None:
+        fair = _off_policy(problem, policy, held_out, delta, rng, bounds)
+    usable = problem.log is not None and not (problem.contradictions or problem.misreported)
+    earned, single = _episodes(problem, policy) if usable else (None, None)
+    lower = float(np.quantile(posterior.gains, delta))
+    return Evidence(
+        problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
+    )  # fmt: skip
+
+
+def gather_for(
+    result: Improvement,
+    *,
+    delta: float | None = None,
+    seed: int = 0,
+    held_out: Log | None = None,
+    bounds: Sequence[str] = ("student-t",),
+) -> Evidence:
+    """The same for an improvement; a policy that `auto` chose has the quantile that it chose by.
+
+    Without `delta` it is the algorithm's own where that is the level of its answer, else 0.05.
+    """
+    own = getattr(result.algorithm, "delta", DELTA)
+    if isinstance(result, AutoImprovement) or (delta is None and result.algorithm.certifies):
+        delta = own
+    delta = DELTA if delta is None else checks.delta(delta)
+    found = gather(
+        result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds
+    )
+    if not isinstance(result, AutoImprovement) or result.chosen is None:
+        return found
+    return replace(found, lower=result.chosen.lower, shared=True)
+
+
+def n_draws(problem: Problem) -> int:
+    """Models to draw: fewer where each takes long."""
+    return DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS
+
+
+def _episodes(problem: Problem, policy: Policy) -> tuple[Earned, Departures]:
+    """What the log earned, and what single departures in it gained."""
+    log, discount = problem.log, problem.discount
+    assert log is not None  # `gather` has checked it
+    q, v = values_where_seen(problem.counts, problem.baseline.probs, discount)
+    acted = problem.counts.pairs.sum(axis=1) > 0
+    typical = v[acted].mean() if acted.any() else 0.0
+    q, v = np.where(acted[:, None], q, typical), np.where(acted, v, typical)
+    whole = completed_returns(log, v, discount)[log.episode_starts[:-1]]
+    ended = log.terminated[log.episode_starts[1:] - 1]
+    mean = monte_carlo_value(log, discount)
+    earned = Earned(
+        mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean())
+    )
+    departures = single_departures(log, policy.probs, problem.baseline.probs, q, discount)
+    return earned, departures
+
+
+def _estimates(
+    problem: Problem, policy: Policy, delta: float, rng: np.random.Generator, bounds: Sequence[str]
+) -> tuple[OffPolicyReport | None, str | None]:
+    """Off-policy estimates of the new policy, or why there are none."""
+    if problem.log is None:
+        return None, "only counts of the log were kept, and the estimators need its episodes"
+    try:
+        return _off_policy(problem, policy, problem.log, delta, rng, bounds), None
+    except InputError as error:
+        return None, str(error)
+
+
+def _off_policy(
+    problem: Problem, policy: Policy, log: Log, delta: float, rng: np.random.Generator,
+    bounds: Sequence[str],
+) -> OffPolicyReport:  # fmt: skip
+    """Estimates of a policy on a log, doubly robust ones with the training log's model."""
+    lowest = lowest_return(problem)
+    return off_policy_estimates(
+        log, policy, None if log.action_prob is not None else problem.baseline,
+        problem.discount, delta=delta, lowest_return=lowest,
+        highest_return=problem.v_max if problem.v_max_given else math.inf,
+        model=pessimistic_model(problem.counts, problem.discount, lowest), rng=rng,
+        bounds=[b for b in bounds if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
+    )  # fmt: skip
+
+
+def lowest_return(problem: Problem) -> float:
+    """No return is below this: 0 where no reward is negative, −V_max otherwise."""
+    return -problem.v_max if problem.counts.reward_range[0] < 0 else 0.0

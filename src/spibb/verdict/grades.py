@@ -1,0 +1,184 @@
+"""The verdict: certified, supported, or not supported."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from spibb.algorithms.base import Improvement
+from spibb.algorithms.certified import Certified
+from spibb.assurance.posterior import ASSUMES
+from spibb.certificate import Certificate
+from spibb.checks import takes
+from spibb.errors import InputError
+from spibb.log import Log
+from spibb.tested import ChangeCertificate
+from spibb.verdict.criteria import (
+    UNKNOWN,
+    Criterion,
+    Kept,
+    criteria,
+    nearest,
+    roughly,
+)
+from spibb.verdict.evidence import Evidence, gather_for
+from spibb.words import number, signed
+
+TRIED_UP_TO = 100_000
+"""Rows of a log up to which it is tried, unasked, what `certified` would accept."""
+
+
+class Grade(StrEnum):
+    """How sure a log is of a new policy, from the surest."""
+
+    CERTIFIED = "certified"
+    SUPPORTED = "supported"
+    NOT_SUPPORTED = "not supported"
+
+
+HEADLINES = {
+    Grade.CERTIFIED: "Certified",
+    Grade.SUPPORTED: "Supported",
+    Grade.NOT_SUPPORTED: "Not supported: keep the current policy",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The grade with its number, its assumptions and what would raise it, each in a sentence.
+
+    `lower_bound` is what the new policy gains per episode at level 1 − `delta`, given the model
+    (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
+    where the log supports nothing. `criteria` are the conditions of "supported"; the first that
+    failed is the reason of a policy that is not supported.
+    """
+
+    grade: Grade
+    sentence: str
+    assumptions: str
+    remedy: str
+    delta: float
+    lower_bound: float | None
+    criteria: tuple[Criterion, ...]
+
+    @property
+    def headline(self) -> str:
+        """The grade as a heading."""
+        return HEADLINES[self.grade]
+
+    @property
+    def favourable(self) -> bool:
+        """Whether the log speaks for the new policy."""
+        return self.grade is not Grade.NOT_SUPPORTED
+
+    def __str__(self) -> str:
+        return f"{self.headline}. {self.sentence}"
+
+
+@takes(result=Improvement, held_out=(type(None), Log))
+def judge(
+    result: Improvement, *, delta: float | None = None, seed: int = 0, held_out: Log | None = None
+) -> Verdict:
+    """How sure the log is that an improvement is one: `Improvement.verdict` with other settings.
+
+    Parameters:
+        result: what an algorithm made of a problem.
+        delta: failure rate; None takes that of `auto` and `certified`, and 0.05 for others.
+        seed: seed of the models drawn given the log.
+        held_out: episodes that trained nothing, in the problem's labels (`--holdout`).
+    """
+    evidence = gather_for(result, delta=delta, seed=seed, held_out=held_out)
+    return decide(evidence, result.certificate(evidence.delta), Kept.of(result))
+
+
+def decide(
+    evidence: Evidence, certificate: Certificate | None = None, kept: Kept = UNKNOWN
+) -> Verdict:
+    """The grade that the evidence gives; `kept` says why nothing changed, if that is so."""
+    found = criteria(evidence, kept)
+    failed = [criterion for criterion in found if criterion.passed is False]
+    contradicted = any(criterion.name == "held out" for criterion in failed)
+    if isinstance(certificate, ChangeCertificate) and not certificate.refusal and not contradicted:
+        return _certified(evidence, certificate, found)
+    if failed:
+        return _not_supported(evidence, failed[0], found)
+    return _supported(evidence, found)
+
+
+def _certified(
+    evidence: Evidence, certificate: ChangeCertificate, found: tuple[Criterion, ...]
+) -> Verdict:
+    accepted = certificate.accepted
+    least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
+    between = signed(least) if least == most else f"{signed(least)} to {signed(most)}"
+    states = sum(len(test.changes) for test in accepted)
+    sentence = (
+        f"At level {1 - certificate.delta:g} the new policy is no worse: {len(accepted):,} of "
+        f"{len(certificate.tests):,} changes ({states:,} states) passed tests on "
+        f"{certificate.judging:,} episodes that did not choose them, and gain at least {between} "
+        "per visit."
+    )
+    next_one = nearest(certificate.tests)
+    more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
+    return Verdict(
+        Grade.CERTIFIED, sentence, _listed(certificate.assumptions),
+        f"There is no higher grade{more}.", certificate.delta, 0.0, found,
+    )  # fmt: skip
+
+
+def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
+    shared = ", shared among the candidates," if evidence.shared else ""
+    sentence = (
+        f"At level {1 - evidence.delta:g}{shared} the new policy gains at least "
+        f"{number(evidence.lower)} per episode by the model, and neither the log's own episodes "
+        f"nor {_others(evidence)} contradict it."
+    )
+    return Verdict(
+        Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,
+        evidence.lower, found,
+    )  # fmt: skip
+
+
+def _others(evidence: Evidence) -> str:
+    earned = "what they earned"
+    return earned if evidence.held_out is None else f"{earned} nor those held out"
+
+
+def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion, ...]) -> Verdict:
+    return Verdict(
+        Grade.NOT_SUPPORTED, first.why, _assumed(evidence), first.remedy, evidence.delta, None,
+        found,
+    )  # fmt: skip
+
+
+def _assumed(evidence: Evidence) -> str:
+    made = "the current policy made the log"
+    if evidence.problem.baseline_estimated:
+        made = "the current policy is as the log shows it"
+    return _listed((made, *ASSUMES))
+
+
+def _listed(assumptions: tuple[str, ...]) -> str:
+    """One line."""
+    return f"It assumes that {'; that '.join(assumptions)}."
+
+
+def until_certified(evidence: Evidence) -> str:
+    """What `certified` would make of the same log, where that is quickly known."""
+    problem = evidence.problem
+    if problem.log is None or len(problem.log) > TRIED_UP_TO:
+        return "The algorithm certified, which tests every change on episodes that chose nothing."
+    try:
+        tests = Certified(delta=evidence.delta).improve(problem).tests
+    except InputError:
+        return (
+            "The algorithm certified, once limits are declared that no return can leave "
+            "(v_max, or lowest_reward and highest_reward)."
+        )
+    if accepted := sum(test.accepted for test in tests):
+        return f"The algorithm certified: it accepts {accepted:,} changes of this log."
+    if (more := nearest(tests)) is not None:
+        return (
+            f"The algorithm certified: its first change needs about {roughly(more)} more episodes."
+        )
+    return "The algorithm certified, with more episodes: it has no change to accept in these."
