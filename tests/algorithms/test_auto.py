@@ -81,8 +81,8 @@ def test_the_sweep_holds_values_intervals_and_off_policy_estimates():
         assert bare.off_policy is None
         assert (bare.value, bare.gain) == (full.value, full.gain)
         assert full.interval[0] <= full.gain <= full.interval[1]
-    last = Auto(kinds=("pi-b",), n_wedges=(10,)).sweep(problem)[0]
-    fit = PiBSpibb(10).improve(problem)
+    last = Auto(kinds=("pi-b",), n_wedges=(30,)).sweep(problem)[0]
+    fit = PiBSpibb(30).improve(problem)
     assert last.value == pytest.approx(fit.value)
     report = off_policy_estimates(
         log, fit.policy, gridworld_baseline(), 0.95, rng=np.random.default_rng(0)
