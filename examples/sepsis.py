@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import shlex
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -20,39 +19,13 @@ import spibb
 from spibb.algorithms import make
 from spibb.cli.app import app
 from spibb.envs.baselines import optimal_q
+from spibb.envs.sepsis import DISCOUNT, MAX_STEPS, icu_sepsis
 from spibb.tables import log_table, write_table
 
-DISCOUNT = 0.99
-MAX_STEPS = 500
 ALGORITHMS: list[tuple[str, dict[str, float]]] = [
     ("basic-rl", {}), ("pi-b", {"n_wedge": 5}), ("pi-b", {"n_wedge": 20}),
     ("pi-b", {"n_wedge": 100}), ("pi-leq-b", {"n_wedge": 20}), ("auto", {}),
 ]  # fmt: skip
-
-
-def icu_sepsis() -> tuple[spibb.MDP, spibb.Policy]:
-    """The model and the clinicians' policy.
-
-    Death, survival and the absorbing state after them end an episode, so that they are no states
-    here; theirs are the policy's rows that are all zero. Each end pays its own reward.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # its import loads the old gym
-        from icu_sepsis.envs import ICUSepsisEnv
-    env = ICUSepsisEnv()
-    model, paid, first, clinicians = env._tx_mat, env._r_mat, env._d_0, env._expert_policy
-    alive = np.flatnonzero(clinicians.sum(axis=1) > 0)
-    x, a, y = np.nonzero(model[alive])
-    code = np.full(len(first), -1)
-    code[alive] = np.arange(len(alive))
-    states = [f"patient {s}" for s in alive]
-    actions = [f"fluids {d // 5}, vasopressor {d % 5}" for d in range(clinicians.shape[1])]
-    mdp = spibb.MDP.from_outcomes(
-        x, a, model[alive][x, a, y], code[y], paid[alive][x, a, y], code[y] < 0,
-        initial=first[alive], n_actions=len(actions), discount=DISCOUNT,
-        states=states, actions=actions,
-    )  # fmt: skip
-    return mdp, spibb.Policy(clinicians[alive], mdp.states, mdp.actions)
 
 
 def values(

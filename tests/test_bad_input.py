@@ -80,7 +80,8 @@ case("compare improved", "Missing argument 'B'")
 case("inspect log.csv log.csv", "unexpected extra argument")
 case("experiment", "Missing argument")
 case("experiment gridworld --runs 2", "Missing option '--out'")
-case("experiment gridworld --out o", "Missing option '--runs'")
+case("experiment gridworld --out o", "gridworld has no usual number", "give --runs")
+case("experiment assurance --out o --families taxi,atari", "family is 'atari'")
 case("experiment gridworld --runs x --out o", "Invalid value for '--runs'")
 case("experiment helicopter --runs 2 --out o --seeds 0", "Invalid value for '--seeds'")
 case("experiment helicopter --runs 2 --out o --episodes 0", "Invalid value for '--episodes'")
@@ -407,8 +408,8 @@ for content, *parts in (
     (patched(runs=0), "runs is 0"), (patched(baseline=None), "baseline is None"),
     (patched(parts=3), "parts is 3, expected a table"), (patched(cells=3), "cells is 3"),
     (patched(cells=[3]), "cells[0] is 3"), (patched(cells=[[]]), "cells[0] is []"),
-    (patched(cells=[["pi-b", "x", 10, 2, *[[1, 2, 3]] * 4]]), "cells[0][1] is 'x'"),
-    (patched(cells=[["pi-b", None, 10, 2, [1, 2], *[[1, 2, 3]] * 3]]), "cells[0][4] is [1, 2]"),
+    (patched(cells=[["pi-b", "x", 2, {}]]), "cells[0][1] is 'x'"),
+    (patched(cells=[["pi-b", {"size": 10}, 2, {"mean": [1, 2]}]]), "is [1, 2]"),
 ):  # fmt: skip
     case("claims study", "summary.json'", *parts, study__summary_json=content)
 

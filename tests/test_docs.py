@@ -75,7 +75,6 @@ SMALLER = {
     "spibb experiment random-mdps": "--runs 1 --sizes 10 --etas 0.5 --column basic-rl --jobs 1",
     "spibb figures": "",
     "spibb claims": "",
-    "python -m spibb.paper.calibration": "--runs 2",
 }
 """What makes a command of hours one of seconds; of an option given twice, the last counts."""
 ELSEWHERE = ("pip install", "python examples/", "dask scheduler", "dask worker")

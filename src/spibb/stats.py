@@ -23,6 +23,16 @@ class Interval:
     high: float
 
 
+def share_interval(hits: float, trials: int, level: float = 0.95) -> Interval:
+    """A share of trials with the exact binomial limits (Clopper & Pearson 1934)."""
+    from scipy.special import betaincinv
+
+    tail, misses = (1 - level) / 2, trials - hits
+    low = betaincinv(hits, misses + 1, tail) if hits > 0 else 0.0
+    high = betaincinv(hits + 1, misses, 1 - tail) if misses > 0 else 1.0
+    return Interval(hits / trials, float(low), float(high))
+
+
 def tail_size(n: int, share: float) -> int:
     """How many of n runs are the worst `share` of them: max(1, floor(share · n))."""
     return max(1, int(np.floor(share * n + 1e-9)))

@@ -90,7 +90,7 @@ def test_a_damaged_aggregate_is_made_again(tmp_path):
     first = load_results(folder)
     text = (folder / "summary.json").read_text()
     stored = json.loads(text)
-    stored["cells"][0][4][0] += 1
+    stored["cells"][0][3]["mean"][0] += 1
     (folder / "summary.json").write_text(json.dumps(stored))
     assert load_results(folder).cells == first.cells
     assert (folder / "summary.json").read_text() == text

@@ -341,10 +341,17 @@ def compare(
 @app.command(short_help="Repeat a study of the paper; continues if stopped.")
 def experiment(  # noqa: PLR0913 (one parameter per option)
     suite: Annotated[
-        str, typer.Argument(help="gridworld, gridworld-random, random-mdps or helicopter.")
+        str,
+        typer.Argument(
+            help="gridworld, gridworld-random, random-mdps or helicopter; assurance: how often is "
+            "a policy said to be safe truly worse?"
+        ),
     ],
-    runs: Annotated[int, typer.Option(help="Repetitions; more can be added later.")],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
+    runs: Annotated[
+        int | None,
+        typer.Option(help="Repetitions; more can be added later. assurance: else 1,000 or 200."),
+    ] = None,
     jobs: Annotated[
         int | None,
         typer.Option(help="Processes on this machine; else one per core, or one for short work."),
@@ -354,7 +361,7 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         str,
         typer.Option(
             help="main: the paper's benchmark; search: its hyper-parameter search; helicopter: "
-            "main, noise, ramdp, single or passes."
+            "main, noise, ramdp, single or passes; assurance: main, or large worlds."
         ),
     ] = "main",
     column: Annotated[
@@ -369,6 +376,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
+    families: Annotated[
+        str | None, typer.Option(help="Assurance: only these worlds, as river-swim,taxi.")
+    ] = None,
     noises: Annotated[
         str | None, typer.Option(help="Helicopter: these noise factors, as 0.5,1.")
     ] = None,
@@ -392,13 +402,15 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 
     from spibb.cli import studies, terminal
     from spibb.experiments.runner import execute, plan
-    from spibb.experiments.studies import select_experiment
+    from spibb.experiments.studies import select_experiment, usual_runs
 
     console = _console()
     spec = select_experiment(
         suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
-        noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
+        tuple(families.split(",")) if families else (), noises=_numbers(noises),
+        passes=_numbers(passes), seeds=seeds, episodes=episodes,
     )  # fmt: skip
+    runs = usual_runs(suite, grid) if runs is None else runs
     cores = os.cpu_count() or 1
     with console.status("looking at the folder and timing one run (the first time compiles)"):
         todo = plan(spec, out, runs, cores if jobs is None else jobs, dry=dry_run)

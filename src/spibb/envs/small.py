@@ -7,8 +7,8 @@ outcome, so that simulated logs earn what the exact value says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,21 +20,30 @@ Outcome = tuple[int, int, float, int, float, bool]
 """(x, a, probability, x', reward, terminated)."""
 BASELINES = {"good": 0.9, "middling": 0.5, "uniform": 0.0}
 """How near the optimal value a baseline is, from the uniform policy's (0) to the optimum (1)."""
+Given = Callable[[MDP], Policy]
 
 
 @dataclass(frozen=True)
 class SmallWorld:
-    """How to draw a world, and after how many steps an episode is cut."""
+    """How to draw a world, after how many steps an episode is cut, and what its baselines are.
+
+    `etas` are how near each baseline is to the optimum; `given` has those that are not made so.
+    """
 
     make: Callable[[np.random.Generator], MDP]
     max_steps: int = 50
+    etas: Mapping[str, float] = field(default_factory=lambda: BASELINES)
+    given: Mapping[str, Given] = field(default_factory=dict)
+    randomisation: str = "multiply"
 
     def baseline(self, mdp: MDP, kind: str, rng: np.random.Generator) -> Policy:
         """The uniform policy, or the optimal one softened and randomised (appendix B.1.4)."""
-        eta = BASELINES[kind]
+        if kind in self.given:
+            return self.given[kind](mdp)
+        eta = self.etas[kind]
         if eta == 0:
             return Policy.uniform(mdp.states, mdp.actions)
-        return softened_baseline(mdp, eta, rng, "multiply").policy
+        return softened_baseline(mdp, eta, rng, self.randomisation).policy
 
 
 def _mdp(
@@ -200,6 +209,32 @@ def pit_chain(rng: np.random.Generator, n: int = 8) -> MDP:
     return _mdp(outcomes, _at(0, n), 3, 0.95)
 
 
+def near_null(rng: np.random.Generator, *, gap: float = 0.03) -> MDP:
+    """Four states, two actions that differ by `gap` in their rate of a reward of 1, no more."""
+    outcomes: list[Outcome] = []
+    for x in range(4):
+        row = 0.9 * rng.dirichlet(np.ones(4))
+        better = int(rng.integers(2))
+        for a in range(2):
+            rate = 0.5 + (gap / 2 if a == better else -gap / 2)
+            for paid, share in ((1.0, rate), (0.0, 1 - rate)):
+                outcomes += [(x, a, p * share, y, paid, False) for y, p in enumerate(row)]
+                outcomes.append((x, a, 0.1 * share, 0, paid, True))
+    return _mdp(outcomes, np.full(4, 0.25), 2, 0.95)
+
+
+def leaning(share: float) -> Given:
+    """A baseline that plays the first action with the given probability, the others alike."""
+
+    def make(mdp: MDP) -> Policy:
+        n_states, n_actions = mdp.shape
+        row = np.full(n_actions, (1 - share) / (n_actions - 1))
+        row[0] = share
+        return Policy(np.tile(row, (n_states, 1)), mdp.states, mdp.actions)
+
+    return make
+
+
 SMALL: dict[str, SmallWorld] = {
     "river-swim": SmallWorld(river_swim, 40),
     "cliff-costs": SmallWorld(cliff, 100),
@@ -214,4 +249,9 @@ SMALL: dict[str, SmallWorld] = {
     "rare-prizes": SmallWorld(rare_prizes),
     "wet-chicken": SmallWorld(wet_chicken, 40),
     "pit-chain": SmallWorld(pit_chain),
+    "near-null": SmallWorld(near_null),
+    "null": SmallWorld(
+        lambda rng: near_null(rng, gap=0.0),
+        given={"good": leaning(0.9), "middling": leaning(0.7)},
+    ),
 }

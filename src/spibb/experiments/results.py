@@ -30,7 +30,6 @@ from spibb.loading import (
     either,
     list_of,
     nan,
-    null,
     read_json,
     real,
     record,
@@ -40,7 +39,13 @@ from spibb.loading import (
     whole,
 )
 from spibb.sql.duck import open_duckdb
-from spibb.stats import BOOTSTRAP_UP_TO, Interval, ordered_tail_intervals, tail_intervals
+from spibb.stats import (
+    BOOTSTRAP_UP_TO,
+    Interval,
+    ordered_tail_intervals,
+    share_interval,
+    tail_intervals,
+)
 from spibb.tables import Progress
 
 if TYPE_CHECKING:
@@ -48,13 +53,14 @@ if TYPE_CHECKING:
 
 STATISTICS = {"mean": 1.0, "cvar10": 0.1, "cvar1": 0.01, "cvar0.1": 0.001}
 """Names of the statistics, and the share of the worst runs that each averages."""
+SETTINGS = ("eta", "size", "noise", "passes", "family", "quality")
+"""Fields of a cell that say which rows are in it."""
 SUMMARY = "summary.json"
 SEAL = "sha256"
 _KNOWN = either(real(), nan())
 _CELL = row(
-    text(), either(real(), null()), whole(1), whole(1),
-    *[row(_KNOWN, _KNOWN, _KNOWN)] * len(STATISTICS), optional=(real(), whole(1)),
-)  # fmt: skip
+    text(), table_of(either(real(), text())), whole(1), table_of(row(_KNOWN, _KNOWN, _KNOWN))
+)
 FORM = record(
     {
         "parts": table_of(whole()),
@@ -67,7 +73,7 @@ FORM = record(
         "cells": list_of(_CELL),
     }
 )
-"""The form of summary.json; a cell is [column, η, size, runs, intervals …, noise, passes]."""
+"""The form of summary.json; a cell is [column, settings, runs, intervals by statistic]."""
 BLOCK = 100_000
 """Rows of a column that are held at a time."""
 
@@ -76,7 +82,8 @@ BLOCK = 100_000
 class Cell:
     """One column at one setting: the rows, and its statistics.
 
-    A setting is a size, with η for random MDPs, with noise factor and passes for the helicopter.
+    A setting is a size, with η for random MDPs, with noise factor and passes for the helicopter,
+    with family and quality of the baseline for the bench of assurance. Shares have a mean only.
     Performances of finite MDPs are normalised (Equation 9): 0 is the baseline's, 1 the optimum.
     Those of the helicopter are mean undiscounted returns.
     """
@@ -88,6 +95,8 @@ class Cell:
     statistics: dict[str, Interval]
     noise: float | None = None
     passes: int | None = None
+    family: str | None = None
+    quality: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,7 +114,9 @@ class Results:
 
     @cached_property
     def _index(self) -> dict[tuple[Any, ...], Cell]:
-        return {(c.column, c.size, c.eta, c.noise, c.passes): c for c in self.cells}
+        return {
+            (c.column, c.size, c.eta, c.noise, c.passes, c.family, c.quality): c for c in self.cells
+        }
 
     def cell(
         self,
@@ -114,9 +125,11 @@ class Results:
         eta: float | None = None,
         noise: float | None = None,
         passes: int | None = None,
+        family: str | None = None,
+        quality: str | None = None,
     ) -> Cell | None:
         """The cell of a column, if the experiment has it."""
-        return self._index.get((column, size, eta, noise, passes))
+        return self._index.get((column, size, eta, noise, passes, family, quality))
 
     def raw(self, interval: Interval) -> Interval:
         """A normalised interval in units of performance ρ; meaningful where there is one world."""
@@ -191,6 +204,8 @@ def aggregate(
                 progress(done / len(columns))
             with _sorted(connection, parts, study, column) as stream:
                 cells += _cells(Sorted(stream), settings, experiment, column, rng)
+        if study.shares is not None:
+            cells += _shares(connection, parts, study, study.shares(experiment))
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
 
 
@@ -273,9 +288,34 @@ def _cells(
         )  # fmt: skip
 
 
+def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -> Iterator[Cell]:
+    """The cells of columns that are true (1), false (0) or do not apply (NaN), by setting."""
+    known = [
+        f"CASE WHEN isnan({_quoted(name)}) THEN NULL ELSE {_quoted(name)} END" for name in names
+    ]
+    counted = ", ".join(f"sum({value}), count({value})" for value in known)
+    grouped = ", ".join(study.settings)
+    rows = connection.sql(
+        f"SELECT {grouped}, {counted} FROM read_parquet($parts) GROUP BY {grouped} "
+        f"ORDER BY {grouped}",
+        params={"parts": parts},
+    ).fetchall()
+    n = len(study.settings)
+    for found in rows:
+        here = dict(zip(study.settings, found))
+        for name, hits, trials in zip(names, found[n::2], found[n + 1 :: 2]):
+            if trials:
+                share = {"mean": share_interval(hits, trials)}
+                yield Cell(name, None, runs=trials, statistics=share, **here)
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"::DOUBLE'
+
+
 def _sorted(connection: Any, parts: list[str], study: Study, column: str) -> pa.RecordBatchReader:
     """Values and runs of one column, in an order that the parts do not change."""
-    quoted = '"' + column.replace('"', '""') + '"::DOUBLE'
+    quoted = _quoted(column)
     value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
     return connection.sql(
         f"SELECT {value} AS value, run FROM read_parquet($parts) "
@@ -290,9 +330,12 @@ def _to_json(results: Results) -> dict[str, Any]:
         "baseline": results.baseline,
         "optimal": results.optimal,
         "cells": [
-            [c.column, c.eta, c.size, c.runs]
-            + [[i.value, i.low, i.high] for i in c.statistics.values()]
-            + ([] if c.passes is None else [c.noise, c.passes])
+            [
+                c.column,
+                {name: value for name in SETTINGS if (value := getattr(c, name)) is not None},
+                c.runs,
+                {name: [i.value, i.low, i.high] for name, i in c.statistics.items()},
+            ]
             for c in results.cells
         ],
     }
@@ -301,10 +344,9 @@ def _to_json(results: Results) -> dict[str, Any]:
 def _from_json(experiment: Experiment, stored: dict[str, Any]) -> Results:
     cells = tuple(
         Cell(
-            column, eta, size, runs,
-            {name: Interval(*numbers) for name, numbers in zip(STATISTICS, rest)},
-            *rest[len(STATISTICS) :],
+            column, runs=runs, **({"eta": None} | settings),
+            statistics={name: Interval(*numbers) for name, numbers in found.items()},
         )
-        for column, eta, size, runs, *rest in stored["cells"]
+        for column, settings, runs, found in stored["cells"]
     )  # fmt: skip
     return Results(experiment, stored["runs"], stored["baseline"], stored["optimal"], cells)

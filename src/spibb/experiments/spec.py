@@ -14,12 +14,14 @@ from typing import Any
 from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.base import Algorithm
+from spibb.envs.families import FAMILIES
 from spibb.errors import InputError
 from spibb.files import write_text
 from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
 
 FINITE = ("gridworld", "gridworld-random", "random-mdps")
-SUITES = (*FINITE, "helicopter")
+HELICOPTER, ASSURANCE = "helicopter", "assurance"
+SUITES = (*FINITE, HELICOPTER, ASSURANCE)
 DQN = "dqn"
 Value = bool | int | float | str
 
@@ -44,6 +46,7 @@ FORM = record(
         "seed": whole(0),
         "max_steps": whole(1),
         "training": _TRAINING,
+        "families": list_of(one_of(*FAMILIES), least=1),
     },
 )
 """The form of experiment.toml."""
@@ -159,8 +162,9 @@ class Experiment:
     """A study: its suite, data-set sizes, columns, and the seed of all randomness.
 
     `sizes` are numbers of trajectories, for the helicopter of transitions. `etas` are the baselines
-    of the random MDPs, and empty for the others. `training` is for the helicopter. `max_steps`
-    cuts trajectories. The number of runs is no part of it: it can be raised later.
+    of the random MDPs, and empty for the others. `training` is for the helicopter, `families` are
+    the worlds of the assurance suite, each of which cuts its episodes after a length of its own;
+    `max_steps` cuts the others. The number of runs is no part of it: it can be raised later.
     """
 
     suite: str
@@ -170,6 +174,7 @@ class Experiment:
     seed: int = 0
     max_steps: int = 50
     training: Training | None = None
+    families: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         checks.choice("suite", self.suite, SUITES)
@@ -178,6 +183,7 @@ class Experiment:
         for eta in self.etas:
             checks.number("eta", eta, 0, 1, "()")
         self._check_kind()
+        self._check_families()
         keys = [column.key for column in self.columns]
         repeated = sorted({key for key in keys if keys.count(key) > 1})
         if repeated:
@@ -187,7 +193,7 @@ class Experiment:
 
     def _check_kind(self) -> None:
         """Networks belong to the helicopter, and the helicopter has nothing else."""
-        deep = self.suite not in FINITE
+        deep = self.suite == HELICOPTER
         if deep != (self.training is not None):
             raise InputError(
                 f"the experiment {'lacks' if deep else 'has'} [training], which {self.suite} "
@@ -200,9 +206,24 @@ class Experiment:
                     + (f"{DQN}:n_wedge=…,kappa=…" if deep else "the algorithms for finite MDPs")
                 )
 
+    def _check_families(self) -> None:
+        """The assurance suite has families of worlds, and the others have none."""
+        for family in self.families:
+            checks.choice("family", family, tuple(FAMILIES))
+        if len(set(self.families)) < len(self.families):
+            raise InputError("a family is listed twice: list it once")
+        if bool(self.families) != (self.suite == ASSURANCE):
+            raise InputError(
+                f"{self.suite} has families of worlds, and none is listed: list them"
+                if self.suite == ASSURANCE
+                else f"{self.suite} has no families of worlds: leave them out"
+            )
+
     def _values(self) -> dict[str, Any]:
         """All entries that are set, in values that TOML and JSON have."""
         values = dataclasses.asdict(self) | {"columns": [column.key for column in self.columns]}
+        if not self.families:
+            del values["families"]
         return {name: value for name, value in values.items() if value is not None}
 
     def to_toml(self) -> str:
@@ -223,7 +244,7 @@ class Experiment:
         values = parse_toml(text, FORM, what, "fix it, or name another folder")
         try:
             values["columns"] = tuple(Column.parse(key) for key in values["columns"])
-            for name in ("sizes", "etas"):
+            for name in ("sizes", "etas", "families"):
                 values[name] = tuple(values.get(name, ()))
             if "training" in values:
                 values["training"] = Training(**values["training"])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from spibb import checks
 from spibb.errors import InputError
-from spibb.experiments import helicopter, suites
+from spibb.experiments import assurance, helicopter, suites
 from spibb.experiments.spec import FINITE, SUITES, Column, Experiment
 
 Repeat = Callable[[Experiment, int], list[dict[str, Any]]]
@@ -22,7 +22,9 @@ class Study:
     `prepare` refuses what cannot run, before anything is written. `seconds` times one repetition.
     A part holds at most `largest_chunk` repetitions. Rows that agree in `settings` (columns of the
     rows) make a cell of the results. `normalised` values are put between the row's baseline and
-    optimum; `measures` names columns beside those of the experiment that are aggregated too.
+    optimum; `measures` names columns beside those of the experiment that are aggregated too, and
+    `shares` those that are true or false. `usual_runs` are the repetitions of a grid that are made
+    where no number is given.
     """
 
     grids: tuple[str, ...]
@@ -34,6 +36,8 @@ class Study:
     normalised: bool
     prepare: Callable[[Experiment], None] = lambda experiment: None
     measures: Callable[[Experiment], list[str]] = lambda experiment: []
+    shares: Callable[[Experiment], list[str]] | None = None
+    usual_runs: Mapping[str, int] = field(default_factory=dict)
 
 
 def _seconds_of_second_run(experiment: Experiment, run: int) -> float:
@@ -70,12 +74,32 @@ HELICOPTER = Study(
     prepare=helicopter.prepare,
     measures=helicopter.measures,
 )
-STUDIES = dict.fromkeys(FINITE, FINITE_STUDY) | {"helicopter": HELICOPTER}
+ASSURANCE = Study(
+    grids=tuple(assurance.GRIDS),
+    default=assurance.default_experiment,
+    repeat=assurance.repeat,
+    seconds=assurance.seconds,
+    largest_chunk=1,
+    settings=("family", "quality", "size"),
+    normalised=False,
+    prepare=_make_all,
+    shares=assurance.shares,
+    usual_runs=assurance.USUAL_RUNS,
+)
+STUDIES = dict.fromkeys(FINITE, FINITE_STUDY) | {"helicopter": HELICOPTER, "assurance": ASSURANCE}
 
 
 def study_of(experiment: Experiment) -> Study:
     """The study of an experiment's suite."""
     return STUDIES[experiment.suite]
+
+
+def usual_runs(suite: str, grid: str) -> int:
+    """How many repetitions a grid has where no number is given."""
+    known = STUDIES[checks.choice("suite", suite, SUITES)].usual_runs
+    if grid not in known:
+        raise InputError(f"{suite} has no usual number of repetitions: give --runs")
+    return known[grid]
 
 
 def select_experiment(
@@ -86,6 +110,7 @@ def select_experiment(
     etas: Sequence[float] = (),
     seed: int = 0,
     also: Sequence[str] = (),
+    families: Sequence[str] = (),
     **training: Any,
 ) -> Experiment:
     """The paper's grid of a suite, cut down to what is named; nothing named keeps all.
@@ -100,6 +125,8 @@ def select_experiment(
     named = {name: value for name, value in training.items() if value not in (None, ())}
     if etas and not whole.etas:
         raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
+    if families and not whole.families:
+        raise InputError(f"{suite} has no families of worlds: leave --families out")
     if named and whole.training is None:
         raise InputError(f"{suite} trains no networks: leave --{next(iter(named))} out")
     return replace(
@@ -107,6 +134,7 @@ def select_experiment(
         columns=chosen + tuple(Column.parse(key) for key in also),
         sizes=tuple(checks.positive("size", size) for size in sizes) or whole.sizes,
         etas=tuple(etas) or whole.etas,
+        families=tuple(families) or whole.families,
         seed=seed,
         training=None if whole.training is None else replace(whole.training, **named),
     )

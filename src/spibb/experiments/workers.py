@@ -30,10 +30,11 @@ def run_chunk(experiment: Experiment, chunk: Chunk) -> Rows:
 
 
 def _column(name: str, values: list[Any]) -> np.ndarray:
-    """Whole numbers as int32, known values as float64, performances as float32."""
+    """Names as text, whole numbers as int32, known values as float64, the rest as float32."""
     whole = dict.fromkeys(("run", "size", "passes", "seed"), np.int32)
     kinds = whole | dict.fromkeys(("eta", "noise", "baseline", "optimal"), np.float64)
-    return np.array(values, dtype=kinds.get(name, np.float32))
+    named = dict.fromkeys(("family", "quality"), np.str_)
+    return np.array(values, dtype=(kinds | named).get(name, np.float32))
 
 
 def run_chunks(

@@ -14,6 +14,7 @@ from spibb import __version__
 from spibb.experiments.results import Results
 from spibb.files import write_text, write_whole
 from spibb.paper import (  # noqa: F401 (each module registers its claims)
+    claims_assurance,
     claims_gridworld,
     claims_helicopter,
     claims_hyperparameters,
@@ -25,7 +26,7 @@ from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
 
 MARKDOWN, TABLE = "claims.md", "claims.csv"
-HEADERS = ("claim", "where", "what the paper says", "statistic [95 % interval]", "verdict")
+HEADERS = ("claim", "where", "what is claimed", "statistic [95 % interval]", "verdict")
 
 
 def claims(results: Results) -> list[Ruling]:
@@ -70,7 +71,7 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
         "or highest value allow for the number of values compared; a tail mean of fewer than ten "
         "runs decides nothing.",
         "",
-        "| claim | where | what the paper says | decided by | value | verdict |",
+        "| claim | where | what is claimed | decided by | value | verdict |",
         "|---|---|---|---|---|---|",
     ]
     return "\n".join([*lines, *(_line(ruling) for ruling in rulings), ""])

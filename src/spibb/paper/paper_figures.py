@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from spibb.experiments.assurance import OLD_RULE, covered, worse
 from spibb.experiments.suites import ETAS, N_WEDGES
+from spibb.paper.assurance_figures import CellDots, GainPanels, ReliabilityPanels
 from spibb.paper.curves import Curves
 from spibb.paper.domain import Domain
 from spibb.paper.heatmaps import EtaMap, HyperMap, Version
@@ -67,6 +69,7 @@ def paper_figures(suite: str) -> list[PaperFigure]:
             _figure_11_supplement,
         ),
         "helicopter": (_figure_4, _figure_12),
+        "assurance": (_assurance,),
     }  # fmt: skip
     return [figure for maker in makers[suite] for figure in maker()]
 
@@ -303,3 +306,21 @@ def _figure_12() -> Iterator[PaperFigure]:
     yield PaperFigure("12b", "RaMDP-DQN-kappa", caption, OptionCurves("kappa"))
     caption = "Mean and 10 %-CVaR against the number of passes over the data set."
     yield PaperFigure("12s", "passes", caption, PassesCurves())
+
+
+def _assurance() -> Iterator[PaperFigure]:
+    """The bench of assurance, which the paper does not have."""
+    share = "% of the logs"
+    shown = ("auto", "certified", "certified:delta=0.2", OLD_RULE, "pi-b:n_wedge=5", BASIC)
+    caption = (
+        "Share of the logs on which each algorithm is truly worse than the baseline; dashed: δ."
+    )
+    yield PaperFigure("A1", "worse", caption, CellDots(worse, shown, share))
+    caption = "True gain against the size of the log, mean over three baselines."
+    yield PaperFigure(
+        "A2", "gain", caption, GainPanels(("auto", "certified", OLD_RULE, *_spibb(20), BASIC))
+    )
+    caption = "Stated probability of being no worse, of auto's best candidate, against the truth."
+    yield PaperFigure("A3", "reliability", caption, ReliabilityPanels(("auto",)))
+    caption = "Share of changed logs that gain less than auto states as sure; dashed: δ."
+    yield PaperFigure("A4", "coverage", caption, CellDots(covered, ("auto",), share))

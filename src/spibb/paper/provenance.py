@@ -24,7 +24,8 @@ def _selection(experiment: Experiment) -> list[str]:
     grids = {name: study.default(experiment.suite, name) for name in study.grids}
     kind = [name for name, grid in grids.items() if _one_log(grid) == _one_log(experiment)]
     whole = [name for name in kind if _begins(experiment.columns, grids[name].columns)]
-    name = max(whole or kind[:1], key=lambda name: len(grids[name].columns))
+    same = [name for name in whole if grids[name].families == experiment.families]
+    name = max(same or whole or kind[:1], key=lambda name: len(grids[name].columns))
     words, grid = [] if name == "main" else ["--grid", name], grids[name]
     option, columns = "--column", experiment.columns
     if whole:
@@ -34,6 +35,8 @@ def _selection(experiment: Experiment) -> list[str]:
         words += ["--sizes", _listed(experiment.sizes)]
     if experiment.etas != grid.etas:
         words += ["--etas", _listed(experiment.etas)]
+    if experiment.families != grid.families:
+        words += ["--families", ",".join(experiment.families)]
     words += _training(experiment.training, grid.training)
     return words + (["--seed", str(experiment.seed)] if experiment.seed else [])
 

@@ -29,6 +29,8 @@ STYLES = {
     "pi-b": Style("#0072B2", "o"),
     "pi-leq-b": Style("#D55E00", "s"),
     "basic-rl": Style("#000000", "^", "--"),
+    "auto": Style("#882255", "*"),
+    "certified": Style("#332288", "h"),
     "ramdp": Style("#009E73", "D", "-."),
     "ramdp released": Style("#E69F00", "v", ":"),
     "robust-mdp": Style("#CC79A7", "P", (0, (5, 1, 1, 1, 1, 1))),

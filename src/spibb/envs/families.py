@@ -1,0 +1,89 @@
+"""The families of worlds on which assurance is judged: small ones, the paper's, and large ones."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache, partial
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from spibb.envs import sepsis
+from spibb.envs.baselines import gridworld_baseline, optimal_q, performance
+from spibb.envs.garnet import draw_garnet
+from spibb.envs.gridworld import gridworld_mdp
+from spibb.envs.small import BASELINES, SMALL, SmallWorld
+from spibb.mdp import MDP
+from spibb.policy import Policy
+
+
+@cache
+def toy_text(name: str, discount: float, **options: Any) -> MDP:
+    """The exact MDP of one of Gymnasium's tables of transitions."""
+    env: Any = gymnasium.make(name, **options).unwrapped
+    outcomes = [
+        (x, a, prob, y, float(paid), bool(ended))
+        for x, actions in env.P.items()
+        for a, listed in actions.items()
+        for prob, y, paid, ended in listed
+    ]
+    columns = (np.array(column) for column in zip(*outcomes))
+    initial = np.asarray(env.initial_state_distrib, dtype=np.float64)
+    return MDP.from_outcomes(
+        *columns, initial=initial / initial.sum(), n_actions=env.action_space.n, discount=discount
+    )
+
+
+def frozen_lake(rng: np.random.Generator) -> MDP:
+    """FrozenLake 8×8: slippery ice, holes, and 1 for the goal."""
+    return toy_text("FrozenLake-v1", 0.99, map_name="8x8")
+
+
+def taxi(rng: np.random.Generator) -> MDP:
+    """Taxi: 500 states, −1 a step, −10 for what is not allowed, +20 for the fare."""
+    newest = max(name for name in gymnasium.registry if name.startswith("Taxi-v"))
+    return toy_text(newest, 0.95)
+
+
+@lru_cache(maxsize=4)
+def blend(mdp: MDP, kind: str) -> Policy:
+    """The optimal policy, which plays at random as often as a kind of baseline asks for.
+
+    Its value is η of the way from the uniform policy's to the optimum, by bisection. Softening,
+    which the smaller worlds use, inverts matrices for a minute here.
+    """
+    best = np.eye(mdp.shape[1])[optimal_q(mdp).argmax(axis=1)]
+    even = np.full(mdp.shape, 1 / mdp.shape[1])
+    worst, eta = performance(mdp, even), BASELINES[kind]
+    wanted = worst + eta * (performance(mdp, best) - worst)
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        share = (low + high) / 2
+        reached = performance(mdp, (1 - share) * best + share * even)
+        low, high = (share, high) if reached > wanted else (low, share)
+    return Policy((1 - high) * best + high * even, mdp.states, mdp.actions)
+
+
+BLENDS = {kind: partial(blend, kind=kind) for kind in ("good", "middling")}
+PAPER = {
+    "gridworld": SmallWorld(
+        lambda rng: gridworld_mdp(), given={"middling": lambda mdp: gridworld_baseline("authors")}
+    ),
+    "random-mdps": SmallWorld(
+        lambda rng: draw_garnet(rng).mdp, randomisation="move",
+        etas={"good": 0.9, "middling": 0.5, "uniform": 0.1},
+    ),
+}  # fmt: skip
+"""The paper's worlds: the authors' own baseline in the gridworld, η = 0.9, 0.5, 0.1 elsewhere."""
+LARGE = {
+    "frozen-lake": SmallWorld(frozen_lake, 200),
+    "taxi": SmallWorld(taxi, 200, given=BLENDS),
+    "icu-sepsis": SmallWorld(
+        lambda rng: sepsis.icu_sepsis()[0], sepsis.MAX_STEPS,
+        given=BLENDS | {"middling": lambda mdp: sepsis.icu_sepsis()[1]},
+    ),
+}  # fmt: skip
+"""Gymnasium's tables, and ICU-Sepsis."""
+SLOW = ("random-mdps", "many-successors", *LARGE)
+"""Families whose logs take a second or more each; the others take about a tenth of one."""
+FAMILIES: dict[str, SmallWorld] = PAPER | SMALL | LARGE

@@ -1,0 +1,149 @@
+"""What assurance promises, decided on the bench: `certified` and `auto` against their δ."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from spibb.experiments.assurance import OLD_RULE, covered, worse
+from spibb.paper.assured import (
+    CHOSE,
+    JUDGED_FROM,
+    MARGIN,
+    bins,
+    cells_above,
+    cells_of,
+    mean_of,
+    pooled,
+)
+from spibb.paper.claim import above, below, claim
+from spibb.paper.evidence import AbsentError, View, average, difference, distance, largest
+from spibb.stats import Interval
+
+AUTO, CERTIFIED, LOOSE = "auto", "certified", "certified:delta=0.2"
+DELTA, LOOSE_DELTA = 0.05, 0.2
+PROTOTYPE_GAIN = 0.57
+"""Of the prototype with the corrected quantile, on five worlds that had not chosen it."""
+CELLS = (
+    "cells whose share of worse logs is above δ, with the number of those surely above (lower "
+    "95 % limit) and of those that these logs cannot clear (upper 95 % limit above δ"
+)
+
+promise = partial(claim, suite="assurance")
+
+
+def _found(view: View, column: str) -> None:
+    """Refuse results without a column."""
+    if not any(c.column == column for c in view.results.cells):
+        raise AbsentError(column)
+
+
+def _above(view: View, key: str, delta: float, least: int = 0, margin: float = 0.0) -> Interval:
+    _found(view, worse(key))
+    return cells_above(view.results, worse, key, delta, least=least, margin=margin)
+
+
+@promise(
+    "certified-0.05", "certified", "certified (δ = 0.05) keeps its promise in every cell.",
+    f"{CELLS})", below(1),
+)  # fmt: skip
+def _certified(view: View) -> Interval:
+    return _above(view, CERTIFIED, DELTA)
+
+
+@promise(
+    "certified-0.2", "certified", "certified (δ = 0.2) keeps its promise in every cell.",
+    f"{CELLS})", below(1),
+)  # fmt: skip
+def _certified_loose(view: View) -> Interval:
+    return _above(view, LOOSE, LOOSE_DELTA)
+
+
+@promise(
+    "auto-0.05", "auto", "auto (δ = 0.05) keeps its promise in every cell of at least 30 "
+    "episodes.", f"{CELLS} + 2 points)", below(1),
+)  # fmt: skip
+def _auto(view: View) -> Interval:
+    return _above(view, AUTO, DELTA, JUDGED_FROM, MARGIN)
+
+
+@promise(
+    "auto-overall", "auto", "Over all cells of at least 30 episodes, auto is worse in at "
+    "most δ of the logs.", "share of worse logs, all cells together", below(DELTA),
+)  # fmt: skip
+def _auto_overall(view: View) -> Interval:
+    return _pooled(view, worse(AUTO))
+
+
+@promise(
+    "auto-confirmed", "auto", "The same on the families that did not choose its rule.",
+    "largest share of worse logs of a confirming family, its cells together", below(DELTA),
+)  # fmt: skip
+def _auto_confirmed(view: View) -> Interval:
+    names = [name for name in view.results.experiment.families if name not in CHOSE]
+    return largest([_pooled(view, worse(AUTO), name) for name in names])
+
+
+@promise(
+    "auto-safer-than-before", "auto", "auto is less often worse than its old rule.",
+    "share of worse logs of auto minus that of the old rule, all cells of at least 30 episodes",
+    below(0),
+)  # fmt: skip
+def _auto_safer(view: View) -> Interval:
+    return difference(_pooled(view, worse(AUTO)), _pooled(view, worse(OLD_RULE)))
+
+
+@promise(
+    "auto-gain", "auto", "auto gains as much as the prototype did.",
+    f"mean gain over all cells of 30 to 300 episodes (prototype: {PROTOTYPE_GAIN} with 30 and 200 "
+    "episodes on other worlds)", above(PROTOTYPE_GAIN),
+)  # fmt: skip
+def _auto_gain(view: View) -> Interval:
+    return _gain(view, AUTO, JUDGED_FROM, 300)
+
+
+@promise(
+    "certified-gain", "certified", "certified is not vacuous with 1,000 episodes and more.",
+    "mean gain of certified (δ = 0.05) over all cells of at least 1,000 episodes", above(0.1),
+)  # fmt: skip
+def _certified_gain(view: View) -> Interval:
+    return _gain(view, CERTIFIED, 1000, 10**9)
+
+
+@promise(
+    "auto-probability", "auto", "Stated probabilities from 0.8 on are within 3 "
+    "points of frequencies in every family.",
+    "largest distance of a bin's stated probability to its frequency, over families", below(0.03),
+)  # fmt: skip
+def _probability(view: View) -> Interval:
+    found = [
+        distance(Interval(b.stated, b.stated, b.stated), b.frequency)
+        for family in view.results.experiment.families
+        for b in bins(view.results, AUTO, family)
+        if b.edge >= 0.8
+    ]
+    if not found:
+        raise AbsentError("stated probability from 0.8 on")
+    return largest(found)
+
+
+@promise(
+    "auto-bound", "auto", "The gain that auto states as sure is reached in at least 1 − δ "
+    "of the logs in which it changes something.",
+    "share of these logs, all cells of at least 30 episodes together", above(1 - DELTA),
+)  # fmt: skip
+def _bound(view: View) -> Interval:
+    return _pooled(view, covered(AUTO))
+
+
+def _pooled(view: View, column: str, family: str | None = None) -> Interval:
+    found = pooled(cells_of(view.results, column, JUDGED_FROM, 10**9, family))
+    if found is None:
+        raise AbsentError(column)
+    return found
+
+
+def _gain(view: View, key: str, least: int, most: int) -> Interval:
+    found = [mean_of(cell) for cell in cells_of(view.results, key, least, most)]
+    if not found:
+        raise AbsentError(f"{key} with {least} to {most} episodes")
+    return average(found)
