@@ -177,6 +177,26 @@ def share_worse(world: str, kind: str, size: int, logs: int = 40) -> float:
     return worse / logs
 
 
+def almost_equal_arms(size: int, seed: int, n_states: int = 10, n_arms: int = 3) -> float:
+    """The true gain of the choice where arms succeed in 48.5, 50 and 51.5 % of the cases."""
+    rng = np.random.default_rng(seed)
+    rate = 0.5 + 0.015 * rng.permuted(np.tile(np.linspace(-1, 1, n_arms), (n_states, 1)), axis=1)
+    state, arm = rng.integers(n_states, size=size), rng.integers(n_arms, size=size)
+    reward = (rng.random(size) < rate[state, arm]).astype(float)
+    log = Log.from_arrays(state, arm, reward, terminated=[True] * size)
+    baseline = Policy.uniform(log.states, log.actions)
+    problem = Problem.from_log(log, baseline, discount=0.0)
+    moved = Auto().improve(problem).policy.probs - baseline.probs
+    names = np.ix_([int(s) for s in log.states.labels], [int(a) for a in log.actions.labels])
+    return float((moved * rate[names]).sum())
+
+
+def test_the_best_of_almost_equal_arms_is_not_believed():
+    """30 arms, hardly different: whichever looks best does so by luck."""
+    gains = np.array([almost_equal_arms(500, seed) for seed in range(150)])
+    assert np.mean(gains < -1e-9) <= 0.02
+
+
 @pytest.mark.parametrize("world", ["dense-rewards", "dense-costs"])
 @pytest.mark.parametrize("kind", ["good", "uniform"])
 def test_costs_make_it_no_less_safe_than_rewards(world, kind):

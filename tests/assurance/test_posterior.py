@@ -72,7 +72,9 @@ def test_success_rates_are_compared_as_their_beta_posteriors_compare(new, old):
 
 def test_one_success_more_in_fifty_is_hardly_evidence():
     log = arms((26, 50), (25, 50))
-    found = posterior_improvement(log, play(log, 1, 0), play(log, 0, 1), 0.0, rng=rng())
+    found = posterior_improvement(
+        log, play(log, 1, 0), play(log, 0, 1), 0.0, rng=rng(), draws=20_000
+    )
     assert 0.55 < found.probability < 0.62
 
 
@@ -115,7 +117,7 @@ def test_what_never_varied_is_known_exactly():
     counts = Counts.from_log(log)
     baseline = Policy.uniform(counts.states, counts.actions)
     belief = Belief.of(counts, baseline, 0.5)
-    assert belief.pooling.noise == 0
+    assert [pooling.noise for pooling in belief.poolings] == [0]
     rho = belief.values([baseline.probs], 50, rng())[:, 0]
     np.testing.assert_allclose(rho, 0.75 + 0.5 * 2.5, rtol=1e-12)
 
@@ -183,7 +185,7 @@ def test_probability_rises_with_evidence_and_with_zeta():
     assert seen[0].probability <= seen[1].probability <= seen[2].probability
     assert seen[2].probability > 0.99
     assert seen[0].interval[0] < seen[0].gain < seen[0].interval[1]
-    log = arms((9, 10), (5, 10))
+    log = arms((36, 40), (20, 40))
     loose, strict = (
         posterior_improvement(
             log, play(log, 0, 1), play(log, 0.5, 0.5), 0.0, rng=rng(), zeta=zeta
@@ -191,6 +193,70 @@ def test_probability_rises_with_evidence_and_with_zeta():
         for zeta in (0.3, 0.0)
     )
     assert strict < 0.1 < loose
+
+
+def targets(spread: float, seed: int) -> tuple[Log, Policy]:
+    """20 states × 3 arms × 30 visits: noise of variance 1, effects of variance `spread`."""
+    draw = rng(seed)
+    state, arm = np.divmod(np.repeat(np.arange(60), 30), 3)
+    reward = np.sqrt(spread) * draw.standard_normal((20, 3))[state, arm]
+    reward = reward + draw.standard_normal(len(state))
+    log = Log.from_arrays(state, arm, reward, terminated=[True] * len(state))
+    return log, Policy.uniform(log.states, log.actions)
+
+
+@pytest.mark.parametrize("alpha", [2, 16, 128])
+def test_the_log_tells_how_far_actions_differ(alpha):
+    """The probability below the true α, half of its own included, is uniform over logs."""
+    below = []
+    for seed in range(40):
+        log, baseline = targets(1 / alpha, seed)
+        found = pool(PooledRows.of(Counts.from_log(log)), baseline, 0.0)
+        below.append(
+            sum(p.probability * (1 - 0.5 * (p.visits > 0.99 * alpha))
+                for p in found if p.visits < 1.01 * alpha)
+        )  # fmt: skip
+    assert abs(np.mean(below) - 0.5) < 4 * np.sqrt(1 / 12 / 40)
+
+
+def test_the_evidence_for_a_pooling_is_that_of_the_normal_model():
+    """Differences of evidence between two α against the density of the log's contrasts."""
+    log, baseline = targets(0.2, 3)
+    found = pool(PooledRows.of(Counts.from_log(log)), baseline, 0.0)
+    wanted = np.array([contrast_density(log.reward.reshape(60, 30), p.visits) for p in found])
+    wanted = np.exp(wanted - wanted.max())
+    np.testing.assert_allclose(
+        [p.probability for p in found], wanted / wanted.sum(), rtol=1e-6, atol=1e-12
+    )
+
+
+def contrast_density(reward: np.ndarray, alpha: float) -> float:
+    """log p of all contrasts within states, σ² integrated out, by dense matrices."""
+    total = 0.0
+    squares = 0.0
+    n = reward.shape[1]
+    contrasts = np.linalg.svd(np.eye(3 * n) - 1 / (3 * n))[0][:, : 3 * n - 1].T
+    covariance = np.eye(3 * n) + np.kron(np.eye(3), np.ones((n, n))) / alpha
+    covariance = contrasts @ covariance @ contrasts.T
+    for rows in reward.reshape(20, 3 * n):
+        seen = contrasts @ rows
+        squares += seen @ np.linalg.solve(covariance, seen)
+        total -= np.linalg.slogdet(covariance)[1] / 2
+    return total - 20 * (3 * n - 1) / 2 * np.log(squares)
+
+
+@pytest.mark.parametrize("events", [1, 4, 16])
+def test_noise_that_rests_on_few_events_has_few_degrees_of_freedom(events):
+    """Falls that end the episode at a cost: two degrees of freedom each."""
+    n = 2000
+    fell = np.arange(n) < 2 * events
+    log = Log.from_arrays(
+        ["s"] * n, ["a", "b"] * (n // 2), np.where(fell & (np.arange(n) % 2 == 0), -10.0, 0.0),
+        np.where(fell & (np.arange(n) % 2 == 0), "s", "t"), terminated=fell,
+        truncated=~fell, episode_id=range(n),
+    )  # fmt: skip
+    belief = Belief.of(Counts.from_log(log), Policy.uniform(log.states, log.actions), 0.5)
+    assert belief.poolings[0].freedom == pytest.approx(2 * events, rel=0.1)
 
 
 # ---- invariances --------------------------------------------------------------------------------
@@ -261,8 +327,11 @@ def test_names_do_not_matter():
         pool(PooledRows.of(Counts.from_log(given)), base, problem.discount)
         for given, base in ((log, problem.baseline), (turned, there))
     )
-    for name in ("noise", "spread", "slope", "slope_error"):
-        assert getattr(one, name) == pytest.approx(getattr(other, name), rel=1e-9)
+    assert len(one) == len(other) > 10
+    for name in ("probability", "noise", "spread", "slope", "slope_error"):
+        for straight, backward in zip(one, other):
+            wanted = pytest.approx(getattr(backward, name), rel=1e-9, abs=1e-12)
+            assert getattr(straight, name) == wanted
     first, second = (
         posterior_improvement(given, policy, base, problem.discount, rng=rng(), draws=4000)
         for given, base in ((log, problem.baseline), (turned, there))
@@ -295,10 +364,14 @@ def test_the_same_generator_state_gives_the_same_posterior():
 
 def solved_outright(belief: Belief, policies: list[np.ndarray], draws: int) -> np.ndarray:
     """ρ by one linear system per model and policy [D, M], in the models that `values` draws."""
-    evaluator = values.Evaluator(belief.rows, np.stack(policies), belief.discount)
-    (models,) = belief._draw(draws, draws, rng())
-    one_by_one = (type(models)(*(part[d : d + 1] for part in models)) for d in range(draws))
-    return belief.unit * np.stack([evaluator._one(model) for model in one_by_one])
+    generator, found = rng(), []
+    for pooling, size in zip(belief.poolings, belief._shares(draws)):
+        rows = belief.rows.weighted(pooling.weight)
+        evaluator = values.Evaluator(rows, np.stack(policies), belief.discount)
+        models = belief._draw(pooling, rows, size, generator)
+        one_by_one = (type(models)(*(part[d : d + 1] for part in models)) for d in range(size))
+        found += [evaluator._one(model) for model in one_by_one]
+    return belief.unit * np.stack(found)
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ def test_one_visit_does_not_make_an_arm_known():
 
 def test_three_values_in_few_visits_are_in_doubt():
     found = first_against_second([3.0, 3.0], [2.0, 2.0], [1.0])
-    assert 0.7 < found.probability < 0.99
+    assert 0.6 < found.probability < 0.99
 
 
 def test_rewards_that_many_outcomes_repeat_are_exact():

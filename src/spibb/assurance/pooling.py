@@ -3,16 +3,23 @@
 A random-effects model of the targets z = r + γ V̄(x') that the log holds for each pair (x, a), V̄
 being the baseline's values: z = Q(x, a) + noise of variance σ², and within a state
 
-    Q(x, a) = mean of the state + slope · ℓ(x, a) + effect of variance τ²,
+    Q(x, a) = mean of the state + slope · ℓ(x, a) + effect of variance τ² = σ²/α,
 
 ℓ = log π_b(a|x) less its mean under π_b. The slope says what the baseline's preferences are worth:
-positive where actions that it seldom plays do worse. All of it is estimated from the log; α = σ²/τ²
-is the number of visits at which a pair's own evidence weighs as much as that of its state.
+positive where actions that it seldom plays do worse. α is the number of visits at which a pair's
+own evidence weighs as much as that of its state; where actions hardly differ it is large.
+
+α is not estimated but uncertain: each value of a grid has the probability that the log gives it,
+with state means, slope and σ² integrated out (flat priors, 1/σ²) and all powers of two as likely
+beforehand. A log that cannot tell whether actions differ at all then says so, and what looks best
+in it is believed no more than the best of as many equal actions would be.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,10 +28,14 @@ from spibb.assurance.values import Evaluator
 from spibb.frozen import Frozen
 from spibb.policy import Policy
 
-PRIOR_PAIRS = 4.0
-"""How many pairs the prior on τ² counts for."""
-PRIOR_VISITS = 8.0
-"""α of that prior."""
+FIRST_VISITS = 8.0
+"""α with which V̄ is found."""
+FEWEST_VISITS = 1.0
+"""The smallest α of the grid: one visit tells no more of a pair than its state does."""
+MOST_VISITS = 16.0
+"""The largest α of the grid, in visits of the pair that was seen most."""
+EXACT = 1e-20
+"""Squares within pairs that are rounding, relative to those of all targets."""
 NOISE_VISITS = 2.0
 """Visits for which the pooled variance counts beside a pair's own."""
 RAREST = 1e-3
@@ -33,14 +44,17 @@ RAREST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Pooling(Frozen):
-    """σ² `noise`, τ² `spread`, the `slope` with its standard error, and what follows for pairs [P].
+    """One value of α with its `probability`, and what follows from it for pairs [P].
 
+    `noise` is σ² with its degrees of `freedom`, `spread` τ², `slope` comes with its standard error.
     `weight` is w = n/(n + α), the share of a pair's own evidence. `preference` is (1 − w)·ℓ: the
     slope times this shifts a pair's value. `error` is the standard deviation of what remains
     unknown of it beside the slope and the pair's own outcomes.
     """
 
+    probability: float
     noise: float
+    freedom: float
     spread: float
     slope: float
     slope_error: float
@@ -56,34 +70,58 @@ class Pooling(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs(Frozen):
-    """The targets of each pair [P]: how many, their mean, squares about it, and ℓ."""
+    """The targets of each pair [P]: how many, their mean, squares about it, and ℓ; and in how many
+    degrees of freedom `telling` any of their variances is known at most."""
 
     n: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
     log_preference: np.ndarray
     n_actions: int
+    telling: float
 
-    def within_state(self, values: np.ndarray) -> np.ndarray:
-        """Values [P] less their mean in the state, weighted by visits."""
-        n, table = (a.reshape(-1, self.n_actions) for a in (self.n, values))
-        total = np.maximum(n.sum(axis=1, keepdims=True), 1)
-        return (table - (n * table).sum(axis=1, keepdims=True) / total).reshape(-1)
+    @property
+    def seen(self) -> np.ndarray:
+        return self.n > 0
+
+    def centred(self, values: np.ndarray, share: np.ndarray) -> np.ndarray:
+        """Values [P] less their mean in the state, weighted by `share` [P]."""
+        share, table = (a.reshape(-1, self.n_actions) for a in (share, values))
+        total = np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
+        return (table - (share * table).sum(axis=1, keepdims=True) / total).reshape(-1)
 
 
-def pool(rows: PooledRows, baseline: Policy, discount: float) -> Pooling:
-    """Estimate the random-effects model from the outcomes of a log."""
-    first = rows.weighted(_share(rows.visits, PRIOR_VISITS))
+class _Within(NamedTuple):
+    """Squares of the targets about the means of their pairs, and their degrees of freedom."""
+
+    squares: float
+    freedom: float
+
+
+class _Fit(NamedTuple):
+    """What the log says if α is given: log-evidence up to a constant, σ², and the slope."""
+
+    evidence: float
+    noise: float
+    freedom: float
+    slope: float
+    slope_error: float
+
+
+def pool(rows: PooledRows, baseline: Policy, discount: float) -> tuple[Pooling, ...]:
+    """Every α that the log allows, most visits last, with its probability."""
+    first = rows.weighted(_share(rows.visits, FIRST_VISITS))
     v = Evaluator(first, baseline.probs[None], discount).mean_values()[:, 0]
     pairs = _pairs(rows, baseline.probs, discount, v)
-    noise = _noise(pairs) + rows.unseen_variance
-    slope, slope_error, spread = _effects(pairs, noise)
-    alpha = noise / spread if spread > 0 else 0.0
-    weight = _share(pairs.n, alpha)
-    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * _thin(pairs, noise))
-    return Pooling(
-        noise, spread, slope, slope_error, weight, (1 - weight) * pairs.log_preference, error
-    )
+    within = _within(pairs, rows.unseen_variance)
+    if within is None:
+        return (_pooling(pairs, 0.0, _Fit(0.0, 0.0, 1.0, 0.0, 0.0), 1.0),)
+    alphas = _grid(pairs)
+    fits = [_fit(pairs, alpha, within) for alpha in alphas]
+    evidence = np.array([fit.evidence for fit in fits])
+    probability = np.exp(evidence - evidence.max())
+    probability /= probability.sum()
+    return tuple(_pooling(pairs, *each) for each in zip(alphas, fits, probability.tolist()))
 
 
 def _share(visits: np.ndarray, alpha: float) -> np.ndarray:
@@ -96,40 +134,90 @@ def _pairs(rows: PooledRows, probs: np.ndarray, discount: float, v: np.ndarray) 
     n, size = rows.n, len(rows.visits)
     mean = np.bincount(rows.pair, n * target, size) / np.maximum(rows.visits, 1)
     apart = n * (target - mean[rows.pair]) ** 2 + rows.reward_squares
+    squares = np.bincount(rows.pair, apart, size)
     preference = np.log(np.maximum(probs, RAREST))
     preference -= (probs * preference).sum(axis=1, keepdims=True)
     return _Pairs(
-        rows.visits, mean, np.bincount(rows.pair, apart, size), preference.reshape(-1),
-        probs.shape[1],
+        rows.visits, mean, squares, preference.reshape(-1), probs.shape[1],
+        _telling(rows, target, probs.shape),
     )  # fmt: skip
 
 
-def _noise(pairs: _Pairs) -> float:
-    """σ²: the variance within pairs; that of all targets where no pair was seen twice."""
-    n = pairs.n
-    freedom = n.sum() - (n > 0).sum()
-    if freedom > 0:
-        return float(pairs.squares.sum() / freedom)
-    centre = (n * pairs.mean).sum() / max(n.sum(), 1)
-    return float((n * (pairs.mean - centre) ** 2).sum() / max(n.sum() - 1, 1))
+def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> float:
+    """Degrees of freedom of a variance of targets about the means of their states.
+
+    2 n/(κ − 1), κ being their kurtosis: n for normal noise, twice the number of events where rare
+    events make all of the variance.
+    """
+    state, n = rows.pair // shape[1], rows.n
+    visits = np.maximum(np.bincount(state, n, shape[0]), 1)
+    apart = target - (np.bincount(state, n * target, shape[0]) / visits)[state]
+    inside = rows.reward_squares / n
+    squares = float(n @ (apart**2 + inside))
+    fourth = float(n @ (apart**4 + 6 * apart**2 * inside + 3 * inside**2))
+    excess = float(n.sum()) * fourth - squares**2
+    return 2 * float(n.sum()) * squares**2 / excess if excess > 0 else math.inf
 
 
-def _effects(pairs: _Pairs, noise: float) -> tuple[float, float, float]:
-    """Slope, its standard error, and τ² by moments, with a prior of a few pairs at σ²/α₀."""
-    n = pairs.n
-    effect, ell = pairs.within_state(pairs.mean), pairs.within_state(pairs.log_preference)
-    power = float((n * ell**2).sum())
-    informed = power > 1e-9 * float(n.sum())
-    slope = float((n * ell * effect).sum()) / power if informed else 0.0
-    table = n.reshape(-1, pairs.n_actions)
-    freedom = int(np.maximum((table > 0).sum(axis=1) - 1, 0).sum()) - informed
-    squares = float((n * (effect - slope * ell) ** 2).sum())
-    per_state = table.sum(axis=1)
-    doubled = (per_state - (table**2).sum(axis=1) / np.maximum(per_state, 1)).sum()
-    excess = max(squares - max(freedom, 0) * noise, 0.0) * max(freedom, 1) / max(doubled, 1.0)
-    spread = (PRIOR_PAIRS * noise / PRIOR_VISITS + excess) / (PRIOR_PAIRS + max(freedom, 0))
-    variance = (n * ell) ** 2 @ np.where(n > 0, noise / np.maximum(n, 1) + spread, 0.0)
-    return slope, float(np.sqrt(variance)) / power if informed else 0.0, spread
+def _grid(pairs: _Pairs) -> list[float]:
+    """Powers of two."""
+    last = math.ceil(math.log2(MOST_VISITS * max(float(pairs.n.max()), 1.0)))
+    return [2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)]
+
+
+def _within(pairs: _Pairs, unseen_variance: float) -> _Within | None:
+    """The noise that repeated pairs show, or all targets where no pair of a state has another.
+
+    None if there is none: repeats never differ, or nothing does.
+    """
+    scatter = _scatter(pairs)
+    repeats = float(pairs.n.sum() - pairs.seen.sum())
+    if repeats == 0 and _between(pairs) == 0:
+        return _Within(scatter, max(float(pairs.n.sum()) - 1, 1.0)) if scatter > 0 else None
+    squares = float(pairs.squares.sum()) + unseen_variance * max(repeats, 1.0)
+    if squares <= EXACT * scatter and (repeats > 0 or scatter == 0):
+        return None
+    return _Within(squares, max(repeats, float(unseen_variance > 0)))
+
+
+def _scatter(pairs: _Pairs) -> float:
+    """Squares of all targets about their mean."""
+    centre = float(pairs.n @ pairs.mean) / max(float(pairs.n.sum()), 1.0)
+    return float(pairs.squares.sum() + pairs.n @ (pairs.mean - centre) ** 2)
+
+
+def _between(pairs: _Pairs) -> int:
+    """Degrees of freedom between the pairs of a state."""
+    seen = pairs.seen.reshape(-1, pairs.n_actions)
+    return int(np.maximum(seen.sum(axis=1) - 1, 0).sum())
+
+
+def _fit(pairs: _Pairs, alpha: float, within: _Within) -> _Fit:
+    """The means of pairs have variance σ²(1/n + 1/α) about their state's line in ℓ."""
+    seen = pairs.seen
+    share = np.where(seen, _share(pairs.n, alpha) * alpha, 0.0)
+    effect, ell = (pairs.centred(values, share) for values in (pairs.mean, pairs.log_preference))
+    power = float(share @ ell**2)
+    informed = power > 1e-9 * float(share.sum())
+    slope = float(share @ (ell * effect)) / power if informed else 0.0
+    squares = within.squares + float(share @ (effect - slope * ell) ** 2)
+    freedom = within.freedom + _between(pairs) - informed
+    per_state = share.reshape(-1, pairs.n_actions).sum(axis=1)
+    evidence = np.log(share[seen]).sum() - np.log(per_state[per_state > 0]).sum()
+    evidence -= (math.log(power) if informed else 0.0) + freedom * math.log(max(squares, 1e-300))
+    noise = squares / max(freedom, 1.0)
+    error = math.sqrt(noise / power) if informed else 0.0
+    telling = max(min(freedom, pairs.telling), 1.0)
+    return _Fit(float(evidence) / 2, noise, telling, slope, error)
+
+
+def _pooling(pairs: _Pairs, alpha: float, fit: _Fit, probability: float) -> Pooling:
+    weight, spread = _share(pairs.n, alpha), fit.noise / alpha if alpha > 0 else 0.0
+    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * _thin(pairs, fit.noise))
+    return Pooling(
+        probability, fit.noise, fit.freedom, spread, fit.slope, fit.slope_error, weight,
+        (1 - weight) * pairs.log_preference, error,
+    )  # fmt: skip
 
 
 def _thin(pairs: _Pairs, noise: float) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -67,14 +67,14 @@ class Belief:
     failures where all rewards of the log take two values, also for outcomes that showed only one
     of them; from a normal distribution otherwise. It is exact where the log as a whole shows that
     an outcome always pays the same (`PooledRows.doubt`). α, the slope of value on the
-    baseline's preferences ℓ (drawn with its standard error) and the error come from the log itself
-    (`assurance.pooling`). A pair never tried has w = 0. All of it is in units
-    of the largest reward; only `values` are not.
+    baseline's preferences ℓ and the error are drawn as well, given the log (`assurance.pooling`):
+    each α of `poolings` has its share of the models. A pair never tried has w = 0. All of it is in
+    units of the largest reward; only `values` are not.
     """
 
     counts: Counts
     rows: PooledRows
-    pooling: Pooling
+    poolings: tuple[Pooling, ...]
     discount: float
     unit: float
 
@@ -85,28 +85,36 @@ class Belief:
         unit = unit_of(np.array([counts.reward_range]))
         counts = counts.in_units(unit)
         rows = PooledRows.of(counts)
-        pooling = pool(rows, baseline, discount)
-        return cls(counts, rows.weighted(pooling.weight), pooling, discount, unit)
+        return cls(counts, rows, pool(rows, baseline, discount), discount, unit)
 
     def values(
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
     ) -> np.ndarray:
         """ρ of M policies [S, A] in the same drawn models [draws, M]."""
         checks.positive("draws", draws)
-        evaluate = Evaluator(self.rows, np.ascontiguousarray(policies), self.discount)
-        parts = [evaluate(models) for models in self._draw(draws, evaluate.batch, rng)]
+        stacked, parts = np.ascontiguousarray(policies), []
+        for pooling, size in zip(self.poolings, self._shares(draws)):
+            evaluate = Evaluator(self.rows.weighted(pooling.weight), stacked, self.discount)
+            for begin in range(0, size, evaluate.batch):
+                batch = min(evaluate.batch, size - begin)
+                parts.append(evaluate(self._draw(pooling, evaluate.rows, batch, rng)))
         return self.unit * np.concatenate(parts)
 
-    def _draw(self, draws: int, batch: int, rng: np.random.Generator) -> Iterator[Models]:
-        """Models drawn given the log, in batches."""
-        pooling = self.pooling
-        for begin in range(0, draws, batch):
-            size = min(batch, draws - begin)
-            models = self.rows.models(self._mass(size, rng), self._mean_rewards(size, rng))
-            slope = pooling.slope + pooling.slope_error * rng.standard_normal((size, 1))
-            models.rewards[...] += slope * pooling.preference
-            models.rewards[...] += pooling.error * rng.standard_normal(models.rewards.shape)
-            yield models
+    def _shares(self, draws: int) -> list[int]:
+        """How many of the models each pooling has: its probability times `draws`, rounded."""
+        ends = draws * np.cumsum([pooling.probability for pooling in self.poolings])
+        return np.diff(np.append(0.0, np.floor(ends + 0.5))).astype(int).tolist()
+
+    def _draw(
+        self, pooling: Pooling, rows: PooledRows, size: int, rng: np.random.Generator
+    ) -> Models:
+        """Models drawn given the log and one pooling."""
+        models = rows.models(self._mass(size, rng), self._mean_rewards(size, rng))
+        noise = np.sqrt(pooling.freedom / rng.chisquare(pooling.freedom, (size, 1)))
+        slope = pooling.slope + noise * pooling.slope_error * rng.standard_normal((size, 1))
+        models.rewards[...] += slope * pooling.preference
+        models.rewards[...] += noise * pooling.error * rng.standard_normal(models.rewards.shape)
+        return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Gamma(n) variates [D, K]; for outcomes seen once they are exponential, and quicker."""
