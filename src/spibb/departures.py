@@ -12,6 +12,11 @@ whatever Q̂ is (a control variate). D = Σ_t γ^t X_t of an episode has the mea
 decides the rest. Where it is negative, some change is worse than what it replaces (policy
 improvement theorem). A wrong model makes D noisy and not wrong, but for what follows the cut of an
 episode.
+
+A policy that was fitted to the same episodes looks good in them even where all actions are alike.
+With z_x = Σ X/√(Σ X²) of the visits of a state, summed by episode, Σ_x z_x² over the states that
+change is at most χ² distributed then, with one degree of freedom per action but one in each of
+these states, whichever policy the log made look best (Scheffé; for large samples).
 """
 
 from __future__ import annotations
@@ -35,12 +40,15 @@ class Departures:
     """The mean of D over the episodes with its standard error.
 
     `effective_episodes` is Kish's (ΣR)²/ΣR², R being the sum of an episode's ratios in states that
-    change: how many episodes the estimate rests on.
+    change: how many episodes the estimate rests on. `surprise` is Σ z² over the states that change,
+    and `freedom` what it would be on average if all actions were alike.
     """
 
     gain: float
     standard_error: float
     effective_episodes: float
+    surprise: float
+    freedom: int
 
 
 def changed_states(probs: np.ndarray, baseline: np.ndarray) -> np.ndarray:
@@ -99,7 +107,25 @@ def single_departures(
     weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
     squares = float((weight**2).sum())
     effective = float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
-    return Departures(float(gains.mean()), standard_error(gains), effective)
+    tried = np.zeros(policy.shape, dtype=bool)
+    tried[log.state[moved], log.action[moved]] = True
+    freedom = int(np.maximum(tried.sum(axis=1) - 1, 0).sum())
+    return Departures(
+        float(gains.mean()), standard_error(gains), effective,
+        _surprise(x[moved], log.state[moved], episode[moved]), freedom,
+    )  # fmt: skip
+
+
+def _surprise(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> float:
+    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes."""
+    if not len(x) or not np.abs(x).max() > 0:
+        return 0.0
+    x = x / np.abs(x).max()
+    pairs, place = np.unique(np.stack([state, episode]), axis=1, return_inverse=True)
+    sums = np.bincount(place.reshape(-1), weights=x)
+    total, squares = np.bincount(pairs[0], weights=sums), np.bincount(pairs[0], weights=sums**2)
+    good = (total > 0) & (squares > 0)
+    return float((total[good] ** 2 / squares[good]).sum())
 
 
 def _ahead(log: Log, baseline: np.ndarray, q: np.ndarray, discount: float) -> np.ndarray:

@@ -15,7 +15,7 @@ from oracles_ope import exact_values, random_mdp, simulate
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.plans import FOREVER, Plan
+from spibb.algorithms.plans import FOREVER, PlannedTest
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
@@ -32,7 +32,7 @@ UNIT = ReturnBounds(0.0, 1.0, "declared")
 
 def plan_for(state, kept, mass, *, centre=0.3, counted=1, last_step=FOREVER, block=0):
     kept = np.asarray(kept, dtype=bool)
-    return Plan(state, kept, mass, centre, counted, last_step, 0.1, 1, 1, 1, 1, 1, block)
+    return PlannedTest(state, kept, mass, centre, counted, last_step, 0.1, 1, 1, 1, 1, 1, block)
 
 
 # ---- the samples --------------------------------------------------------------------------------

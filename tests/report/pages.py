@@ -22,7 +22,7 @@ ORIGIN = Origin(
 FINDING = Finding("constant reward", "42 % of the rows", "check the column")
 
 
-def gridworld_assessment(algorithm: Algorithm | None = None, n_episodes: int = 60) -> Assessment:
+def gridworld_assessment(algorithm: Algorithm | None = None, n_episodes: int = 200) -> Assessment:
     """A gridworld log, improved."""
     mdp, baseline = gridworld_mdp(), gridworld_baseline()
     log = simulate(mdp, baseline, n_episodes, rng=np.random.default_rng(5))

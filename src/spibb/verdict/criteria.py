@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from scipy.special import chdtri
+
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import CertifiedImprovement
@@ -89,6 +91,7 @@ def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
     yield _sure_gain(evidence)
     yield _model(evidence)
     yield _departures(evidence)
+    yield _beyond_chance(evidence)
     yield _effective(evidence)
     yield _weighted(evidence)
     if evidence.held_out is not None:
@@ -201,6 +204,23 @@ def _departures(evidence: Evidence) -> Criterion:
         f"The log's own episodes do not confirm the changes: made one at a time they gain {text} "
         "per episode, and whole episodes are too unlike those of the new policy to tell.",
         "More episodes, or fewer changes: a larger N∧.",
+    )  # fmt: skip
+
+
+def _beyond_chance(evidence: Evidence) -> Criterion:
+    what = "differences between actions where the policy changes (Σ z²), by the log's own episodes"
+    found = evidence.departures
+    if found is None:
+        return Criterion("beyond chance", what, _unknown(evidence), "more than chance", None)
+    limit = float(chdtri(found.freedom, evidence.delta)) if found.freedom else 0.0
+    return Criterion(
+        "beyond chance", what, f"{found.surprise:.1f}",
+        f"above {limit:.1f}, as chance gives at level {1 - evidence.delta:g}",
+        found.surprise > limit,
+        "Rewards that have nothing to do with the actions would often look as good: the policy was "
+        f"chosen by the log that judges it (Σ z² = {found.surprise:.1f}, chance gives up to "
+        f"{limit:.1f} at level {1 - evidence.delta:g}).",
+        _wanted(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
     )  # fmt: skip
 
 
