@@ -178,7 +178,7 @@ def test_a_policy_of_other_states_is_refused_by_name(name):
 
 
 LOG_ONLY = {name for name in CALLS if name.split()[0] in (
-    "posterior_improvement", "off_policy_estimates", "compare", "improve",
+    "posterior_improvement", "off_policy_estimates", "compare", "improve", "run",
     "Problem",
 )} - {"off_policy_estimates with a model"}  # fmt: skip
 """A log may simply not show an action; an MDP, and a problem that was built, know them all."""

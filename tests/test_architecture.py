@@ -10,8 +10,9 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "frozen", "files", "checks", "loading", "kernels", "pseudocounts",
-    "arrays", "labels", "words", "tables", "policy", "binning", "columns", "sql", "log", "splits",
+    "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "kernels",
+    "pseudocounts", "arrays", "labels", "words", "tables", "policy", "binning", "columns", "sql",
+    "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate",
     "evaluate", "departures", "assurance", "betting", "mean_bounds", "ope", "visits", "stats",
     "envs", "ingest", "algorithms", "verdict", "pipeline", "deep", "report", "running",

@@ -150,7 +150,7 @@ def test_uniform_plays_every_action_equally_often():
     policy = Policy.uniform(["s", "t"], ["a", "b", "c", "d"])
     assert policy.probs.tolist() == [[0.25] * 4] * 2
     assert (policy.n_states, policy.n_actions) == (2, 4)
-    assert repr(policy) == "Policy(2 states, 4 actions)"
+    assert repr(policy) == "Policy(states=2, actions=4, labels='a', 'b', 'c', 'd')"
 
 
 def test_aligning_permutes_rows_and_columns():

@@ -54,6 +54,8 @@ _HOME = {
     "ARBRM": "spibb.algorithms.arbrm",
     "improve": "spibb.algorithms",
     "run": "spibb.running",
+    "save_result": "spibb.running",
+    "write_report": "spibb.running",
     "Run": "spibb.running",
     "judge": "spibb.verdict",
     "Verdict": "spibb.verdict",
@@ -113,6 +115,8 @@ if TYPE_CHECKING:
     from spibb.policy import Policy as Policy
     from spibb.running import Run as Run
     from spibb.running import run as run
+    from spibb.running import save_result as save_result
+    from spibb.running import write_report as write_report
     from spibb.simulate import Sampler as Sampler
     from spibb.verdict import Verdict as Verdict
     from spibb.verdict import judge as judge

@@ -12,11 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from scipy.special import betaincinv
 
 from spibb import checks
 from spibb.checks import InputError
+from spibb.showing import Shown
 
 MOST = 1e150
 """Root of more visits than any log has."""
@@ -129,7 +131,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """What is proven about an improved policy, under which assumptions, or why nothing is.
 
     `bounds` is empty and `refusal` says why when no theorem applies.
@@ -141,6 +143,14 @@ class Certificate:
     bounds: tuple[Bound, ...]
     assumptions: tuple[str, ...]
     refusal: str | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What is proven, or why nothing is."""
+        best = self.best
+        if best is None:
+            return {"delta": self.delta, "refusal": self.refusal}
+        return {"delta": self.delta, "bound": best.title, "zeta": best.zeta,
+                "vacuous": best.vacuous}  # fmt: skip
 
     @property
     def best(self) -> Bound | None:

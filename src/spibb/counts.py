@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from spibb.kernels.tuples import Rows
 from spibb.kernels.units import centre_and_unit
 from spibb.labels import Vocabulary
 from spibb.log import Log
+from spibb.showing import Interval
 
 END = NO_STATE
 """The successor code of a termination."""
@@ -58,6 +60,16 @@ class Counts(Frozen):
         super().__post_init__()
         if not np.isfinite(self.reward_sum).all():
             raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the range of the rewards."""
+        n_states, n_actions = self.shape
+        return {
+            "transitions": int(self.n.sum()), "episodes": int(self.starts.sum()),
+            "states": n_states, "actions": n_actions,
+            "pairs_seen": int((np.diff(self.indptr) > 0).sum()),
+            "rewards": Interval(*self.reward_range),
+        }  # fmt: skip
 
     @classmethod
     @takes(log=Log)

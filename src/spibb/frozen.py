@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from spibb.showing import Shown
 
-class Frozen:
+
+class Frozen(Shown):
     """Base of dataclasses whose arrays are read-only.
 
     NumPy forgets the mark when an array is pickled or deeply copied; an object remembers it. A

@@ -17,6 +17,7 @@ import numpy as np
 
 from spibb.arrays import densify
 from spibb.checks import InputError, check_present, positive, several, shown, some
+from spibb.showing import Shown
 
 Label = Any
 
@@ -27,7 +28,7 @@ LEAST, LARGEST = -(2**63), 2**63 - 1
 
 
 @dataclass(frozen=True, eq=False)
-class Vocabulary:
+class Vocabulary(Shown):
     """Ordered, distinct labels; `names` are the columns that a label spans in a file."""
 
     labels: Sequence[Label]
@@ -55,6 +56,10 @@ class Vocabulary:
                 f"{self.kind} {shown(bad)} is no label: labels are text, whole numbers, or tuples "
                 "of these"
             ) from None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """How many, the first ones, and their columns."""
+        return {"size": len(self), "begins": some(self.labels[:3]), "columns": self.kind}
 
     @property
     def kind(self) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError
+from spibb.checks import InputError, takes
 from spibb.columns import (
     NO_STATE,
     Columns,
@@ -23,6 +24,7 @@ from spibb.columns import (
 )
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
+from spibb.showing import Interval
 
 Labels = Vocabulary | Sequence[Label]
 
@@ -53,11 +55,15 @@ class Log(Frozen):
     def __len__(self) -> int:
         return len(self.state)
 
-    def __repr__(self) -> str:
-        return (
-            f"Log({len(self)} transitions, {self.n_episodes} episodes, "
-            f"{len(self.states)} states, {len(self.actions)} actions)"
-        )
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the range of the rewards."""
+        return {
+            "transitions": len(self),
+            "episodes": self.n_episodes,
+            "states": len(self.states),
+            "actions": len(self.actions),
+            "rewards": Interval(self.reward.min(), self.reward.max()),
+        }
 
     @property
     def n_episodes(self) -> int:
@@ -149,6 +155,23 @@ class Log(Frozen):
 
         table = TypedTable.open(open_frame(frame), columns or {}, {})
         return cls(**table.fields(state_labels, action_labels))
+
+    @takes(path=(str, Path))
+    def save(self, path: str | Path) -> None:
+        """Write the log as .csv or .parquet, by the ending of the name.
+
+        ``spibb.read_log(path, columns=log.columns)`` reads the same log back: the same rows in the
+        same order, with the states and actions that occur in it. Bins are in its labels, but a
+        table does not keep their edges. A CSV file has no types: labels that it would give back as
+        others (true and false, text that reads as whole numbers, empty text) need .parquet.
+        """
+        from spibb import tables
+        from spibb.sql.reading import check_untyped
+
+        table = tables.log_table(self)
+        if Path(path).suffix.lower() == ".csv":
+            check_untyped(table.select([*self.states.names, *self.actions.names]))
+        tables.write_table(table, Path(path))
 
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
         """The same log with codes into larger vocabularies."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -54,6 +54,12 @@ class MDP(Frozen):
     states: Vocabulary
     actions: Vocabulary
     outcomes: Outcomes | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the discount."""
+        n_states, n_actions = self.shape
+        return {"states": n_states, "actions": n_actions, "transitions": len(self.successors),
+                "discount": self.discount}  # fmt: skip
 
     @classmethod
     def from_outcomes(  # noqa: PLR0913 (one parameter per column)

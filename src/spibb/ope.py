@@ -36,6 +36,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -50,6 +51,7 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.mean_bounds import bca_bound, bernstein_bound, betting_bound, student_t_bound
 from spibb.policy import Policy
+from spibb.showing import Shown
 from spibb.solve import evaluate
 
 ESTIMATORS = ("is", "wis", "pdis", "wpdis", "dr", "wdr")
@@ -116,7 +118,7 @@ class BoundedEstimate:
 
 
 @dataclass(frozen=True, eq=False)
-class OffPolicyReport:
+class OffPolicyReport(Shown):
     """All estimators with all bounds of one policy on one log.
 
     `n_truncated` episodes of the `n_episodes` were cut; `truncated` is the rule applied to them.
@@ -133,6 +135,11 @@ class OffPolicyReport:
     n_episodes: int
     n_truncated: int
     truncated: str
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The sample, and what each estimator says."""
+        found = {row.estimate.name: row.estimate.value for row in self.rows}
+        return {"episodes": self.n_episodes, "delta": self.delta, "earned": self.earned, **found}
 
     def __getitem__(self, name: str) -> BoundedEstimate:
         names = [row.estimate.name for row in self.rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,11 @@ class Policy(Frozen):
         states, actions = vocabulary(states, "state"), vocabulary(actions, "action")
         shape = (len(states), len(actions))
         return cls.trusted(np.full(shape, 1 / len(actions)), states, actions)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the first actions."""
+        return {"states": self.n_states, "actions": self.n_actions,
+                "labels": some(self.actions.labels, 4)}  # fmt: skip
 
     @property
     def n_states(self) -> int:
@@ -151,6 +156,3 @@ class Policy(Frozen):
         tables.write_table(
             tables.spreadsheet_safe(table) if spreadsheet_safe else table, Path(path)
         )
-
-    def __repr__(self) -> str:
-        return f"Policy({self.n_states} states, {self.n_actions} actions)"

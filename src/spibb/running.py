@@ -11,8 +11,9 @@ from typing import Any
 from spibb import checks
 from spibb.algorithms import Algorithm, Improvement, configured
 from spibb.binning import Bins, Request
+from spibb.errors import InputError
 from spibb.estimate import Baseline
-from spibb.files import Held
+from spibb.files import Held, write_text
 from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
@@ -22,11 +23,13 @@ from spibb.policy import Policy
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
 from spibb.report.origin import Origin
+from spibb.report.page import render
+from spibb.showing import Shown
 from spibb.tables import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Run(Shown):
     """What `spibb.run` found: all that is known about the improvement, and what the log looks like.
 
     `folder` is where the files are, None if none were asked for.
@@ -35,6 +38,11 @@ class Run:
     assessment: Assessment
     inspection: Inspection
     folder: Path | None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The improvement's, and the folder."""
+        folder = {} if self.folder is None else {"folder": str(self.folder)}
+        return {**self.improvement._facts(), **folder}
 
     @property
     def improvement(self) -> Improvement:
@@ -121,6 +129,46 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         if held is not None:
             held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
     return Run(assessment, inspection, None if held is None else held.folder)
+
+
+def save_result(
+    result: Improvement,
+    folder: str | Path,
+    *,
+    delta: float | None = None,
+    seed: int = 0,
+    force: bool = False,
+    spreadsheet_safe: bool = False,
+) -> Path:
+    """Write an improvement as ``spibb improve`` does: `Improvement.save` calls this."""
+    with _claimed(folder, force) as held:
+        assert held is not None
+        known = _assessed(result, delta, seed)
+        held.publish(lambda aside: write_result(known, aside, safe=spreadsheet_safe))
+        return held.folder
+
+
+def write_report(
+    result: Improvement, path: str | Path, *, delta: float | None = None, seed: int = 0
+) -> Path:
+    """Write the report of an improvement, one HTML file: `Improvement.report` calls this."""
+    checks.instance("path", path, (str, Path), "give the name of a file, such as report.html")
+    written = Path(path)
+    if written.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"cannot write {written.name!r}: the name must end in .html")
+    write_text(written, render(_assessed(result, delta, seed)))
+    return written
+
+
+def _assessed(result: Improvement, delta: float | None, seed: int) -> Assessment:
+    """All about an improvement that was made in Python."""
+    problem = result.problem
+    looked = () if problem.log is None else inspect_log(problem.log, problem.counts).findings
+    command = (
+        f"{result.algorithm!r}.improve(Problem.from_log(log, baseline, "
+        f"discount={problem.discount:g}, v_max={problem.v_max:g}))"
+    )
+    return assess(result, Origin.of(command, checks.seed(seed)), delta=delta, findings=looked)
 
 
 @contextlib.contextmanager

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from spibb.certificate import Bound, Certificate
 from spibb.checks import some
@@ -76,6 +78,11 @@ class ChangeCertificate(Certificate):
     tests: tuple[ChangeTest, ...] = ()
     choosing: int = 0
     judging: int = 0
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Those of any certificate, and how many changes passed."""
+        tests = {"changes_tested": len(self.tests), "accepted": len(self.accepted)}
+        return {**super()._facts(), **tests}
 
     @property
     def accepted(self) -> tuple[ChangeTest, ...]:

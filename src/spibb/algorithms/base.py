@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.departures import changed_states
 from spibb.estimate import (
     Baseline,
     Counted,
@@ -36,6 +38,7 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope import disagreement
 from spibb.policy import Policy
+from spibb.showing import Shown
 from spibb.solve import Box, Solution, evaluate, free_box, unit_of
 
 if TYPE_CHECKING:
@@ -52,7 +55,7 @@ ESTIMATED = (
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(Shown):
     """A log's statistics, the baseline that made it, and the discount: what is to be improved.
 
     `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
@@ -68,6 +71,16 @@ class Problem:
     v_max_given: bool = False
     log: Log | None = None
     baseline_estimated: bool = False
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and what the user knows of the process."""
+        return {
+            "states": len(self.states), "actions": len(self.actions),
+            "transitions": int(self.counts.n.sum()), "episodes": self.n_episodes,
+            "discount": self.discount,
+            "v_max": f"{self.v_max:.4g} ({'given' if self.v_max_given else 'derived'})",
+            "baseline": "estimated" if self.baseline_estimated else "given",
+        }  # fmt: skip
 
     def __post_init__(self) -> None:
         for name, coded in (("counts", self.counts), ("log", self.log)):
@@ -386,6 +399,48 @@ class Improvement(Frozen):
     converged: bool
     problem: Problem
     algorithm: Algorithm
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What was done, the values in the model, how much changed, and why if that is said."""
+        moved = changed_states(self.policy.probs, self.problem.baseline.probs)
+        reason = getattr(self, "reason", None)
+        return {
+            "algorithm": self.algorithm, "value_in_model": self.value,
+            "baseline_value_in_model": self.baseline_value,
+            "states_changed": f"{int(moved.sum())} of {len(moved)}",
+            "pairs_copied": f"{self.bootstrapped.mean():.0%}",
+            **({"reason": reason} if reason else {}),
+            **({} if self.converged else {"converged": False}),
+        }  # fmt: skip
+
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        delta: float | None = None,
+        seed: int = 0,
+        force: bool = False,
+        spreadsheet_safe: bool = False,
+    ) -> Path:
+        """Write what ``spibb improve`` writes: the policy with policy.json, summary and report.
+
+        Parameters:
+            folder: must be empty, or `force` given; the files appear all at once.
+            delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+            seed: seed of the posterior draws.
+            force: write into a folder that is not empty.
+            spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+
+        Returns:
+            The folder.
+        """
+        return spibb.save_result(
+            self, folder, delta=delta, seed=seed, force=force, spreadsheet_safe=spreadsheet_safe
+        )
+
+    def report(self, path: str | Path, *, delta: float | None = None, seed: int = 0) -> Path:
+        """Write the report, one HTML file that needs nothing else, and return its path."""
+        return spibb.write_report(self, path, delta=delta, seed=seed)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from spibb.frozen import Frozen
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.showing import Interval
 from spibb.solve import unit_of
 
 ROUNDING = 1e-12
@@ -42,13 +44,18 @@ class Posterior(Frozen):
     `verdict` says how sure the log is.
     """
 
-    probability: float = field(repr=False)
+    probability: float
     zeta: float
     gain: float
     interval: tuple[float, float]
     level: float
     gains: np.ndarray
     values: np.ndarray
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The gain, its interval, and how many models were drawn."""
+        return {"gain": self.gain, "interval": Interval(*self.interval), "level": self.level,
+                "draws": len(self.gains)}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,9 +67,9 @@ class DeepLog(Frozen):
     def __len__(self) -> int:
         return len(self.states)
 
-    def __repr__(self) -> str:
-        sizes = f"{self.n_features} features, {self.n_actions} actions"
-        return f"DeepLog({len(self)} transitions, {sizes})"
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes."""
+        return {"transitions": len(self), "features": self.n_features, "actions": self.n_actions}
 
     @property
     def n_features(self) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.garnet import Garnet
-from spibb.envs.gridworld import Gridworld
+from spibb.envs.gridworld import Gridworld, gridworld_mdp
 from spibb.envs.helicopter import Helicopter
 
-__all__ = ["Garnet", "Gridworld", "Helicopter", "register"]
+__all__ = [
+    "Garnet", "Gridworld", "Helicopter", "gridworld_baseline", "gridworld_mdp", "register",
+]  # fmt: skip
 
 IDS = {
     "spibb/Gridworld-v0": "spibb.envs.gridworld:Gridworld",

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spibb.checks import InputError
 from spibb.sql.engines import open_files
 from spibb.sql.sources import find_files
 
@@ -61,6 +62,22 @@ def label_type(columns: Sequence[Any]) -> pa.DataType | None:
         return pa.float64()
     missing = any(compute.any(_matches(column, "(?i:nan)")).as_py() for column in values)
     return number_type(columns) if missing else None
+
+
+def check_untyped(labels: pa.Table) -> None:
+    """Refuse columns of labels that a CSV file, which has no types, would give back as others."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    for name in labels.column_names:
+        column = labels.column(name)
+        text = pa.types.is_string(column.type)
+        empty = text and compute.any(compute.equal(column, "")).as_py()
+        if empty or pa.types.is_boolean(column.type) or (text and label_type([column]) is not None):
+            raise InputError(
+                f"a .csv file would give the labels of {name!r} back as others, such as "
+                f"{column[0].as_py()!r}, because it has no types: save the log as .parquet"
+            )
 
 
 def _whole(values: Any) -> bool:
