@@ -99,9 +99,11 @@ class Belief:
     ) -> np.ndarray:
         """ρ of M policies [S, A] in the same drawn models [draws, M]."""
         checks.positive("draws", draws)
-        stacked, parts = np.ascontiguousarray(policies), []
+        likeliest = max(self.poolings, key=lambda pooling: pooling.probability)
+        stacked, rows = np.ascontiguousarray(policies), self.rows.weighted(likeliest.weight)
+        first, parts = Evaluator(rows, stacked, self.discount), []
         for pooling, size in zip(self.poolings, self._shares(draws)):
-            evaluate = Evaluator(self.rows.weighted(pooling.weight), stacked, self.discount)
+            evaluate = first.of_rows(self.rows.weighted(pooling.weight))
             for begin in range(0, size, evaluate.batch):
                 batch = min(evaluate.batch, size - begin)
                 parts.append(evaluate(self._draw(pooling, evaluate.rows, batch, rng)))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,14 @@ Backup = Callable[[np.ndarray, np.ndarray], None]
 """Fills its second argument with the average of the first over successors."""
 
 
+class Start(NamedTuple):
+    """V̄ [S, M], Hᵀp₀ [S, M] and, in single precision, Hᵀ [M, S, S] of a mean model."""
+
+    v: np.ndarray
+    reach: np.ndarray
+    inverses: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Evaluator(Frozen):
     """ρ of policies [M, S, A] in many models.
@@ -40,6 +49,12 @@ class Evaluator(Frozen):
     rows: PooledRows
     policies: np.ndarray
     discount: float
+    start: Start | None = None
+
+    def of_rows(self, rows: PooledRows) -> Evaluator:
+        """The same policies in other models; large ones start from the mean model of these."""
+        shared = DENSE_UP_TO < rows.shape[0] <= INVERTED_UP_TO
+        return replace(self, rows=rows, start=self._start if shared else None)
 
     @property
     def batch(self) -> int:
@@ -61,7 +76,7 @@ class Evaluator(Frozen):
     def mean_values(self) -> np.ndarray:
         """V of each policy in the mean model [S, M]."""
         if self.rows.shape[0] <= INVERTED_UP_TO:
-            return self._start[0]
+            return self._start.v
         return self._swept(self.rows.mean)[0]
 
     def _earned(self, models: Models) -> np.ndarray:
@@ -100,8 +115,9 @@ class Evaluator(Frozen):
         return out
 
     @cached_property
-    def _start(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """V̄ [S, M], Hᵀp₀ [S, M] and, in single precision, Hᵀ [M, S, S]."""
+    def _start(self) -> Start:
+        if self.start is not None:
+            return self.start
         n_states, n_policies = self.rows.shape[0], len(self.policies)
         v, reach = np.empty((2, n_states, n_policies))
         inverses = np.empty((n_policies, n_states, n_states), dtype=np.float32)
@@ -112,7 +128,7 @@ class Evaluator(Frozen):
             v[:, m] = inverse @ earned[:, m]
             reach[:, m] = self.rows.initial @ inverse
             inverses[m] = inverse.T
-        return v, reach, inverses
+        return Start(v, reach, inverses)
 
     def _refined(self, models: Models) -> np.ndarray:
         """Iterate from the mean model until no draw's ρ moves; solve outright those that do."""
