@@ -33,6 +33,7 @@ FOLDER = object()
 IMPROVE = "improve log.csv --baseline baseline.csv --out out"
 EVALUATE = "evaluate log.csv --policy improved --behaviour baseline.csv"
 COMPARE = "compare improved baseline.csv"
+MONITOR = "monitor improved log.csv --lowest-return 0 --highest-return 2"
 STUDY = "experiment gridworld --runs 2 --out new --column pi-b --jobs 1"
 CSV = "check that it is whole, text in UTF-8, with one line of names, separated by commas"
 PARQUET = "check that it is a Parquet file, and whole"
@@ -412,6 +413,39 @@ for content, *parts in (
     (patched(cells=[["pi-b", {"size": 10}, 2, {"mean": [1, 2]}]]), "is [1, 2]"),
 ):  # fmt: skip
     case("claims study", "summary.json'", *parts, study__summary_json=content)
+
+# After deployment
+
+case("monitor improved", "Missing argument 'LOG'")
+case("monitor improved log.csv --delta x", "Invalid value for '--delta'")
+for value in ("0", "1", "nan"):
+    case(f"{MONITOR} --delta {value}", f"delta is {float(value)}, expected a number in (0, 1)")
+case(f"{MONITOR} --margin=-1", "margin is -1.0, expected a number in [0, inf)")
+case(f"{MONITOR} --drop 0", "drop is 0.0, expected a number in (0, inf)")
+case("monitor improved log.csv", "lowest_return is not known: give a limit", "were 0.5 to 0.95")
+case("monitor improved log.csv --lowest-return 0", "highest_return is not known")
+case("monitor improved log.csv --lowest-return 0 --highest-return 0.9",
+     "the log: episode 0 returns 0.95, beyond the highest_return 0.9 (1 such")  # fmt: skip
+case("monitor improved log.csv --lowest-return 2 --highest-return 1", "highest_return is 1.0")
+case("monitor improved log.csv --lowest-return nan --highest-return 1", "lowest_return is nan")
+case(f"{MONITOR} --order stp", "the log has no column 'stp' (did you mean 'step'?)")
+case(f"{MONITOR} --order state", "column 'state' orders the episodes, but 4 of its values")
+case(f"{MONITOR} --discount 0.5", "No such option: --discount")
+case("monitor baseline.csv log.csv", "'baseline.csv' is a file, expected the folder that spibb")
+case("monitor nothere log.csv", "'nothere' is not there, expected the folder that spibb improve")
+case("monitor study log.csv", "study")
+case(MONITOR, "takes action 'jump' in state 'b', which the policy never does (1 of 4 decisions",
+     log_csv=LOG.replace("1,1,b,go", "1,1,b,jump"))  # fmt: skip
+case(MONITOR, "returns.parquet' was changed", improved__returns_parquet=b"x")
+case(MONITOR, "returns.parquet' is missing", improved__returns_parquet=None)
+case("monitor copy log.csv", "has no returns.parquet", copy__returns_parquet=None)
+case("monitor copy log.csv", "cannot read", copy__returns_parquet=b"x")
+for content, *parts in (
+    ("{", "is not JSON"), ("{}", "has no 'discount'"), (patched(discount=1), "discount is 1"),
+    (patched(return_limits=[1]), "return_limits is [1]"),
+    (patched(return_limits=[1, "x"]), "return_limits[1] is 'x'"),
+):  # fmt: skip
+    case("monitor copy log.csv", "summary.json'", *parts, copy__summary_json=content)
 
 # Hostile names
 

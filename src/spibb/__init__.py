@@ -42,6 +42,7 @@ _HOME = {
     "Improvement": "spibb.algorithms.base",
     "Algorithm": "spibb.algorithms.base",
     "off_policy_estimates": "spibb.ope",
+    "monitor": "spibb.monitoring.watch",
     "PiBSpibb": "spibb.algorithms.spibb",
     "PiLeqBSpibb": "spibb.algorithms.spibb",
     "ModelFreeSpibb": "spibb.algorithms.spibb",
@@ -111,6 +112,7 @@ if TYPE_CHECKING:
     from spibb.labels import Vocabulary as Vocabulary
     from spibb.log import Log as Log
     from spibb.mdp import MDP as MDP
+    from spibb.monitoring.watch import monitor as monitor
     from spibb.ope import off_policy_estimates as off_policy_estimates
     from spibb.policy import Policy as Policy
     from spibb.running import Run as Run

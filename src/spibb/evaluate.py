@@ -98,5 +98,9 @@ def standard_error(sample: np.ndarray) -> float:
 @checks.takes(log=Log)
 def monte_carlo_value(log: Log, discount: float) -> MonteCarlo:
     """The mean return of a log's own policy."""
-    sample = returns(log, discount)
+    return mean_of(returns(log, discount))
+
+
+def mean_of(sample: np.ndarray) -> MonteCarlo:
+    """The mean of independent returns [E]."""
     return MonteCarlo(float(sample.mean()), standard_error(sample), len(sample))

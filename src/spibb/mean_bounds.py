@@ -105,9 +105,14 @@ def betting_bound(values: np.ndarray, delta: float, *, lowest: float = 0.0) -> f
     unit, x = _above("betting", _sample("betting", values, 2), lowest)
     if delta == 1:
         return math.inf
-    shares = np.minimum(math.sqrt(2 * math.log(1 / delta) / len(x)) / VARIATIONS, MOST)
     sample = Sample(np.maximum(x, 0.0), np.ones(len(x)), loss=0.0, longest=1.0)
-    return lowest + unit * refuted_rate(sample, shares, math.log(1 / delta))
+    bound = refuted_rate(sample, betting_shares(len(x), delta), math.log(1 / delta))
+    return lowest + unit * bound
+
+
+def betting_shares(n: int, delta: float) -> np.ndarray:
+    """The nine shares of the capital that bets on the mean of n values stake."""
+    return np.minimum(math.sqrt(2 * math.log(1 / delta) / n) / VARIATIONS, MOST)
 
 
 def student_t_bound(values: np.ndarray, delta: float) -> float:

@@ -31,6 +31,7 @@ FILES = [
     "policy.json",
     "policy.parquet",
     "report.html",
+    "returns.parquet",
     "summary.json",
 ]
 
@@ -93,10 +94,11 @@ def demo(tmp_path_factory):
     return out, result.output
 
 
-def test_demo_writes_its_four_files(demo):
+def test_demo_writes_its_files(demo):
     out, _ = demo
     assert sorted(path.name for path in out.iterdir()) == [
         "baseline.csv",
+        "deployed.csv",
         "log.csv",
         "manifest.sha256",
         "policies.png",

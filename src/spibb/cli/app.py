@@ -135,6 +135,8 @@ def demo(
     terminal.say_path(console, f"Report of pi-b: {files.report}")
     terminal.say_path(console, "The same from files:")
     terminal.say_path(console, f"  {files.command}")
+    terminal.say_path(console, "Then, with episodes that the new policy made:")
+    terminal.say_path(console, f"  {files.monitor}")
 
 
 @app.command(short_help="Improve a policy from its own log.")
@@ -263,6 +265,74 @@ def evaluate(
             rng=np.random.default_rng(seed),
         )  # fmt: skip
     terminal.print_estimates(console, report)
+
+
+@app.command(short_help="After deployment: is the new policy no worse?")
+@with_columns
+def monitor(
+    policy: Annotated[
+        Path, typer.Argument(metavar="POLICY", help="The folder that `spibb improve` wrote.")
+    ],
+    log: Annotated[
+        str,
+        typer.Argument(
+            metavar="LOG", help="Episodes of the new policy, all since the start: as any log."
+        ),
+    ],
+    lowest_return: Annotated[
+        float | None, typer.Option(help="A number that no return of an episode can be below.")
+    ] = None,
+    highest_return: Annotated[
+        float | None, typer.Option(help="One that none can exceed; else those given to improve.")
+    ] = None,
+    delta: Annotated[
+        float, typer.Option(help="Probability of a false alarm, ever; and of a false all-clear.")
+    ] = 0.05,
+    margin: Annotated[float, typer.Option(help="How much worse is tolerated.")] = 0.0,
+    drop: Annotated[
+        float | None, typer.Option(help="How many more episodes would show a drop of this size?")
+    ] = None,
+    order: Annotated[
+        str | None,
+        typer.Option(
+            help="Column that orders the episodes: number or time. Else the step where it is a "
+            "time, and the episode's name where it is not."
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    *,
+    chart: ColumnMap,
+) -> None:
+    """Test on episodes of the new policy whether it is worse than the baseline was.
+
+    Ask as often as you like: the error probability is for all looks together. The exit code is 1
+    for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
+    """
+    from spibb.ingest import open_log
+    from spibb.monitoring.deployed import load_deployed
+    from spibb.monitoring.watch import chronological
+    from spibb.monitoring.watch import monitor as test_for_loss
+
+    console = _console()
+    with console.status("reading and comparing"):
+        deployed = load_deployed(policy)
+        chart = deployed.loaded.complete(chart)
+        table = open_log(log, columns=chart.columns, bins=chart.bins)
+        records, how = chronological(table, order)
+        found = test_for_loss(
+            deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,
+            highest_return=highest_return, drop=drop, order=how,
+        )  # fmt: skip
+    if as_json:
+        import json
+
+        print(json.dumps(found.summary, indent=2, ensure_ascii=False))
+    else:
+        from spibb.cli.watching import print_monitoring
+
+        print_monitoring(console, found)
+    if found.alarm:
+        raise typer.Exit(1)
 
 
 @app.command(short_help="Look at a log: is it good enough?")

@@ -23,7 +23,8 @@ from spibb.simulate import simulate
 from spibb.tables import log_table, write_table
 from spibb.verdict import decide, gather_for
 
-NAMES = "policies.png", "log.csv", "baseline.csv", "report.html"
+NAMES = "policies.png", "log.csv", "baseline.csv", "report.html", "deployed.csv"
+IMPROVED = "improved"
 POSTERIOR_SEED = 0
 """Also that of `spibb improve`, so that the same command gives the same numbers."""
 TITLES = {"pi-b": r"$\Pi_b$-SPIBB", "pi-leq-b": r"$\Pi_{\leq b}$-SPIBB"}
@@ -42,22 +43,28 @@ class DemoRow:
 
 @dataclass(frozen=True, eq=False)
 class Demo:
-    """The log, the improvements by registry name, and the table of their values."""
+    """The log, the improvements by registry name, and the table of their values.
+
+    `deployed` are as many episodes of Π_b's policy in the true world.
+    """
 
     log: Log
+    deployed: Log
     results: dict[str, Improvement]
     rows: list[DemoRow]
 
 
 @dataclass(frozen=True)
 class DemoFiles:
-    """What the demonstration wrote, and the command that makes the report's numbers from it."""
+    """What the demonstration wrote, and the commands that use it.
+
+    `command` makes the report's numbers, `monitor` tests the new policy's episodes.
+    """
 
     picture: Path
-    log: Path
-    baseline: Path
     report: Path
     command: str
+    monitor: str
 
 
 def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
@@ -77,28 +84,31 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
                 str(decide(evidence[name]).grade), float(result.bootstrapped.mean()),
             )
         )  # fmt: skip
-    return Demo(log, results, rows)
+    deployed = simulate(mdp, results["pi-b"].policy, n_episodes, rng=rng)
+    return Demo(log, deployed, results, rows)
 
 
 def write_demo(demo: Demo, held: Held) -> DemoFiles:
-    """Write the picture, the log, the baseline and the report of Π_b."""
+    """Write the picture, the log, the baseline, the report of Π_b and episodes of its policy."""
     held.publish(lambda aside: _write(demo, aside, held.folder))
     command = _command(demo.results["pi-b"], held.folder)
-    picture, log, baseline, report = (held.folder / name for name in NAMES)
-    return DemoFiles(picture, log, baseline, report, command)
+    picture, _, _, report, deployed = (held.folder / name for name in NAMES)
+    words = ["spibb", "monitor", str(held.folder / IMPROVED), str(deployed), "--lowest-return", "0"]
+    return DemoFiles(picture, report, command, shlex.join(words))
 
 
 def _write(demo: Demo, aside: Path, folder: Path) -> None:
     """Write all files aside; the report names those that `folder` will have."""
     result = demo.results["pi-b"]
     baseline = result.problem.baseline
-    picture, log, policy, report = (aside / name for name in NAMES)
+    picture, log, policy, report, deployed = (aside / name for name in NAMES)
     arrow_picture(
         {"baseline": baseline} | {TITLES[k]: r.policy for k, r in demo.results.items()},
         {TITLES[k]: r.bootstrapped for k, r in demo.results.items()},
         picture,
     )
     write_table(log_table(demo.log), log)
+    write_table(log_table(demo.deployed), deployed)
     baseline.save(policy)
     origin = _origin(result, folder, {"log": log, "baseline": policy})
     write_text(report, render(assess(result, origin)))
@@ -115,8 +125,8 @@ def _origin(result: Improvement, folder: Path, written: dict[str, Path]) -> Orig
 
 def _command(result: Improvement, folder: Path) -> str:
     """What makes the same result from the folder's files on the command line."""
-    _, log, baseline, _ = (str(folder / name) for name in NAMES)
+    _, log, baseline, *_ = (str(folder / name) for name in NAMES)
     problem, n_wedge = result.problem, result.algorithm.n_wedge  # type: ignore[attr-defined]
-    words = ["spibb", "improve", log, "--baseline", baseline, "--out", str(folder / "improved")]
+    words = ["spibb", "improve", log, "--baseline", baseline, "--out", str(folder / IMPROVED)]
     words += ["--n-wedge", f"{n_wedge:g}", "--v-max", f"{problem.v_max:g}"]
     return shlex.join([*words, "--discount", f"{problem.discount:g}"])

@@ -10,6 +10,7 @@ from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
+from spibb.episode_returns import EpisodeReturns
 from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
@@ -22,7 +23,8 @@ from spibb.verdict import Evidence, Kept, Verdict, decide, gather_for
 class Assessment:
     """An improvement with the evidence, the verdict, its certificate and its alternatives.
 
-    `sweep` is empty where the problem is too large to try every N∧ unasked.
+    `sweep` is empty where the problem is too large to try every N∧ unasked. `returns` are those of
+    all episodes of the log, held-out ones included; None where only counts were kept.
     """
 
     result: Improvement
@@ -32,6 +34,7 @@ class Assessment:
     sweep: tuple[Candidate, ...]
     findings: tuple[Finding, ...]
     origin: Origin
+    returns: EpisodeReturns | None = None
 
     @property
     def posterior(self) -> Posterior:
@@ -82,4 +85,8 @@ def assess(
         sweep = Auto(delta=evidence.delta).sweep(problem) if small else ()
     certificate = result.certificate(evidence.delta)
     verdict = decide(evidence, certificate, Kept.of(result))
-    return Assessment(result, evidence, verdict, certificate, sweep, tuple(findings), origin)
+    logs = [log for log in (problem.log, held_out) if log is not None]
+    returns = EpisodeReturns.of(logs, problem.discount) if logs else None
+    return Assessment(
+        result, evidence, verdict, certificate, sweep, tuple(findings), origin, returns
+    )  # fmt: skip

@@ -15,6 +15,7 @@ import numpy as np
 
 import spibb
 from spibb.algorithms.auto import Candidate
+from spibb.algorithms.base import Improvement
 from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
@@ -58,7 +59,7 @@ def _check_writable(folder: Path) -> None:
 
 
 def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) -> None:
-    """Write the policy with policy.json, summary.json and report.html, one after the other.
+    """Write the policy with policy.json, summary.json, report.html and the log's returns.
 
     `Held.publish` calls this on a folder aside, so that all appear at once. With `safe`, no label
     of policy.csv can be taken for a formula by a spreadsheet.
@@ -71,6 +72,8 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     write_text(folder / "report.html", render(assessment))
     origin = dataclasses.asdict(assessment.origin)
     describe_policy(folder, problem.states, problem.actions, problem.counts.bins, origin)
+    if assessment.returns is not None:
+        assessment.returns.write(folder)
 
 
 def summary(assessment: Assessment) -> dict[str, Any]:
@@ -89,6 +92,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "actions": len(problem.actions),
         "transitions": coverage.transitions,
         "episodes": coverage.episodes,
+        "return_limits": _limits(result),
         "value_in_model": result.value,
         "baseline_value_in_model": result.baseline_value,
         "states_changed": int(changed(result).sum()),
@@ -138,6 +142,14 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
     shown = _plain(dataclasses.asdict(candidate))
     del shown["probability"]
     return shown
+
+
+def _limits(result: Improvement) -> list[float] | None:
+    """What was declared that no return of an episode can leave; None where nothing was."""
+    facts, problem = getattr(result, "facts", None), result.problem
+    if facts is not None:
+        return [facts.bounds.low, facts.bounds.high]
+    return [-problem.v_max, problem.v_max] if problem.v_max_given else None
 
 
 def _off_policy(report: OffPolicyReport | None) -> dict[str, Any] | None:

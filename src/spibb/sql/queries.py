@@ -361,6 +361,22 @@ def rows_query(x: Expressions, by_number: bool) -> str:
     return f"SELECT {_aliased(columns)} FROM ({rows}) AS ordered ORDER BY {order}"
 
 
+def places_query(x: Expressions, value: str, by_number: bool) -> str:
+    """The place of each episode by its smallest `value`, and how many values cannot be read.
+
+    Episodes come in the order of `rows_query`.
+    """
+    rows = f"SELECT {x.episode} AS e, {value} AS v FROM log"
+    each = (
+        f"SELECT e, MIN(v) AS first, COUNT(*) - COUNT(v) AS bad FROM ({rows}) AS typed GROUP BY e"
+    )
+    order = "TRY_CAST(e AS BIGINT), e" if by_number else "e"
+    return (
+        f"SELECT RANK() OVER (ORDER BY first) AS place, bad FROM ({each}) AS started "
+        f"ORDER BY {order}"
+    )
+
+
 def repeated_query(x: Expressions, step: str) -> str:
     """The first row that repeats a step of its episode, and the step as it is written."""
     numbered = _numbered(step)

@@ -12,11 +12,11 @@ from typing import Any, Self
 import numpy as np
 
 from spibb.binning import Bins, Request, check_requests, quantile_bins
-from spibb.checks import InputError
+from spibb.checks import InputError, did_you_mean, some
 from spibb.columns import EMPTY, code_states, resolve
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, Engine
+from spibb.sql.engines import TEXT, TIME, Engine
 from spibb.sql.reading import label_type
 
 Labels = Vocabulary | Sequence[Label]
@@ -297,6 +297,36 @@ class TypedTable:
             "action_prob": None if self.x.action_prob is None else _floats(prob),
             "bins": self.bins,
         }
+
+    @property
+    def time_column(self) -> str | None:
+        """The column of the steps if they are times, which then order the episodes too."""
+        step = self.names["step"][0]
+        kind = self.engine.kinds[step]
+        return step if kind == TIME or (kind == TEXT and self.steps_are_times) else None
+
+    def episode_order(self, column: str) -> np.ndarray:
+        """Numbers of the episodes [E], as `fields` has them, by the first value of a column.
+
+        Numbers or times; episodes of equal value stay in the order of their names.
+        """
+        if column not in self.engine.kinds:
+            present = list(self.engine.columns)
+            raise InputError(
+                f"the log has no column {column!r}{did_you_mean(column, present)}: its columns are "
+                f"{some(present, 20)}; name one that orders the episodes"
+            )
+        by_number = self.names["episode_id"][0] in self.engine.loose
+        for step_type in queries.STEP_TYPES:
+            value = queries.Reader(self.engine, {}, step_type).step(column)
+            found = self.engine.table(queries.places_query(self.x, value, by_number))
+            place, bad = (column.cast("int64").to_numpy() for column in found.columns)
+            if not bad.any():
+                return np.argsort(place, kind="stable")
+        raise InputError(
+            f"column {column!r} orders the episodes, but {int(bad.sum())} of its values are "
+            f"missing or neither numbers nor times: fix or drop those rows, or name another column"
+        )
 
 
 def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:

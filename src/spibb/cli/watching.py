@@ -1,0 +1,51 @@
+"""What `spibb monitor` prints."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from spibb.cli.terminal import numbers_table, say
+from spibb.monitoring.watch import UNDECIDED, Mean, Monitoring
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+
+def print_monitoring(console: Console, found: Monitoring) -> None:
+    """The verdict first, then the numbers behind it."""
+    console.print(found.sentence, style="bold", highlight=False, markup=False)
+    table = numbers_table(
+        f"Return per episode, with intervals of {1 - found.delta:.0%}:",
+        "policy", "episodes", "mean", "at least", "at most",
+    )  # fmt: skip
+    for name, mean in (("baseline, before", found.baseline), ("new, at any time", found.new)):
+        table.add_row(name, *_cells(mean))
+    console.print(table)
+    least, most = found.difference
+    say(console, f"Difference: between {least:+.4g} and {most:+.4g}, at any time.")
+    if found.verdict == UNDECIDED:
+        say(console, outlook(found))
+    say(console, f"Order of the episodes: {found.order}.")
+    for warning in found.warnings:
+        say(console, f"Careful: {warning}.")
+
+
+def _cells(mean: Mean) -> tuple[str, ...]:
+    low, high = mean.interval
+    return f"{mean.episodes:,}", f"{mean.value:.4g}", f"{low:.4g}", f"{high:.4g}"
+
+
+def outlook(found: Monitoring) -> str:
+    """How many more episodes would show a drop."""
+    if math.isinf(found.more_episodes):
+        return (
+            f"No number of episodes would show a drop of {found.drop:.3g}: the baseline's mean is "
+            f"known from {found.baseline.episodes:,} episodes only."
+        )
+    if not found.more_episodes:
+        return f"A drop of {found.drop:.3g} would probably have been shown by now."
+    return (
+        f"About {found.more_episodes:,.0f} more episodes would show a drop of {found.drop:.3g}, if "
+        "there is one."
+    )

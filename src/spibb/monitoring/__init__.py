@@ -1,0 +1,1 @@
+"""After deployment: is the new policy no worse than the baseline was?"""

@@ -1,0 +1,67 @@
+"""What a result folder knows of the policy that was deployed and of the log before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from spibb import checks
+from spibb.episode_returns import FILE
+from spibb.errors import InputError
+from spibb.files import check_manifest, read_manifest
+from spibb.ingest.policy_files import LoadedPolicy, load_policy
+from spibb.loading import either, null, read_json, real, record, row
+from spibb.sql.reading import read_table
+
+SUMMARY = "summary.json"
+FORM = record(
+    {"discount": real(0, 1, "[)")},
+    {"return_limits": either(null(), row(real(), real()))},
+    more=True,
+)
+AGAIN = "write the folder again with spibb improve"
+
+
+@dataclass(frozen=True, eq=False)
+class Deployed:
+    """A policy, the discount it was made for, and the returns [E] of the log it was made from.
+
+    `limits` were declared when it was made: no return can leave them; None if none were.
+    """
+
+    loaded: LoadedPolicy
+    discount: float
+    returns: np.ndarray
+    limits: tuple[float, float] | None
+
+
+def load_deployed(folder: str | Path) -> Deployed:
+    """Read the folder that `spibb improve` wrote."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        what = "a file" if folder.is_file() else "not there"
+        raise InputError(f"{str(folder)!r} is {what}, expected the folder that spibb improve wrote")
+    loaded = load_policy(folder)
+    check_manifest(folder, (SUMMARY, FILE))
+    content = read_json(folder / SUMMARY, FORM, repr(str(folder / SUMMARY)), AGAIN)
+    limits = content.get("return_limits")
+    returns = _read_returns(folder)
+    return Deployed(loaded, content["discount"], returns, None if limits is None else tuple(limits))
+
+
+def _read_returns(folder: Path) -> np.ndarray:
+    path = folder / FILE
+    listed = read_manifest(folder)
+    if not path.is_file() or (listed and FILE not in listed):
+        raise InputError(
+            f"{str(folder)!r} has no {FILE}: nothing to compare with; {AGAIN}, from a log of fewer "
+            "rows if it was too large to keep its episodes"
+        )
+    table = read_table(path)
+    if "return" not in table.column_names:
+        raise InputError(f"{str(path)!r} has no column 'return': {AGAIN}")
+    found = checks.column(f"{str(path)!r}: return", table.column("return").to_numpy())
+    checks.finite(found, f"{str(path)!r}: return")
+    return np.array(found)

@@ -1,0 +1,225 @@
+"""Watch a deployed policy: an alarm as soon as its episodes show that it is worse."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.episode_returns import EpisodeReturns
+from spibb.errors import InputError
+from spibb.evaluate import MonteCarlo, mean_of
+from spibb.ingest.aggregate import LogTable
+from spibb.log import Log
+from spibb.monitoring.conformity import Conformity, conformity
+from spibb.monitoring.deployed import Deployed, load_deployed
+from spibb.monitoring.evidence import (
+    NEVER,
+    Reference,
+    drop_to_show,
+    episodes_to_show,
+    first_shown_worse,
+    highest_difference,
+    interval,
+    interval_at_any_time,
+)
+
+ROUNDING = 1e-9
+WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
+BY_LOG = "the order of the log's episodes"
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of some returns with an interval."""
+
+    value: float
+    episodes: int
+    interval: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Monitoring:
+    """What the episodes of a deployed policy say about it.
+
+    `verdict` is "worse", "no worse" or "undecided", and `since` the number of episodes after which
+    it was first shown. `new.interval` holds at all times together with probability 1 − δ,
+    `baseline.interval` with 1 − δ; each end of `difference` (new − baseline) holds at all times
+    with 1 − δ. A false "worse", at any time, has probability at most δ, and so has a false
+    "no worse". About `more_episodes` more would show a drop of `drop` (infinitely many: the
+    baseline's own log is too small to show it).
+    """
+
+    verdict: str
+    since: int | None
+    new: Mean
+    baseline: Mean
+    difference: tuple[float, float]
+    margin: float
+    delta: float
+    limits: tuple[float, float]
+    drop: float
+    more_episodes: float
+    conformity: Conformity
+    cut: int
+    order: str
+
+    @property
+    def alarm(self) -> bool:
+        """Whether the policy is shown to be worse: roll back."""
+        return self.verdict == WORSE
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words."""
+        by = f" by more than {self.margin:g}" if self.margin else ""
+        wrong = f"wrong with probability at most {self.delta:g}, however often you look"
+        if self.verdict == UNDECIDED:
+            return (
+                f"Undecided after {self.new.episodes:,} episodes: no evidence yet that the new "
+                f"policy is worse than the baseline was{by}, and none that it is not."
+            )
+        after = f"Shown after {self.since:,} of {self.new.episodes:,} episodes; {wrong}."
+        if self.alarm:
+            return f"Worse: roll back. The new policy earns less than the baseline did{by}. {after}"
+        return f"No worse. The new policy is not worse than the baseline was{by}. {after}"
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What may be wrong with the comparison."""
+        found = [self.conformity.warning]
+        if self.cut:
+            found.append(
+                f"{self.cut:,} of {self.new.episodes:,} episodes were cut short and count with "
+                "what was recorded; leave out those that are still running"
+            )
+        return tuple(text for text in found if text)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything in plain values, for JSON."""
+        more = self.more_episodes
+        return {
+            **asdict(self), "alarm": self.alarm, "sentence": self.sentence,
+            "warnings": list(self.warnings), "more_episodes": None if math.isinf(more) else more,
+        }  # fmt: skip
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+@checks.takes(policy=(Deployed, str, Path), log=Log)
+def monitor(
+    policy: str | Path | Deployed,
+    log: Log,
+    *,
+    delta: float = 0.05,
+    margin: float = 0.0,
+    lowest_return: float | None = None,
+    highest_return: float | None = None,
+    drop: float | None = None,
+    order: str = BY_LOG,
+) -> Monitoring:
+    """Test whether a deployed policy is worse than the baseline was; valid whenever it is asked.
+
+    `policy` is the folder that `spibb improve` wrote; `log` has episodes that this policy made, in
+    the order of time (``log.episodes(order)`` puts them so), all of them since the start. Looks at
+    the growing log cost nothing: see `monitoring.evidence` for the test and its proof.
+
+    `margin` is how much worse is tolerated. No return may leave `lowest_return` and
+    `highest_return`; without them those declared to `spibb improve` count. `drop` asks how many
+    more episodes would show a drop of that size; without it the answer is for the drop that as many
+    episodes as the baseline's log has would show. `order` says in words what the order is.
+    """
+    deployed = policy if isinstance(policy, Deployed) else load_deployed(policy)
+    checks.delta(delta)
+    checks.number("margin", margin, 0, math.inf, "[)")
+    if drop is not None:
+        checks.number("drop", drop, 0, math.inf, "()")
+    conforms = conformity(log, deployed.loaded.policy)
+    returned = EpisodeReturns.of([log], deployed.discount)
+    low, high = limits = _limits(deployed, lowest_return, highest_return)
+    span = high - low
+    x = _inside("the log", returned.values, limits)
+    z = _inside("the baseline's log", deployed.returns, limits)
+    up, down = Reference.of(z, delta), Reference.of(1 - z, delta)
+    worse = first_shown_worse(x, up, margin / span)
+    better = first_shown_worse(1 - x, down, -margin / span)
+    verdict = WORSE if worse != NEVER else NO_WORSE if better != NEVER else UNDECIDED
+    since = {WORSE: worse, NO_WORSE: better, UNDECIDED: None}[verdict]
+    least, most = -highest_difference(1 - x, down), highest_difference(x, up)
+    old, new = mean_of(deployed.returns), returned.mean
+    drop, more = _outlook(x, z, drop and drop / span, delta)
+    return Monitoring(
+        verdict, since, _mean(new, interval_at_any_time(x, delta), limits),
+        _mean(old, interval(z, delta), limits), (span * least, span * most), margin, delta, limits,
+        span * drop, more, conforms, returned.cut, order,
+    )  # fmt: skip
+
+
+def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:
+    """The log with its episodes in the order of time, and what that order is, in words.
+
+    By the first value of a column in each episode; without one by the step where steps are times,
+    and else by the names of the episodes (numbers by value).
+    """
+    log, column = table.log(), column or table.time_column
+    if column is None:
+        return log, f"by {table.names['episode_id'][0]}"
+    return log.episodes(table.episode_order(column)), f"by the first {column} of each"
+
+
+def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> tuple[float, float]:
+    """What no return can leave: as given, or as declared before."""
+    names = ("lowest_return", "highest_return")
+    declared = deployed.limits or (None, None)
+    for name, given, before in zip(names, (lowest, highest), declared):
+        if given is None and before is None:
+            seen = f"{deployed.returns.min():g} to {deployed.returns.max():g}"
+            raise InputError(
+                f"{name} is not known: give a limit that no return of an episode can leave (those "
+                f"of the baseline's log were {seen}, which proves none)"
+            )
+    low = checks.number(
+        names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"
+    )
+    value = declared[1] if highest is None else highest
+    return low, checks.number(names[1], value, low, math.inf, "()")
+
+
+def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+    """Returns [E] in units of the span between the limits; one outside is an error."""
+    low, high = limits
+    slack = ROUNDING * max(abs(low), abs(high))
+    for outside, name, limit, remedy in (
+        (returns < low - slack, "lowest_return", low, "lower"),
+        (returns > high + slack, "highest_return", high, "higher"),
+    ):
+        if outside.any():
+            first = int(np.argmax(outside))
+            raise InputError(
+                f"{what}: episode {first} returns {returns[first]:g}, beyond the {name} {limit:g} "
+                f"({int(outside.sum())} such episodes): give a {remedy} limit, which no return can "
+                "leave"
+            )
+    return np.clip((returns - low) / (high - low), 0.0, 1.0)
+
+
+def _mean(mean: MonteCarlo, inside: tuple[float, float], limits: tuple[float, float]) -> Mean:
+    low, high = limits
+    bounds = low + (high - low) * inside[0], low + (high - low) * inside[1]
+    return Mean(mean.value, mean.n_episodes, bounds)
+
+
+def _outlook(x: np.ndarray, z: np.ndarray, drop: float | None, delta: float) -> tuple[float, float]:
+    """A drop, and about how many more episodes would show it."""
+    spread, error = float(np.append(x, z).std()), float(z.std()) / math.sqrt(len(z))
+    if drop is None:
+        total = float(max(len(z), 2 * len(x)))
+        return drop_to_show(total, spread, error, delta), total - len(x)
+    total = episodes_to_show(drop, spread, error, delta)
+    return drop, max(math.ceil(total) - len(x), 0) if math.isfinite(total) else math.inf

@@ -1,0 +1,117 @@
+"""The monitor as a whole: verdicts, invariances, limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import spibb
+from spibb import InputError, Log, Policy
+from spibb.ingest.policy_files import LoadedPolicy
+from spibb.monitoring.deployed import Deployed
+
+POLICY = Policy([[1.0, 0.0]], ["a"], ["go", "stay"])
+
+
+def deployed(returns, limits=(0.0, 1.0), discount=0.9):
+    return Deployed(LoadedPolicy(POLICY, {}, {}), discount, np.asarray(returns, float), limits)
+
+
+def episodes(rewards, action="go"):
+    n = len(rewards)
+    return Log.from_arrays(
+        ["a"] * n, [action] * n, rewards, terminated=np.ones(n, bool), action_labels=["go", "stay"]
+    )  # fmt: skip
+
+
+def coins(p, n, seed=0):
+    return (np.random.default_rng(seed).random(n) < p).astype(float)
+
+
+def test_worse_no_worse_and_undecided():
+    old = deployed(coins(0.6, 400))
+    worse = spibb.monitor(old, episodes(coins(0.3, 300, 1)))
+    assert worse.verdict == "worse" and worse.alarm and "roll back" in str(worse)
+    assert worse.difference[1] < 0 and 0 < worse.since <= 300
+    better = spibb.monitor(old, episodes(coins(0.9, 300, 1)))
+    assert better.verdict == "no worse" and not better.alarm and better.difference[0] > 0
+    same = spibb.monitor(old, episodes(coins(0.6, 50, 1)))
+    assert same.verdict == "undecided" and same.since is None
+    assert same.difference[0] < 0 < same.difference[1]
+
+
+def test_an_equal_policy_is_shown_to_be_no_worse_up_to_a_margin():
+    old, new = deployed(coins(0.6, 2000)), episodes(coins(0.6, 2000, 1))
+    assert spibb.monitor(old, new).verdict == "undecided"
+    assert spibb.monitor(old, new, margin=0.15).verdict == "no worse"
+
+
+def test_a_tolerated_loss_is_no_alarm():
+    old, new = deployed(coins(0.6, 2000)), episodes(coins(0.45, 2000, 1))
+    assert spibb.monitor(old, new).verdict == "worse"
+    assert spibb.monitor(old, new, margin=0.4).verdict == "no worse"
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1.0, -5.0), (1e-9, 0.0), (1e12, 3e12), (2.0, 1.0)])
+def test_unit_and_offset_of_the_returns_change_nothing(scale, shift):
+    old, new = coins(0.6, 200), coins(0.35, 200, 1)
+    one = spibb.monitor(deployed(old), episodes(new))
+    two = spibb.monitor(
+        deployed(scale * old + shift, (shift, scale + shift)), episodes(scale * new + shift)
+    )
+    assert (one.verdict, one.since) == (two.verdict, two.since)
+    np.testing.assert_allclose(two.difference, scale * np.array(one.difference), rtol=1e-5)
+
+
+def test_mirrored_returns_mirror_the_verdict():
+    old, new = coins(0.6, 300), coins(0.35, 300, 1)
+    worse = spibb.monitor(deployed(old), episodes(new))
+    better = spibb.monitor(deployed(-old, (-1, 0)), episodes(-new))
+    assert (worse.verdict, better.verdict) == ("worse", "no worse")
+    assert worse.since == better.since
+
+
+def test_the_returns_are_discounted_as_the_policys_were():
+    log = Log.from_arrays(
+        ["a", "a"], ["go", "go"], [0.0, 1.0], terminated=[False, True], episode_id=[0, 0],
+        step=[0, 1],
+    )  # fmt: skip
+    assert spibb.monitor(deployed([0.5, 0.6]), log).new.value == pytest.approx(0.9)
+
+
+def test_more_episodes_for_a_drop():
+    old = deployed(coins(0.6, 400))
+    found = spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=0.2)
+    assert (found.drop, 10 < found.more_episodes < 400) == (pytest.approx(0.2), True)
+    assert spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=0.01).more_episodes == math.inf
+    shown = spibb.monitor(old, episodes(coins(0.6, 50, 1)))
+    again = spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=shown.drop)
+    assert again.more_episodes == pytest.approx(shown.more_episodes, abs=1)
+
+
+def test_limits_are_declared_and_kept():
+    log = episodes([0.5, 0.5])
+    with pytest.raises(InputError, match="lowest_return is not known: give a limit"):
+        spibb.monitor(deployed([0.5, 0.7], None), log)
+    with pytest.raises(InputError, match="highest_return is not known"):
+        spibb.monitor(deployed([0.5, 0.7], None), log, lowest_return=0)
+    with pytest.raises(
+        InputError, match=r"the log: episode 1 returns 2, beyond the highest_return"
+    ):
+        spibb.monitor(deployed([0.5, 0.7]), episodes([0.5, 2.0]))
+    with pytest.raises(
+        InputError, match=r"the baseline's log: episode 0 returns 0.5, beyond the lo"
+    ):
+        spibb.monitor(deployed([0.5, 0.7]), episodes([0.6]), lowest_return=0.55)
+    with pytest.raises(InputError, match="highest_return is -1"):
+        spibb.monitor(deployed([0.5, 0.7]), log, highest_return=-1)
+    for name, value in (("delta", 1.0), ("margin", -0.1), ("drop", 0.0)):
+        with pytest.raises(InputError, match=f"{name} is"):
+            spibb.monitor(deployed([0.5, 0.7]), log, **{name: value})
+
+
+def test_cut_episodes_are_mentioned():
+    log = Log.from_arrays(["a", "a"], ["go", "go"], [0.2, 0.3], truncated=[True, True])
+    assert "2 of 2 episodes were cut" in spibb.monitor(deployed([0.5, 0.7]), log).warnings[0]
