@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env
 from oracles import dense_p, policy_values
 
 import spibb.envs
-from spibb.envs.baselines import gridworld_baseline, optimal_q
+from spibb.envs.baselines import GRIDWORLD_BASELINES, gridworld_baseline, optimal_q
 from spibb.envs.gridworld import GOAL, START, Gridworld, gridworld_mdp, step_to
 from spibb.errors import InputError
 from spibb.evaluate import exact_value
@@ -120,3 +120,12 @@ def test_the_baselines_have_one_shape(name):
     log = simulate(mdp, baseline, 20_000, rng=np.random.default_rng(0))
     assert len(log) / log.n_episodes == pytest.approx(21.5, abs=0.5)
     assert log.truncated.sum() / log.n_episodes == pytest.approx(0.034, abs=0.005)
+
+
+def test_the_drawn_baselines_have_the_value_and_differ():
+    mdp = gridworld_mdp()
+    drawn = [gridworld_baseline(name) for name in GRIDWORLD_BASELINES if "drawn" in name]
+    assert len(drawn) == 20
+    for baseline in drawn:
+        assert exact_value(mdp, baseline) == pytest.approx(0.4, abs=1e-9)
+    assert len({baseline.probs.tobytes() for baseline in drawn}) == 20

@@ -48,7 +48,7 @@ def spibb(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
     done = spibb(
         "experiment", "gridworld", "--runs", "4", "--out", "rows", "--sizes", "10", "--jobs", "2",
-        "--column", "basic-rl", "--also", OWN,
+        "--column", "basic-rl", "--also", OWN, "--baseline", "spibb",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     (folder / "cautious.py").unlink()
@@ -60,7 +60,7 @@ def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
 
 def test_its_kernel_joins_the_compiled_call(folder):
     kind = type(make("cautious.CompiledCautious"))
-    world = gridworld(uniform=False)
+    world = gridworld(uniform=False, name="authors")
     sampler = Sampler(world.mdp, world.behaviour)
     codes, lengths = sampler.draw(30, rng=np.random.default_rng(0))
     group = [kind(0.1), BasicRL(), kind(0.4)]

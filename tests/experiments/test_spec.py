@@ -82,3 +82,15 @@ def test_a_column_keeps_every_digit(value):
     spec = Experiment("gridworld", (10,), (column,))
     assert Experiment.from_toml(spec.to_toml()) == spec
     assert dict(Column.parse(column.key).options)["kappa"] == value
+
+
+def test_a_gridworld_may_name_its_baseline_and_nothing_else_may():
+    experiment = select_experiment("gridworld", "main", baseline="drawn-3")
+    assert Experiment.from_toml(experiment.to_toml()) == experiment
+    plain = select_experiment("gridworld", "main")
+    assert select_experiment("gridworld", "main", baseline="authors") == plain
+    assert "baseline" not in plain.to_toml()
+    with pytest.raises(InputError, match="random-mdps has no named baselines"):
+        select_experiment("random-mdps", "main", baseline="spibb")
+    with pytest.raises(InputError, match="drawn-0"):
+        select_experiment("gridworld", "main", baseline="drawn-20")

@@ -19,6 +19,7 @@ from spibb.files import is_full
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spibb.experiments.spec import Experiment
     from spibb.ingest.mapping import ColumnMap
 
 ALGORITHMS = (
@@ -413,8 +414,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     suite: Annotated[
         str,
         typer.Argument(
-            help="gridworld, gridworld-random, random-mdps or helicopter; assurance: how often is "
-            "a policy said to be safe truly worse?"
+            help="gridworld, gridworld-random, random-mdps or helicopter; gridworld-baselines: the "
+            "gridworld with each of 22 baselines; assurance: how often is a policy said to be safe "
+            "truly worse?"
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
@@ -461,6 +463,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     episodes: Annotated[
         int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
     ] = None,
+    baseline: Annotated[
+        str | None, typer.Option(help="Gridworlds: authors (default), spibb or drawn-0 … drawn-19.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
 ) -> None:
@@ -468,19 +473,48 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 
     Then `spibb figures` and `spibb claims` on the same folder.
     """
+    from spibb.cli import terminal
+    from spibb.envs.baselines import GRIDWORLD_BASELINES
+    from spibb.experiments.studies import select_experiment, usual_runs
+
+    console = _console()
+    family = suite == FAMILY
+    suite = "gridworld" if family else suite
+    names = GRIDWORLD_BASELINES if family and baseline is None else (baseline,)
+    specs = [
+        select_experiment(
+            suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
+            tuple(families.split(",")) if families else (), name,
+            noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
+        )
+        for name in names
+    ]  # fmt: skip
+    runs = usual_runs(suite, grid) if runs is None else runs
+    for name, spec in zip(names, specs):
+        _run_study(console, spec, out / str(name) if family else out, runs, jobs, dask, dry_run)
+    if not dry_run:
+        drawn = f"spibb claims {out}" if family else f"spibb figures {out} ; spibb claims {out}"
+        terminal.say_path(console, f"Next: {drawn}")
+
+
+FAMILY = "gridworld-baselines"
+
+
+def _run_study(
+    console: Console,
+    spec: Experiment,
+    out: Path,
+    runs: int,
+    jobs: int | None,
+    dask: str | None,
+    dry_run: bool,
+) -> None:
+    """Run what is missing of one experiment, with its cost and progress."""
     import os
 
     from spibb.cli import studies, terminal
     from spibb.experiments.runner import execute, plan
-    from spibb.experiments.studies import select_experiment, usual_runs
 
-    console = _console()
-    spec = select_experiment(
-        suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
-        tuple(families.split(",")) if families else (), noises=_numbers(noises),
-        passes=_numbers(passes), seeds=seeds, episodes=episodes,
-    )  # fmt: skip
-    runs = usual_runs(suite, grid) if runs is None else runs
     cores = os.cpu_count() or 1
     with console.status("looking at the folder and timing one run (the first time compiles)"):
         todo = plan(spec, out, runs, cores if jobs is None else jobs, dry=dry_run)
@@ -489,10 +523,8 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         fate = "will be set aside" if dry_run else "set aside"
         terminal.say_path(console, f"Cannot be read, {fate} and done again: {broken}")
     terminal.say_path(console, studies.cost(todo, workers, dask))
-    if dry_run or not todo.chunks:
-        return
-    studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
-    terminal.say_path(console, f"Next: spibb figures {out} ; spibb claims {out}")
+    if todo.chunks and not dry_run:
+        studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
 
 
 def _numbers(text: str | None) -> tuple[float, ...]:

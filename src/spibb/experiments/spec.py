@@ -14,12 +14,14 @@ from typing import Any
 from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.base import Algorithm
+from spibb.envs.baselines import GRIDWORLD_BASELINES
 from spibb.envs.families import FAMILIES
 from spibb.errors import InputError
 from spibb.files import write_text
 from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
 
-FINITE = ("gridworld", "gridworld-random", "random-mdps")
+GRIDWORLDS = ("gridworld", "gridworld-random")
+FINITE = (*GRIDWORLDS, "random-mdps")
 HELICOPTER, ASSURANCE = "helicopter", "assurance"
 SUITES = (*FINITE, HELICOPTER, ASSURANCE)
 DQN = "dqn"
@@ -47,6 +49,7 @@ FORM = record(
         "max_steps": whole(1),
         "training": _TRAINING,
         "families": list_of(one_of(*FAMILIES), least=1),
+        "baseline": text(),
     },
 )
 """The form of experiment.toml."""
@@ -164,7 +167,8 @@ class Experiment:
     `sizes` are numbers of trajectories, for the helicopter of transitions. `etas` are the baselines
     of the random MDPs, and empty for the others. `training` is for the helicopter, `families` are
     the worlds of the assurance suite, each of which cuts its episodes after a length of its own;
-    `max_steps` cuts the others. The number of runs is no part of it: it can be raised later.
+    `max_steps` cuts the others. `baseline` names that of a gridworld; None is the authors'.
+    The number of runs is no part of it: it can be raised later.
     """
 
     suite: str
@@ -175,9 +179,14 @@ class Experiment:
     max_steps: int = 50
     training: Training | None = None
     families: tuple[str, ...] = ()
+    baseline: str | None = None
 
     def __post_init__(self) -> None:
         checks.choice("suite", self.suite, SUITES)
+        if self.baseline is not None:
+            if self.suite not in GRIDWORLDS:
+                raise InputError(f"{self.suite} has no named baselines: leave baseline out")
+            checks.choice("baseline", self.baseline, GRIDWORLD_BASELINES)
         for size in self.sizes:
             checks.positive("size", size)
         for eta in self.etas:

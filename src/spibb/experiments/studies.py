@@ -111,12 +111,13 @@ def select_experiment(
     seed: int = 0,
     also: Sequence[str] = (),
     families: Sequence[str] = (),
+    baseline: str | None = None,
     **training: Any,
 ) -> Experiment:
     """The paper's grid of a suite, cut down to what is named; nothing named keeps all.
 
-    `also` are columns beside those. `training` are entries of `Training`; None and () keep those
-    of the grid.
+    `also` are columns beside those, `baseline` names that of a gridworld. `training`
+    are entries of `Training`; None and () keep those of the grid.
     """
     study = STUDIES[checks.choice("suite", suite, SUITES)]
     checks.choice("grid", grid, study.grids)
@@ -136,5 +137,6 @@ def select_experiment(
         etas=tuple(etas) or whole.etas,
         families=tuple(families) or whole.families,
         seed=seed,
+        baseline=None if baseline == "authors" else baseline,
         training=None if whole.training is None else replace(whole.training, **named),
     )

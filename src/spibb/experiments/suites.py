@@ -85,13 +85,13 @@ def worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
     if experiment.suite == "random-mdps":
         yield from _random_worlds(experiment, rng)
         return
-    yield gridworld(experiment.suite == "gridworld-random")
+    yield gridworld(experiment.suite == "gridworld-random", experiment.baseline or "authors")
 
 
 @cache
-def gridworld(uniform: bool) -> World:
-    """The gridworld, with data from its baseline or from the uniform policy."""
-    mdp, baseline = gridworld_mdp(), gridworld_baseline()
+def gridworld(uniform: bool, name: str) -> World:
+    """The gridworld and a baseline, with data from that or from the uniform policy."""
+    mdp, baseline = gridworld_mdp(), gridworld_baseline(name)
     behaviour = Policy.uniform(mdp.states, mdp.actions) if uniform else baseline
     best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
     return World(mdp, baseline, behaviour, exact_value(mdp, baseline), best)
