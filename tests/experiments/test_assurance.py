@@ -31,6 +31,7 @@ from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment, usual_runs
+from spibb.verdict import Grade
 
 SMALL = select_experiment(
     "assurance", "main", sizes=(30, 200), families=("bernoulli-bandit", "pit-chain"), seed=3
@@ -74,6 +75,9 @@ def test_rows_are_what_the_classes_compute():
                 assert row[key] == pytest.approx(gain / possible, abs=1e-7)
                 assert row[f"worse:{key}"] == (gain < -1e-9 * (high - low))
                 assert row[f"changed:{key}"] == (policy.probs != scene.baseline.probs).any()
+            verdict = Auto().improve(problem).verdict
+            assert row["supported:auto"] == (verdict.grade is not Grade.NOT_SUPPORTED)
+            assert row["misled:auto"] == (row["supported:auto"] and row["worse:auto"])
 
 
 def test_the_old_rule_takes_the_largest_mean_among_the_probable():
@@ -121,6 +125,20 @@ def test_shares_are_counted_over_logs(tmp_path):
         mine = [row["changed:pi-b:n_wedge=5"] for row in rows if row["quality"] == quality]
         cell = results.cell("changed:pi-b:n_wedge=5", 30, family="near-null", quality=quality)
         assert (cell.runs, cell.statistics["mean"].value) == (3, pytest.approx(np.mean(mine)))
+
+
+def test_what_does_not_apply_is_not_counted(tmp_path):
+    """Of six logs, three are too short for any change; all values of the others agree."""
+    experiment = replace(BRIEF, families=("river-swim",), sizes=(3, 300))
+    run_all(tmp_path / "rows", experiment, 1)
+    results, rows = load_results(tmp_path / "rows"), repeat(experiment, 0)
+    for name in ("covered:auto", "true:auto@0.99"):
+        known = {(r["quality"], r["size"]): r[name] for r in rows if not math.isnan(r[name])}
+        cells = {(c.quality, c.size): c for c in results.cells if c.column == name}
+        assert known.keys() == cells.keys()
+        assert 0 < len(known) < len(rows)
+        for key, value in known.items():
+            assert (cells[key].runs, cells[key].statistics["mean"].value) == (1, value)
 
 
 def test_bounds_are_kept_or_broken_as_the_truth_says():

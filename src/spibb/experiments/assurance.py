@@ -32,6 +32,7 @@ from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.solve import DENSE_UP_TO
+from spibb.verdict import Grade
 
 SIZES = (10, 30, 100, 300, 1000, 5000)
 OLD_RULE = "spibb.experiments.assurance.OldRule"
@@ -72,6 +73,16 @@ def covered(key: str) -> str:
     return f"covered:{key}"
 
 
+def supported(key: str) -> str:
+    """Column of a share: the verdict supports the change."""
+    return f"supported:{key}"
+
+
+def misled(key: str) -> str:
+    """Column of a share: the verdict supports the change, and the policy is truly worse."""
+    return f"misled:{key}"
+
+
 def said(key: str, edge: float) -> str:
     """Column of stated probabilities within the bin that begins at an edge."""
     return f"said:{key}@{edge:g}"
@@ -91,7 +102,7 @@ def shares(experiment: Experiment) -> list[str]:
     """The columns of rows that are averaged as shares."""
     names = [name(c.key) for c in experiment.columns for name in (worse, changed)]
     for column in filter(states_bounds, experiment.columns):
-        names.append(covered(column.key))
+        names += [name(column.key) for name in (covered, supported, misled)]
         names += [name(column.key, edge) for edge in EDGES[:-1] for name in (said, true)]
     return names
 
@@ -292,11 +303,13 @@ def _stated(
     scene: Scene, problem: Problem, result: AutoImprovement, key: str, gain: float
 ) -> dict[str, float]:
     """What `auto` stated, and the truth: of its choice, and of the candidate that it likes best."""
-    lower, holds = math.nan, math.nan
+    lower, holds, believed = math.nan, math.nan, False
     if result.chosen is not None:
+        believed = result.verdict.grade is not Grade.NOT_SUPPORTED
         lower = scene.share(result.chosen.lower)
         holds = float(gain >= result.chosen.lower - scene.rounding)
     row = {f"lower:{key}": lower, covered(key): holds}
+    row |= {supported(key): float(believed), misled(key): float(believed and gain < 0)}
     row |= {name(key, edge): math.nan for edge in EDGES[:-1] for name in (said, true)}
     best = max(moving(result), key=lambda c: (c.lower, c.n_wedge), default=None)
     if best is not None and best.probability is not None and best.probability >= EDGES[0]:

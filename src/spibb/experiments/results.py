@@ -290,9 +290,9 @@ def _cells(
 
 def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -> Iterator[Cell]:
     """The cells of columns that are true (1), false (0) or do not apply (NaN), by setting."""
-    known = [
-        f"CASE WHEN isnan({_quoted(name)}) THEN NULL ELSE {_quoted(name)} END" for name in names
-    ]
+    # DuckDB trusts footers, which tell no NaN: only computed differences find it
+    quoted = [_quoted(name) for name in names]
+    known = [f"CASE WHEN {name} - {name} = 0 THEN {name} END" for name in quoted]
     counted = ", ".join(f"sum({value}), count({value})" for value in known)
     grouped = ", ".join(study.settings)
     rows = connection.sql(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spibb.envs.small import BASELINES
@@ -71,15 +71,14 @@ def bins(results: Results, key: str, family: str | None = None) -> Iterator[Bin]
 
 
 def cells_above(
-    results: Results, column: Callable[[str], str], key: str, delta: float, *,
-    least: int = 0, margin: float = 0.0,
+    results: Results, column: str, delta: float, *, least: int = 0, margin: float = 0.0
 ) -> Interval:  # fmt: skip
     """How many cells have a share above δ: as seen, for sure, and as far as the logs can tell.
 
     For sure: the lower 95 % limit is above δ. As far as the logs can tell: the upper limit is above
     δ + margin.
     """
-    found = [mean_of(cell) for cell in cells_of(results, column(key), least)]
+    found = [mean_of(cell) for cell in cells_of(results, column, least)]
     return Interval(
         float(sum(i.value > delta for i in found)),
         float(sum(i.low > delta for i in found)),

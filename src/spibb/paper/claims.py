@@ -12,6 +12,7 @@ from pathlib import Path
 
 from spibb import __version__
 from spibb.experiments.results import Results
+from spibb.experiments.spec import ASSURANCE
 from spibb.files import write_text, write_whole
 from spibb.paper import (  # noqa: F401 (each module registers its claims)
     claims_assurance,
@@ -21,6 +22,7 @@ from spibb.paper import (  # noqa: F401 (each module registers its claims)
     claims_random_behaviour,
     claims_random_mdps,
 )
+from spibb.paper.assured_tables import tables
 from spibb.paper.claim import REGISTRY, Ruling
 from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
@@ -74,7 +76,8 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
         "| claim | where | what is claimed | decided by | value | verdict |",
         "|---|---|---|---|---|---|",
     ]
-    return "\n".join([*lines, *(_line(ruling) for ruling in rulings), ""])
+    more = tables(results) if results.experiment.suite == ASSURANCE else []
+    return "\n".join([*lines, *(_line(ruling) for ruling in rulings), "", *more])
 
 
 def _units(results: Results) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.experiments.assurance import OLD_RULE, covered, worse
+from spibb.experiments.assurance import OLD_RULE, covered, misled, worse
 from spibb.paper.assured import (
     CHOSE,
     JUDGED_FROM,
@@ -37,9 +37,9 @@ def _found(view: View, column: str) -> None:
         raise AbsentError(column)
 
 
-def _above(view: View, key: str, delta: float, least: int = 0, margin: float = 0.0) -> Interval:
-    _found(view, worse(key))
-    return cells_above(view.results, worse, key, delta, least=least, margin=margin)
+def _above(view: View, column: str, delta: float, least: int = 0, margin: float = 0.0) -> Interval:
+    _found(view, column)
+    return cells_above(view.results, column, delta, least=least, margin=margin)
 
 
 @promise(
@@ -47,7 +47,7 @@ def _above(view: View, key: str, delta: float, least: int = 0, margin: float = 0
     f"{CELLS})", below(1),
 )  # fmt: skip
 def _certified(view: View) -> Interval:
-    return _above(view, CERTIFIED, DELTA)
+    return _above(view, worse(CERTIFIED), DELTA)
 
 
 @promise(
@@ -55,7 +55,7 @@ def _certified(view: View) -> Interval:
     f"{CELLS})", below(1),
 )  # fmt: skip
 def _certified_loose(view: View) -> Interval:
-    return _above(view, LOOSE, LOOSE_DELTA)
+    return _above(view, worse(LOOSE), LOOSE_DELTA)
 
 
 @promise(
@@ -63,7 +63,15 @@ def _certified_loose(view: View) -> Interval:
     "episodes.", f"{CELLS} + 2 points)", below(1),
 )  # fmt: skip
 def _auto(view: View) -> Interval:
-    return _above(view, AUTO, DELTA, JUDGED_FROM, MARGIN)
+    return _above(view, worse(AUTO), DELTA, JUDGED_FROM, MARGIN)
+
+
+@promise(
+    "verdict-false", "verdict", "The verdict supports a policy that is truly worse in at most "
+    "δ = 0.05 of the logs of every cell of at least 30 episodes.", f"{CELLS} + 2 points)", below(1),
+)  # fmt: skip
+def _verdict(view: View) -> Interval:
+    return _above(view, misled(AUTO), DELTA, JUDGED_FROM, MARGIN)
 
 
 @promise(

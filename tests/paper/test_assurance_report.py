@@ -1,0 +1,118 @@
+"""Claims and figures of the bench of assurance, on made-up results."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from spibb.envs.small import BASELINES
+from spibb.experiments.assurance import EDGES, default_experiment, shares
+from spibb.experiments.results import STATISTICS, Cell, Results
+from spibb.paper.assured import cells_above, pooled
+from spibb.paper.assured_tables import tables
+from spibb.paper.claim import FAILS, HOLDS, NOT_ENOUGH
+from spibb.paper.claims import claims
+from spibb.paper.figures import write_figures
+from spibb.stats import Interval, share_interval
+
+EXPERIMENT = default_experiment("assurance")
+KEPT = {"worse:auto": 0.01, "supported:auto": 0.9, "misled:auto": 0.0, "covered:auto": 0.99}
+
+
+def made_up(runs=1000, **odd):
+    """Results in which all promises are kept, but for `odd`: share by (column, family, size)."""
+    cells = []
+    for family in EXPERIMENT.families:
+        for quality in BASELINES:
+            for size in EXPERIMENT.sizes:
+                here = {"family": family, "quality": quality, "size": size, "eta": None}
+                for column in EXPERIMENT.columns:
+                    found = dict.fromkeys(STATISTICS, Interval(0.7, 0.69, 0.71))
+                    cells.append(Cell(column.key, runs=runs, statistics=found, **here))
+                for name in shares(EXPERIMENT):
+                    share = odd.get(f"{name} {family} {size}", _share(name))
+                    found = {"mean": share_interval(round(share * runs), runs)}
+                    cells.append(Cell(name, runs=runs, statistics=found, **here))
+    return Results(EXPERIMENT, runs, 0.0, math.nan, tuple(cells))
+
+
+def _share(name):
+    if name.startswith(("said", "true")):
+        edge = float(name.partition("@")[2])
+        return (edge + EDGES[EDGES.index(edge) + 1]) / 2
+    if "OldRule" in name:
+        return 0.1
+    return KEPT.get(name, 0.0)
+
+
+def ruling(results, name):
+    return next(found for found in claims(results) if found.id == name)
+
+
+def outcomes(results):
+    return {found.id: found.verdict for found in claims(results)}
+
+
+def test_all_claims_hold_where_all_promises_are_kept():
+    assert set(outcomes(made_up()).values()) == {HOLDS}
+
+
+@pytest.mark.parametrize(
+    ("name", "odd"),
+    [
+        ("certified-0.05", "worse:certified pit-chain 1000"),
+        ("certified-0.2", "worse:certified:delta=0.2 pit-chain 10"),
+        ("auto-0.05", "worse:auto near-null 300"),
+        ("verdict-false", "misled:auto near-null 300"),
+    ],
+)
+def test_one_cell_above_delta_breaks_a_promise(name, odd):
+    found = ruling(made_up(**{odd: 0.4}), name)
+    assert outcomes(made_up(**{odd: 0.4}))[name] == FAILS
+    assert (found.interval.value, found.interval.low) == (3, 3)  # three baselines
+
+
+def test_auto_promises_nothing_below_thirty_episodes():
+    assert outcomes(made_up(**{"worse:auto near-null 10": 0.4}))["auto-0.05"] == HOLDS
+
+
+def test_few_logs_decide_nothing():
+    assert outcomes(made_up(runs=20))["auto-0.05"] == NOT_ENOUGH
+
+
+def test_cells_are_counted_as_seen_for_sure_and_at_most():
+    results = made_up(runs=40, **{"worse:auto null 30": 0.075, "worse:auto null 100": 0.5})
+    found = cells_above(results, "worse:auto", 0.05, least=30, margin=0.02)
+    cells = len(EXPERIMENT.families) * len(BASELINES) * (len(EXPERIMENT.sizes) - 1)
+    assert found == Interval(6.0, 3.0, float(cells))  # 0 of 40 has an upper limit of 8.8 %
+
+
+def test_shares_of_cells_are_pooled_by_their_logs():
+    cells = [
+        Cell("worse:auto", None, 30, n, {"mean": share_interval(k, n)})
+        for k, n in ((1, 10), (5, 30))
+    ]
+    assert pooled(iter(cells)) == share_interval(6, 40)
+    assert pooled(iter(())) is None
+
+
+def test_tables_have_every_family_and_name_the_cells_above_delta():
+    lines = tables(made_up(runs=40, **{"worse:auto null 30": 0.1}))
+    row = next(line for line in lines if line.startswith("| null"))
+    assert row.split(" | ")[1:3] == ["0.0 %, 0.70", "10.0 %, 0.70"]
+    assert sum(line.startswith("| bernoulli-bandit *") for line in lines) == 3
+    named = [line for line in lines if line.startswith("- **auto**")]
+    assert len(named) == 1 and "null, good baseline, 30 episodes: 4 of 40" in named[0]
+    assert any(line == "- **certified**: none." for line in lines)
+
+
+def test_figures_are_drawn_and_described(tmp_path):
+    paths = write_figures(made_up(), tmp_path)
+    names = {path.name for path in paths if path.suffix == ".png"}
+    assert names == {
+        "figA1_worse.png", "figA2_gain.png", "figA3_reliability.png", "figA4_coverage.png",
+    }  # fmt: skip
+    page = (tmp_path / "figures" / "index.html").read_text()
+    assert "auto: at most 1.0%" in page
+    assert "said 0.97, true 0.97" in page
