@@ -54,6 +54,15 @@ class Sample:
         return np.minimum(bet * SPREADS * self.most_lost, MOST)
 
 
+def growth(mean: float, second: float, most_lost: float) -> tuple[float, float]:
+    """The bet on values of a mean and a mean square, and what a value then adds to log wealth.
+
+    λ = mean/second maximises λ·mean − λ²·second/2, unless it would stake too much.
+    """
+    bet = min(mean / second, MOST / most_lost)
+    return bet, bet * mean - bet**2 * second / 2
+
+
 def log_e_value(sample: Sample, bet: float) -> float:
     """log of Σ_k w_k Π_i (1 + λ_k X_i): the wealth of a mixture of bets around `bet`.
 

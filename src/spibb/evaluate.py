@@ -11,6 +11,7 @@ import numpy as np
 from spibb import checks, solve
 from spibb.checks import InputError
 from spibb.log import Log
+from spibb.log import returns_to_go as returns_to_go
 from spibb.mdp import MDP
 from spibb.policy import Policy
 
@@ -51,19 +52,6 @@ def returns(log: Log, discount: float) -> np.ndarray:
             f"{log.reward.max():g} exceed the largest number, 1.8e308: divide the rewards by a "
             "constant"
         )
-    return found
-
-
-def returns_to_go(log: Log, discount: float) -> np.ndarray:
-    """Σ_{u ≥ t} γ^{u−t} r_u from every row to the end of its episode's record [N].
-
-    Each pass doubles the number of steps added up.
-    """
-    found, remaining, reach = log.reward.copy(), log.remaining, 1
-    while reach < remaining.max(initial=0):
-        rows = np.flatnonzero(remaining > reach)
-        found[rows] += discount**reach * found[rows + reach]
-        reach *= 2
     return found
 
 

@@ -46,6 +46,13 @@ def percent(share: float) -> str:
     return f"{text.replace('-', '−')} %"
 
 
+def roughly(n: float) -> str:
+    """A forecast of a number of things, with two digits."""
+    n = max(math.ceil(n), 1)
+    step = 10 ** max(len(str(n)) - 2, 0)
+    return f"{math.ceil(n / step) * step:,}"
+
+
 def clipped(label: Label) -> str:
     """A label as text, a long one cut."""
     text = " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)

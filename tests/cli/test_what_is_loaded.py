@@ -19,7 +19,7 @@ POLICY = (
 HEAVY = ["matplotlib", "gymnasium", "jax", "ibis", "distributed", "jinja2", "duckdb", "numba"]
 STUDIES = ["spibb.paper", "spibb.experiments", "spibb.envs", "spibb.deep"]
 COMMANDS = {
-    "inspect log.csv": ["matplotlib", "gymnasium", "jinja2", "jax", *STUDIES],
+    "inspect log.csv": ["numba", "matplotlib", "gymnasium", "jinja2", "jax", *STUDIES],
     "improve log.csv --baseline policy.csv --out out": ["matplotlib", "gymnasium", "jax", *STUDIES],
     "evaluate log.csv --policy policy.csv --behaviour policy.csv": [
         "matplotlib", "gymnasium", "jinja2", "jax", *STUDIES,

@@ -26,7 +26,7 @@ from spibb.report.origin import Origin
 from spibb.report.page import render
 from spibb.tables import log_table, write_table
 from spibb.verdict import decide, gather_for
-from spibb.verdict.criteria import roughly
+from spibb.words import roughly
 
 ORIGIN = Origin("spibb improve log.csv", 0, (), (("spibb", "0"),), "2026-01-01 00:00 UTC")
 

@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from spibb.betting import MOST, Sample
+from spibb.betting import MOST, Sample, growth
 from spibb.counts import Counts
 from spibb.departures import values_where_seen
 from spibb.log import Log
@@ -213,8 +213,7 @@ class Chooser:
         return self._with_power(planned, error * per_episode)
 
     def _with_bet(self, plan: PlannedTest, mean: float) -> PlannedTest:
-        bet = min(mean / plan.second, MOST / (plan.loss(self.bounds) * plan.counted))
-        per_visit = bet * mean - bet**2 * plan.second / 2
+        bet, per_visit = growth(mean, plan.second, plan.loss(self.bounds) * plan.counted)
         return replace(plan, bet=bet, evidence=self.scale * plan.visiting * per_visit)
 
     def _with_block(self, plan: PlannedTest, mean: float) -> PlannedTest:

@@ -339,16 +339,23 @@ def monitor(
 @app.command(short_help="Look at a log: is it good enough?")
 @with_columns
 def inspect(log: LogArgument, *, chart: ColumnMap) -> None:
-    """Look at a log before anything is trained: sizes, coverage, and what is suspicious."""
+    """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
+
+    The last lines say in how many states it could certify a change, up to 200,000 rows.
+    """
     from spibb.cli.tables import print_inspection, progress
+    from spibb.counts import Counts
+    from spibb.forecast import LARGEST, forecast
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
 
     console = _console()
     with progress(console, "reading and counting") as tell:
         table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
-        inspection = inspect_log(table)
-    print_inspection(console, inspection)
+        rows = table.log() if table.rows <= LARGEST else None
+        inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
+        found = None if rows is None else forecast(rows)
+    print_inspection(console, inspection, found)
 
 
 @app.command(short_help="What a policy does in a state.")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
+from spibb.forecast import Forecast
 from spibb.ingest.inspection import Inspection
 from spibb.words import clipped
 
@@ -25,8 +26,10 @@ def progress(
         yield lambda share: status.update(f"{text} ({share:.0%} {of})")
 
 
-def print_inspection(console: Console, inspection: Inspection) -> None:
-    """Facts, the coverage histogram, and what is suspicious."""
+def print_inspection(
+    console: Console, inspection: Inspection, forecast: Forecast | None = None
+) -> None:
+    """Facts, the coverage histogram, what is suspicious, and what the log is good for."""
     facts = Table("the log", "", show_edge=False)
     for finding in inspection.facts:
         facts.add_row(finding.what, finding.value)
@@ -39,6 +42,12 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
     for finding in inspection.suspicions:
         console.print(Text.assemble((f"{finding.what}: ", "bold"), finding.value, ";"))
         console.print(Text(f"  {finding.remedy}."))
+    if forecast is not None:
+        console.print(Text(f"\n{forecast}", "bold"))
+        console.print(Text(
+            f"A rough forecast of --algorithm certified (discount {forecast.discount:g}, delta "
+            f"{forecast.delta:g}) by the returns in the log; nothing was trained."
+        ))  # fmt: skip
 
 
 def _coverage_table(inspection: Inspection) -> Table:

@@ -15,7 +15,7 @@ from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.tested import ChangeTest
 from spibb.verdict.evidence import Evidence
-from spibb.words import number, signed
+from spibb.words import number, roughly, signed
 
 Z95 = 1.96
 """Standard errors of a 95 % interval, and"""
@@ -25,8 +25,6 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
-ROUGHLY = 2
-"""Digits of a forecast."""
 
 
 @dataclass(frozen=True)
@@ -161,13 +159,6 @@ def until_sure(n: int, gain: float, lower: float) -> str:
 
 def _wanted(more: float) -> str:
     return f"About {roughly(more)} more episodes, if they are like these."
-
-
-def roughly(n: float) -> str:
-    """A forecast with two digits."""
-    n = max(math.ceil(n), 1)
-    step = 10 ** max(len(str(n)) - ROUGHLY, 0)
-    return f"{math.ceil(n / step) * step:,}"
 
 
 def _model(evidence: Evidence) -> Criterion:

@@ -19,10 +19,9 @@ from spibb.verdict.criteria import (
     Kept,
     criteria,
     nearest,
-    roughly,
 )
 from spibb.verdict.evidence import Evidence, gather_for
-from spibb.words import number, signed
+from spibb.words import number, roughly, signed
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
