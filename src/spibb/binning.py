@@ -20,6 +20,15 @@ class Bins:
     """Intervals [e₁, e₂), [e₂, e₃), … below and above the increasing `edges`.
 
     The intervals are named as they are written: ``(-inf, 18)``, ``[18, 40)``, ``[40, inf)``.
+
+    Parameters:
+        edges: increasing finite numbers, at least one.
+
+    >>> ages = spibb.Bins((18, 40))
+    >>> ages.labels
+    ('(-inf, 18)', '[18, 40)', '[40, inf)')
+    >>> ages.label(31)
+    '[18, 40)'
     """
 
     edges: tuple[float, ...]

@@ -85,8 +85,7 @@ def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) 
     if not isinstance(value, kind):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         wanted = " or ".join(_named(k) for k in kinds if k is not type(None))
-        given = _named(type(value)) if value is not None else "None"
-        raise InputError(f"{name} is {given}, expected {wanted}: {remedy}")
+        raise InputError(f"{name} is {named(value)}, expected {wanted}: {remedy}")
 
 
 MADE_BY = {
@@ -123,6 +122,11 @@ def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callab
         return checked
 
     return decorate
+
+
+def named(value: Any) -> str:
+    """What kind of thing a value is."""
+    return "None" if value is None else _named(type(value))
 
 
 def _named(kind: type) -> str:

@@ -43,6 +43,10 @@ class Counts(Frozen):
     offset of the rewards nor their scale costs any digit. `starts` [S]
     counts the episodes that begin in each state; `reward_range` holds the smallest and the largest
     reward of the log, `bins` the intervals of the columns that were cut.
+
+    >>> counts = spibb.Counts.from_log(log)
+    >>> counts.pairs.tolist()  # rows mild and severe, columns treat and wait
+    [[1, 2], [2, 1]]
     """
 
     indptr: np.ndarray

@@ -14,6 +14,11 @@ class InputError(ValueError):
     """Something the caller gave cannot be used; the message says what, where, and the remedy.
 
     Drivers repeat addresses with their passwords; no message does.
+
+    >>> spibb.Policy([[0.5, 0.6]])
+    Traceback (most recent call last):
+        ...
+    spibb.errors.InputError: policy row 0 sums to 1.1, expected 1: renormalise it or check the file
     """
 
     def __init__(self, message: object = "") -> None:

@@ -28,6 +28,13 @@ def estimate_mdp(
     initial distribution. `unseen` is the value of pairs that the log never contains: 0 ("zero"),
     −v_max ("pessimistic") or v_max ("optimistic"). The paper initialises Q with ±V_max for Basic
     RL and is silent for SPIBB; zero is what its released code does there.
+
+    Returns:
+        The MDP, with the labels of the counts.
+
+    >>> mdp = spibb.estimate_mdp(spibb.Counts.from_log(log), discount=0.9)
+    >>> mdp.rewards.tolist()  # of an unseen pair 0
+    [[0.0, 0.0], [1.0, 0.0]]
     """
     indptr, successors, probs = counts.transitions
     return MDP(
@@ -134,6 +141,12 @@ def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:
 
     `smoothing` k ≥ 0 spreads pseudo-counts over all actions; with 0, an action never taken in a
     state is unavailable there. States never acted in get a uniform row.
+
+    Returns:
+        The policy, with the labels of the log.
+
+    >>> spibb.estimate_baseline(log, smoothing=1).row("severe")
+    {'treat': 0.6, 'wait': 0.4}
     """
     number("smoothing", smoothing, 0, np.inf, "[)")
     counts = log if isinstance(log, Counts) else Counts.from_log(log)

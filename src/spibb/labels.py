@@ -29,7 +29,16 @@ LEAST, LARGEST = -(2**63), 2**63 - 1
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary(Shown):
-    """Ordered, distinct labels; `names` are the columns that a label spans in a file."""
+    """Ordered, distinct labels; `names` are the columns that a label spans in a file.
+
+    Parameters:
+        labels: text, whole numbers, or tuples of these, all of one form.
+        names: one column per part of a label.
+
+    >>> states = spibb.Vocabulary(["mild", "severe"], ("state",))
+    >>> states.code("severe"), states[0], len(states)
+    (1, 'mild', 2)
+    """
 
     labels: Sequence[Label]
     names: tuple[str, ...] = ("label",)

@@ -38,6 +38,11 @@ class Log(Frozen):
     stops without saying what came next. `truncated` marks a record cut while the process went on;
     where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N;
     `bins` are the intervals of the columns that were cut.
+
+    >>> log
+    Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
+    >>> log.states[log.state[1]], log.actions[log.action[1]], float(log.reward[1])
+    ('severe', 'treat', 1.0)
     """
 
     state: np.ndarray
@@ -111,6 +116,10 @@ class Log(Frozen):
         terminated or truncated. Without `next_state`, the successor is the state of the next row
         of the same episode. `state_labels` or `n_states` (labels 0 … n−1) name states that the
         log may never visit; the same for actions. Labels are strings, whole numbers or tuples.
+
+        >>> spibb.Log.from_arrays(["mild", "severe"], ["wait", "treat"], [0, 1],
+        ...                       terminated=[False, True])
+        Log(transitions=2, episodes=1, states=2, actions=2, rewards=0 to 1)
         """
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
@@ -149,6 +158,12 @@ class Log(Frozen):
         truncated, action_prob. `columns` maps these names to yours; a state or action may span
         several: ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then
         found in `next_ward` and `next_severity` if these exist and no other mapping is given.
+
+        >>> import pyarrow as pa
+        >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "ward": ["a", "b"],
+        ...                   "action": [0, 1], "reward": [0, 1], "terminated": [False, True]})
+        >>> spibb.Log.from_frame(frame, columns={"state": "ward"}).states
+        Vocabulary(size=2, begins='a', 'b', columns=ward)
         """
         from spibb.sql.engines import open_frame
         from spibb.sql.typed import TypedTable
@@ -164,6 +179,10 @@ class Log(Frozen):
         same order, with the states and actions that occur in it. Bins are in its labels, but a
         table does not keep their edges. A CSV file has no types: labels that it would give back as
         others (true and false, text that reads as whole numbers, empty text) need .parquet.
+
+        >>> log.save("log.csv")
+        >>> spibb.read_log("log.csv", columns=log.columns)
+        Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
         """
         from spibb import tables
         from spibb.sql.reading import check_untyped

@@ -43,6 +43,12 @@ class MDP(Frozen):
     `outcomes` say what single transitions pay, which only a simulation needs: the solvers use the
     expectations. Where they are given (`from_outcomes`), rows and rewards are derived from them;
     without them every transition pays its pair's expectation.
+
+    >>> mdp = spibb.MDP.from_outcomes(
+    ...     state=[0, 0], action=[0, 1], prob=[1.0, 1.0], next_state=[0, 0], reward=[0, 1],
+    ...     terminated=[True, True], initial=[1.0], n_actions=2, discount=0.9)
+    >>> spibb.exact_value(mdp, spibb.Policy([[0.5, 0.5]]))
+    0.5
     """
 
     indptr: np.ndarray

@@ -187,6 +187,27 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     `lowest_return` is declared, not seen: no return is below it (with pdis: no reward is below
     (1 − γ) times it). `highest_return` is declared too: exact bounds of a difference need it.
     Nothing here knows how `policy` was made: trained on this very log, its estimates flatter it.
+
+    Parameters:
+        log: the episodes.
+        policy: what is evaluated.
+        behaviour: what made the log.
+        discount: γ in [0, 1).
+        delta: failure probability of each bound.
+        model: Q̂ and V̂ of the doubly robust estimators are its values.
+        truncated: what a cut episode counts: "recorded" or "model".
+        lowest_return: no return is below it.
+        highest_return: none is above it.
+        bounds: names of the lower bounds.
+        rng: the source of random numbers.
+
+    Returns:
+        Six estimates with their bounds, by name, and their differences to what the log earned.
+
+    >>> report = spibb.off_policy_estimates(log, baseline, baseline, 0.9,
+    ...                                     rng=np.random.default_rng(0), bounds=("student-t",))
+    >>> round(report["is"].estimate.value, 9)
+    0.6
     """
     checks.discount(discount)
     checks.delta(delta)

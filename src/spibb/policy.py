@@ -20,6 +20,18 @@ class Policy(Frozen):
 
     `probs` [S, A] is read-only; `states` and `actions` hold the labels. Rows given with a sum that
     is off 1 by up to 1e-6, as numbers printed with six digits are, are divided by it.
+
+    Parameters:
+        probs: rows [S, A] that sum to 1.
+        states: labels of the rows; 0, 1, … if absent.
+        actions: labels of the columns; 0, 1, … if absent.
+        what: how messages call it.
+
+    >>> policy = spibb.Policy([[0.6, 0.4]], states=["mild"], actions=["treat", "wait"])
+    >>> policy.row("mild")
+    {'treat': 0.6, 'wait': 0.4}
+    >>> policy.sample("mild", rng=np.random.default_rng(0))
+    'wait'
     """
 
     probs: np.ndarray

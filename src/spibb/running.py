@@ -33,6 +33,9 @@ class Run(Shown):
     """What `spibb.run` found: all that is known about the improvement, and what the log looks like.
 
     `folder` is where the files are, None if none were asked for.
+
+    >>> spibb.run(log, baseline=baseline, discount=0.9, n_wedge=1).policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
     """
 
     assessment: Assessment
@@ -108,6 +111,10 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
 
     Returns:
         The improvement, its assessment, the inspection of the log, and the folder.
+
+    >>> done = spibb.run(log, "improved", baseline=baseline, discount=0.9, n_wedge=1, force=True)
+    >>> done.folder.name, done.assessment.verdict.grade
+    ('improved', <Grade.NOT_SUPPORTED: 'not supported'>)
     """
     chosen, sure = configured(algorithm, options, delta)
     apart = checks.number("holdout", holdout, 0, 1, "()") if holdout else 0.0
@@ -140,7 +147,24 @@ def save_result(
     force: bool = False,
     spreadsheet_safe: bool = False,
 ) -> Path:
-    """Write an improvement as ``spibb improve`` does: `Improvement.save` calls this."""
+    """Write an improvement as ``spibb improve`` does: `Improvement.save` calls this.
+
+    Parameters:
+        result: what an algorithm made of a problem.
+        folder: must be empty, or `force` given; the files appear all at once.
+        delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+        seed: seed of the posterior draws.
+        force: write into a folder that is not empty.
+        spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+
+    Returns:
+        The folder.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> sorted(path.name for path in spibb.save_result(result, "saved", force=True).iterdir())
+    ['manifest.sha256', 'policy.csv', 'policy.json', 'policy.parquet', 'report.html',
+    'summary.json']
+    """
     with _claimed(folder, force) as held:
         assert held is not None
         known = _assessed(result, delta, seed)
@@ -151,7 +175,21 @@ def save_result(
 def write_report(
     result: Improvement, path: str | Path, *, delta: float | None = None, seed: int = 0
 ) -> Path:
-    """Write the report of an improvement, one HTML file: `Improvement.report` calls this."""
+    """Write the report of an improvement, one HTML file: `Improvement.report` calls this.
+
+    Parameters:
+        result: what an algorithm made of a problem.
+        path: a name that ends in .html.
+        delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+        seed: seed of the posterior draws.
+
+    Returns:
+        The path of the file.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> spibb.write_report(result, "report.html").name
+    'report.html'
+    """
     checks.instance("path", path, (str, Path), "give the name of a file, such as report.html")
     written = Path(path)
     if written.suffix.lower() not in (".html", ".htm"):

@@ -51,7 +51,7 @@ def text(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
     if isinstance(value, Interval):
-        return f"{value.low:.4g} to {value.high:.4g}"
+        return f"{value.low + 0.0:.4g} to {value.high + 0.0:.4g}"  # never -0
     if isinstance(value, Shown) or dataclasses.is_dataclass(value):
         written = repr(value)
     else:

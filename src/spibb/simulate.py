@@ -33,7 +33,23 @@ def simulate(
     rng: np.random.Generator,
     max_steps: int = MAX_STEPS,
 ) -> Log:
-    """Play `n_episodes` episodes of a policy in an MDP and record them."""
+    """Play `n_episodes` episodes of a policy in an MDP and record them.
+
+    Parameters:
+        mdp: the world.
+        policy: what acts in it.
+        n_episodes: how many.
+        rng: the source of random numbers.
+        max_steps: after which an episode is cut.
+
+    Returns:
+        The log, with the labels of the world.
+
+    >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+    >>> from spibb.simulate import simulate
+    >>> simulate(gridworld_mdp(), gridworld_baseline(), 5, rng=np.random.default_rng(0)).n_episodes
+    5
+    """
     return Sampler(mdp, policy, max_steps).log(n_episodes, rng=rng)
 
 
@@ -42,6 +58,16 @@ class Sampler:
     """Prepared tables for drawing many logs from one MDP and one policy.
 
     From the same generator state, `log(n)` and `counts(n)` draw the same episodes.
+
+    Parameters:
+        mdp: the world.
+        policy: what acts in it.
+        max_steps: after which an episode is cut.
+
+    >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+    >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+    >>> sampler.log(5, rng=np.random.default_rng(0)).n_episodes
+    5
     """
 
     mdp: MDP

@@ -316,7 +316,7 @@ def test_a_million_states_are_counted(tmp_path):
 
 
 def test_a_frame_that_is_none_is_refused():
-    with pytest.raises(InputError, match="a dict is no log: give a path, a dataframe"):
+    with pytest.raises(InputError, match="source is a dict, expected a path, a dataframe"):
         count_log({"state": [1]})
 
 

@@ -162,11 +162,11 @@ def test_a_masked_successor_is_the_next_row():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"state": [1]}, "a dict is no log"),
-        ([1, 2], "a list is no log"),
-        (None, "a NoneType is no log"),
-        (pd.Series([1]), "a Series is no log"),
-        (np.zeros((2, 2)), "a ndarray is no log"),
+        ({"state": [1]}, "source is a dict, expected"),
+        ([1, 2], "source is a list, expected"),
+        (None, "source is None, expected"),
+        (pd.Series([1]), "source is a Series, expected"),
+        (np.zeros((2, 2)), "source is a ndarray, expected"),
         (pd.DataFrame([[1, 2]], columns=["state", "state"]), "two columns of the frame have the"),
         (pa.table([[1], [2]], names=["state", "state"]), "two columns of the frame have the"),
         (pl.DataFrame({"state": [1], "State": [2]}), "2 columns of one name, 'state', 'State'"),

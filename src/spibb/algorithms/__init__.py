@@ -118,7 +118,7 @@ def _imported(name: str) -> type[Algorithm]:
 
 def improve(
     log: Log,
-    baseline: Baseline | None,
+    baseline: Baseline | None = None,
     *,
     discount: float = 0.95,
     v_max: float | None = None,
@@ -129,6 +129,21 @@ def improve(
 
     `algorithm` is a registry name, an import path, a class, or a configured algorithm; `options` go
     to the algorithm of a name or a class.
+
+    Parameters:
+        log: the log.
+        baseline: the policy that made it, in any form that `Problem.from_log` takes; None
+            estimates it from the log.
+        discount: γ in [0, 1).
+        v_max: largest absolute return; derived from the rewards if None.
+        algorithm: what improves it.
+        options: options of the algorithm, such as ``n_wedge=10``.
+
+    Returns:
+        The new policy with its values, `verdict`, `certificate()` and `posterior()`.
+
+    >>> spibb.improve(log, baseline, discount=0.9, n_wedge=1).policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
     """
     chosen = _chosen(algorithm, options)
     return chosen.improve(Problem.from_log(log, baseline, discount=discount, v_max=v_max))

@@ -43,6 +43,12 @@ class ARBRM(Algorithm):
        baseline would pass: its worst case is below its best case. Measured on a goal task of 25
        states × 4 actions with 1,000,000 transitions spread evenly: −1.95 against 7.44, although
        the policy rejected is better in every state.
+
+    >>> result = spibb.ARBRM().improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 0.6, 'wait': 0.4}
+    >>> result.accepted
+    False
     """
 
     name: ClassVar[str] = "arbrm"

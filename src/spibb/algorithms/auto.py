@@ -82,6 +82,12 @@ class Auto(Algorithm):
     5. Where fewer than five rewards make the whole difference (two clicks in thirty rows), the
        posterior cannot know their spread, and the baseline is kept.
     6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
+
+    >>> result = spibb.Auto().improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 0.6, 'wait': 0.4}
+    >>> result.reason
+    'fewer than 5 rewards of the log stand out from the others, ...: the baseline is kept'
     """
 
     name: ClassVar[str] = "auto"

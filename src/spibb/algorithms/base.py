@@ -62,6 +62,11 @@ class Problem(Shown):
     seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms
     that need more than their counts. `baseline_estimated` says that the baseline was read off the
     log itself.
+
+    >>> problem = spibb.Problem.from_log(log, baseline, discount=0.9)
+    >>> problem
+    Problem(states=2, actions=2, transitions=6, episodes=3, discount=0.9,
+    v_max=10 (derived), baseline=given)
     """
 
     counts: Counts
@@ -323,7 +328,18 @@ class Circumstances:
 
 class Algorithm(ABC):
     """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the
-    constructor, data in `improve`."""
+    constructor, data in `improve`.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Cautious(spibb.Algorithm):
+    ...     name = "cautious"
+    ...
+    ...     def improve(self, problem):
+    ...         return spibb.PiBSpibb(n_wedge=100).improve(problem)
+    >>> bool(Cautious().improve(problem).bootstrapped.all())
+    True
+    """
 
     name: ClassVar[str]
     """The name in the registry."""
@@ -389,6 +405,13 @@ class Improvement(Frozen):
 
     `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
     baseline was copied because evidence is too thin. All arrays are read-only.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> result
+    Improvement(algorithm=PiBSpibb(n_wedge=1, unseen='zero', method='auto'),
+    value_in_model=0.9, baseline_value_in_model=0.54, states_changed=1 of 2, pairs_copied=0%)
+    >>> result.verdict.grade
+    <Grade.NOT_SUPPORTED: 'not supported'>
     """
 
     policy: Policy
@@ -515,7 +538,15 @@ class Improvement(Frozen):
         )  # fmt: skip
 
     def certificate(self, delta: float = 0.05) -> Certificate:
-        """Theorem 2 and tighter bounds on the loss, or the reason why there is none."""
+        """Theorem 2 and tighter bounds on the loss, or the reason why there is none.
+
+        Returns:
+            `bounds` with their ζ: ρ(π, M) ≥ ρ(π_b, M) − ζ with probability 1 − δ; or a `refusal`.
+
+        >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+        >>> result.certificate(delta=0.1).best.vacuous
+        True
+        """
         problem = self.problem
         n_wedge = getattr(self.algorithm, "n_wedge", math.nan)
         checks.delta(delta)

@@ -23,6 +23,10 @@ class BasicRL(Algorithm):
     paper's choice), "optimistic" (+V_max, which tries every unknown pair and is awful in batch
     learning), or "zero". Where nothing in M̂ tells the actions of a state apart, its row is
     uniform over the actions available.
+
+    >>> result = spibb.BasicRL().improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
     """
 
     name: ClassVar[str] = "basic-rl"

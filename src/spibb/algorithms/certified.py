@@ -46,6 +46,10 @@ class Certified(Algorithm):
        labels. It depends on the labels' names: with others, other episodes choose, as fairly.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
        is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
+
+    >>> result = spibb.Certified(lowest_return=0, highest_return=1).improve(problem)
+    >>> print(result.certificate())
+    No certificate: no change has enough evidence among the choosing episodes to be worth a test.
     """
 
     name: ClassVar[str] = "certified"

@@ -54,6 +54,10 @@ class HCPI(Algorithm):
     7. The paper retains δ = 0.9 (10 % confidence) for its benchmark; the default here is 0.1.
     8. δ is that of each candidate alone, as in the paper: the best of eleven bounds fails more
        often, at most 11δ.
+
+    >>> result = spibb.HCPI().improve(problem)
+    >>> round(result.policy.row("severe")["treat"], 9)
+    0.96
     """
 
     name: ClassVar[str] = "hcpi"

@@ -39,6 +39,10 @@ class RaMDP(Algorithm):
        is a row of the table there and pays −κ/√1e-5 once. Entering the goal is then worth
        1 − γκ/√1e-5, which turns repulsive at κ = √1e-5/γ = 0.0033 for γ = 0.95. Here a pair pays
        that share with its probability to end.
+
+    >>> result = spibb.RaMDP(kappa=0.1).improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
     """
 
     name: ClassVar[str] = "ramdp"

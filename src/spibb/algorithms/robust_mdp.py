@@ -37,6 +37,12 @@ class RobustMDP(Algorithm):
        An unseen pair is never chosen where the state has a seen one.
     3. Where nothing tells the actions of a state apart, its row is uniform, as in Basic RL.
     4. `known_rewards` drops the error on R, as Petrik et al. do; see `UncertaintySet`.
+
+    >>> result = spibb.RobustMDP().improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 0.6, 'wait': 0.4}
+    >>> result.accepted
+    False
     """
 
     name: ClassVar[str] = "robust-mdp"

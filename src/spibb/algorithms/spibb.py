@@ -75,6 +75,24 @@ class PiBSpibb(ThresholdSpibb):
     2. Where no allowed row is better in M̂, the baseline's row stays; the paper's argmax takes
        the first action.
     3. `n_wedge=0` optimises over the pairs seen; where none was seen, the baseline's row stays.
+
+    **Guarantee** (Theorem 2). With probability at least 1 − δ over logs that the baseline made,
+
+        ρ(π, M*) ≥ ρ(π_b, M*) − ζ,
+        ζ = 4 V_max/(1 − γ) · √(2/N∧ · log(2|X||A|2^|X|/δ)) − ρ(π, M̂) + ρ(π_b, M̂),
+
+    if N∧ was fixed before the log was seen. `Improvement.certificate` computes it.
+
+    Parameters:
+        n_wedge: N∧, minimum visits before a pair is trusted; "auto" lets the log choose it.
+        unseen: value of pairs that the log never has: "zero", "pessimistic" (−V_max), "optimistic".
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
+    >>> bool(result.bootstrapped.any())
+    False
     """
 
     name: ClassVar[str] = "pi-b"
@@ -88,6 +106,12 @@ class PiLeqBSpibb(ThresholdSpibb):
 
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
     Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
+
+    Parameters are those of `PiBSpibb`.
+
+    >>> result = spibb.PiLeqBSpibb(n_wedge=2).improve(problem)
+    >>> result.policy.row("severe")  # waiting was seen once: it may lose its mass
+    {'treat': 1.0, 'wait': 0.0}
     """
 
     name: ClassVar[str] = "pi-leq-b"
@@ -106,6 +130,10 @@ class ModelFreeSpibb(Algorithm):
     and Q(x, a) ← mean of the y_j with (x_j, a_j) = (x, a), until the fixed point. P̂ is never
     formed. By Theorem 3 the fixed point is the Q-function of Π_b-SPIBB. The passes stop when Q is
     proven to be within `tolerance`, times its largest value, of it.
+
+    >>> result = spibb.ModelFreeSpibb(n_wedge=1).improve(problem)
+    >>> result.policy.row("severe")
+    {'treat': 1.0, 'wait': 0.0}
     """
 
     name: ClassVar[str] = "model-free"

@@ -184,6 +184,24 @@ def posterior_improvement(
     It believes that states are Markov, that episodes are independent and start as they did in the
     log, and it judges with the log that it is given: a policy fitted to that log looks better than
     it is (see docs/choosing.md for how much).
+
+    Parameters:
+        log: the log or its counts.
+        policy: π.
+        baseline: π_b, which made the log.
+        discount: γ in [0, 1).
+        rng: the source of random numbers.
+        zeta: loss that still counts as no worse.
+        draws: models drawn.
+        level: that of the interval.
+
+    Returns:
+        The gain in drawn models: `gain`, `interval`, `probability`, and all draws.
+
+    >>> posterior = spibb.posterior_improvement(log, baseline, baseline, 0.9,
+    ...                                         rng=np.random.default_rng(0), draws=50)
+    >>> posterior.gain, posterior.probability
+    (0.0, 1.0)
     """
     checks.number("level", level, 0, 1, "()")
     checks.number("zeta", zeta, -np.inf, np.inf, "()")

@@ -32,6 +32,20 @@ def read_log(
     """Read all rows of a log from files with the columns that `Log.from_frame` lists.
 
     `source` and `bins` are those of `count_log`; the rows must fit into memory.
+
+    Parameters:
+        source: as in `count_log`.
+        columns: our column names mapped to yours, as in `Log.from_frame`.
+        bins: numeric columns to cut, as in `count_log`.
+        state_labels: labels that the log may never show, in the order of their codes.
+        action_labels: the same for actions.
+
+    Returns:
+        The log, sorted by episode and step.
+
+    >>> log.save("log.csv")
+    >>> spibb.read_log("log.csv")
+    Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
     """
     return open_log(source, columns=columns, bins=bins).log(state_labels, action_labels)
 
@@ -56,6 +70,19 @@ def count_log(
     as many begin as end, the lengths that the ends tell add up to the number of rows, and all rows
     that go on have a successor. Not noticed then: a repeated row that is made up for by a missing
     one elsewhere, and rows that carry the name of another episode where these sums still agree.
+
+    Parameters:
+        source: where the log is.
+        columns: our column names mapped to yours.
+        bins: numeric columns to cut.
+        progress: told now and then which share of a query is done, from 0 to 1.
+
+    Returns:
+        The counts; rows stay where they are.
+
+    >>> log.save("log.parquet")
+    >>> spibb.count_log("log.parquet")
+    Counts(transitions=6, episodes=3, states=2, actions=2, pairs_seen=4, rewards=0 to 1)
     """
     return open_log(source, columns=columns, bins=bins, progress=progress).counts()
 
@@ -67,7 +94,22 @@ def open_log(
     bins: Mapping[str, Request | Bins] | None = None,
     progress: Progress | None = None,
 ) -> LogTable:
-    """Find the columns of a log, type and bin them, and check that every value is there."""
+    """Find the columns of a log, type and bin them, and check that every value is there.
+
+    Parameters:
+        source: as in `count_log`, or a `Log`.
+        columns: our column names mapped to yours.
+        bins: numeric columns to cut.
+        progress: told now and then which share of a query is done, from 0 to 1.
+
+    Returns:
+        A table with `log()`, `counts()`, `rows` and the `names` of its columns.
+
+    >>> log.save("log.csv")
+    >>> table = spibb.open_log("log.csv")
+    >>> table.rows, table.names["state"]
+    (6, ('state',))
+    """
     if isinstance(source, Log):
         _check_plain(columns, bins)
         return LogTable.of(source)

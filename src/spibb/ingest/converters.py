@@ -22,6 +22,15 @@ def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     Minari stores one observation more than there are actions, so that every successor is known.
     `encode` turns an observation into a label; without it observations must be whole numbers, or
     short vectors of these, which become tuples.
+
+    Returns:
+        A log with an episode per episode of the dataset.
+
+    >>> from types import SimpleNamespace as Namespace
+    >>> episode = Namespace(observations=[0, 1, 0], actions=[1, 1], rewards=[0.0, 1.0],
+    ...                     terminations=[False, True], truncations=[False, False])
+    >>> spibb.from_minari(Namespace(iterate_episodes=lambda: [episode]))
+    Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     rows = _Rows()
     for number, episode in enumerate(dataset.iterate_episodes()):
@@ -43,6 +52,19 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     d3rlpy stores as many observations as actions: what followed the last one of an episode that
     timed out is unknown, and d3rlpy drops that step from training. Here it is truncated without a
     successor, and left out of the counts likewise.
+
+    Parameters:
+        dataset: d3rlpy's dataset.
+        encode: turns an observation into a label, as in `from_minari`.
+
+    Returns:
+        A log with an episode per episode of the dataset.
+
+    >>> from types import SimpleNamespace as Namespace
+    >>> episode = Namespace(observations=[0, 1], actions=[1, 1], rewards=[0.0, 1.0],
+    ...                     terminated=True)
+    >>> spibb.from_d3rlpy(Namespace(episodes=[episode]))
+    Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     rows = _Rows()
     for number, episode in enumerate(dataset.episodes):
@@ -70,6 +92,22 @@ def collect(
 
     States are the observations (through `encode`, as in `from_minari`), actions the policy's
     labels, which the environment must understand; `action_prob` is recorded.
+
+    Parameters:
+        env: a Gymnasium environment.
+        policy: what acts.
+        episodes: how many.
+        rng: the source of random numbers.
+        encode: turns an observation into a label.
+        max_steps: after which an episode is cut.
+
+    Returns:
+        The log of the episodes.
+
+    >>> from spibb.envs import Gridworld, gridworld_mdp
+    >>> walk = spibb.Policy.uniform(25, range(4))
+    >>> spibb.collect(Gridworld(), walk, 3, rng=np.random.default_rng(0)).n_episodes
+    3
     """
     positive("episodes", episodes)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
@@ -107,6 +145,20 @@ def from_bandit(
 
     Every row is an episode that ends. `state`, `action`, `reward` and `action_prob` name columns of
     any dataframe, or of a mapping of arrays.
+
+    Parameters:
+        frame: the table.
+        state: the column or columns of the context.
+        action: those of the action.
+        reward: that of the reward.
+        action_prob: that of the action's probability, if it was recorded.
+
+    Returns:
+        A log with as many episodes as rows.
+
+    >>> clicks = {"user": ["new", "old"], "item": [1, 2], "click": [0, 1], "pscore": [0.5, 0.5]}
+    >>> spibb.from_bandit(clicks, state="user", action="item", reward="click", action_prob="pscore")
+    Log(transitions=2, episodes=2, states=2, actions=2, rewards=0 to 1)
     """
     table = frame if isinstance(frame, Mapping) else _columns_of(frame)
     for name in (*_names(state), *_names(action), reward, *([action_prob] if action_prob else [])):

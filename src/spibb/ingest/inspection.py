@@ -199,6 +199,15 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
     """Look at a log, where it lies (`open_log`) or in memory, before anything is trained.
 
     `counts` saves counting it again if that was done before.
+
+    Returns:
+        Sizes, coverage, `facts` and `suspicions` with their remedies.
+
+    >>> for finding in spibb.inspect_log(log).facts[:3]:
+    ...     print(f"{finding.what}: {finding.value}")
+    Transitions: 6
+    Episodes: 3
+    Episode lengths: 2 to 2, median 2
     """
     table = LogTable.of(log) if isinstance(log, Log) else log
     if counts is None:

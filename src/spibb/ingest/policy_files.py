@@ -51,6 +51,13 @@ def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
     `path` may also be the folder that `spibb improve` wrote. Pairs left out have probability 0;
     other columns are ignored. With a log (or its counts), labels take the types and the column
     names of the log's, and every state of the log must have a row.
+
+    Returns:
+        The policy, with the labels of the file.
+
+    >>> baseline.save("baseline.csv")
+    >>> spibb.read_policy("baseline.csv", log).row("mild")
+    {'treat': 0.6, 'wait': 0.4}
     """
     if log is None:
         return _read(policy_file(path))
@@ -281,7 +288,18 @@ class LoadedPolicy:
 
 @takes(path=(str, Path))
 def load_policy(path: str | Path) -> LoadedPolicy:
-    """Load a policy file, or the folder that `spibb improve` wrote, with its encoders."""
+    """Load a policy file, or the folder that `spibb improve` wrote, with its encoders.
+
+    Parameters:
+        path: a policy file, or that folder.
+
+    Returns:
+        The policy with `row(case)` and `best(case)`, which take raw values, cut as in training.
+
+    >>> _ = spibb.run(log, "improved", baseline=baseline, n_wedge=1, force=True)
+    >>> spibb.load_policy("improved").best({"state": "severe"})
+    'treat'
+    """
     path = policy_file(path)
     sidecar = path.with_name(SIDECAR)
     if path.name in read_manifest(path.parent):

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spibb.checks import InputError, some
+from spibb.checks import InputError, named, some
 from spibb.columns import to_arrow_table
 from spibb.sql.duck import open_duckdb
 from spibb.sql.sources import Files
@@ -225,13 +225,17 @@ def open_frame(frame: Any) -> DuckFrame:
         native = nw.from_native(frame)
     except TypeError:
         raise InputError(
-            f"a {type(frame).__name__} is no log: give a path, a dataframe, or an Ibis table"
+            f"source is {named(frame)}, expected a path, a dataframe, a Log, a DuckDB relation or "
+            "an Ibis table: give one of these"
         ) from None
     except nw.exceptions.DuplicateError as error:
         reason = " ".join(str(error).split())
         raise InputError(f"two columns of the frame have the same name ({reason})") from None
     if not isinstance(native, nw.DataFrame | nw.LazyFrame):
-        raise InputError(f"a {type(frame).__name__} is no log: give a dataframe with its columns")
+        raise InputError(
+            f"source is {named(frame)}, expected a path, a dataframe, a Log, a DuckDB relation or "
+            "an Ibis table: give a dataframe with its columns"
+        )
     return open_arrow(
         to_arrow_table(native.collect() if isinstance(native, nw.LazyFrame) else native)
     )

@@ -50,6 +50,9 @@ class Verdict:
     (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
     where the log supports nothing. `criteria` are the conditions of "supported"; the first that
     failed is the reason of a policy that is not supported.
+
+    >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
+    <Grade.NOT_SUPPORTED: 'not supported'>
     """
 
     grade: Grade
@@ -85,6 +88,13 @@ def judge(
         delta: failure rate; None takes that of `auto` and `certified`, and 0.05 for others.
         seed: seed of the models drawn given the log.
         held_out: episodes that trained nothing, in the problem's labels (`--holdout`).
+
+    Returns:
+        The grade, and the criteria that it rests on.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> spibb.judge(result, delta=0.1).grade
+    <Grade.NOT_SUPPORTED: 'not supported'>
     """
     evidence = gather_for(result, delta=delta, seed=seed, held_out=held_out)
     return decide(evidence, result.certificate(evidence.delta), Kept.of(result))

@@ -1,0 +1,164 @@
+"""The public edge explains itself: documented, with examples that run, and typed for users."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import inspect
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spibb
+from spibb.simulate import simulate
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+API = (ROOT / "docs/api.md").read_text("utf-8")
+DOCUMENTED = set(re.findall(r"^::: (spibb[\w.]*)", API, re.M))
+PUBLIC = [name for name in spibb.__all__ if name != "__version__"]
+OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def imported(page: Path) -> set[str]:
+    """Names of spibb that the Python blocks of a page import or take from the package."""
+    found = set()
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spibb"):
+                found |= {f"{node.module}.{alias.name}" for alias in node.names}
+            dotted = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+            if dotted and node.value.id == "spibb":
+                found.add(f"spibb.{node.attr}")
+    return found
+
+
+def documented(name: str) -> bool:
+    """Whether a name, or the module that offers it, is on the page of the API."""
+    return name in DOCUMENTED or (name.rpartition(".")[0] in DOCUMENTED - {"spibb"})
+
+
+def test_every_public_name_is_on_the_page_of_the_api():
+    assert {f"spibb.{name}" for name in PUBLIC} <= DOCUMENTED
+
+
+def test_every_name_that_pages_import_is_on_the_page_of_the_api():
+    used = {name for page in PAGES for name in imported(page)}
+    assert {"spibb.simulate.simulate", "spibb.envs.gridworld_mdp", "spibb.run"} <= used
+    assert sorted(name for name in used if not documented(name)) == []
+
+
+@pytest.fixture
+def session(tmp_path, monkeypatch):
+    """What the page of the API defines for its examples, in a folder of their own."""
+    monkeypatch.chdir(tmp_path)
+    (block,) = re.findall(r"^```python\n(.*?)^```", API, re.M | re.S)
+    names: dict[str, object] = {"np": np}
+    exec(block, names)
+    return names
+
+
+def examples(thing: object, name: str) -> list[doctest.DocTest]:
+    """The examples of a function, or of a class and its methods."""
+    return [test for test in doctest.DocTestFinder().find(thing, name) if test.examples]
+
+
+@pytest.mark.parametrize("name", [*PUBLIC, "simulate"])
+def test_every_public_name_has_an_example_that_runs(name, session):
+    thing = simulate if name == "simulate" else getattr(spibb, name)
+    tests = examples(thing, name)
+    assert name in {test.name for test in tests}, f"{name} has no example"
+    for test in tests:
+        test.globs.update(session)
+        said: list[str] = []
+        doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
+        assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name):
+    thing = getattr(spibb, name)
+    if inspect.isclass(thing):
+        return
+    text = inspect.getdoc(thing) or ""
+    for parameter in inspect.signature(thing).parameters:
+        assert re.search(rf"\b{parameter}\b", text), f"{name} says nothing of {parameter}"
+    assert "Returns:" in text
+
+
+def test_the_guarantee_of_pi_b_is_that_of_the_certificate():
+    """The formula in the docstring, evaluated, is the bound that the code gives."""
+    assert "4 V_max/(1 − γ) · √(2/N∧ · log(2|X||A|2^|X|/δ)) − ρ(π, M̂) + ρ(π_b, M̂)" in (
+        inspect.getdoc(spibb.PiBSpibb) or ""
+    )
+    log = spibb.Log.from_arrays(list("abab"), [0, 1, 1, 0], [0, 1, 0, 0], terminated=[0, 1, 0, 1])
+    result = spibb.improve(log, spibb.Policy.uniform(["a", "b"], 2), discount=0.5, n_wedge=1)
+    radius = np.sqrt(2 / 1 * np.log(2 * 2 * 2 * 2**2 / 0.1))
+    wanted = 4 * result.problem.v_max / 0.5 * radius - result.value + result.baseline_value
+    (bound,) = (b for b in result.certificate(0.1).bounds if b.name == "theorem-2")
+    assert bound.zeta == pytest.approx(wanted, rel=1e-12)
+
+
+USER = """
+from pathlib import Path
+
+import numpy as np
+
+import spibb
+from spibb.envs import gridworld_baseline, gridworld_mdp
+from spibb.simulate import simulate
+
+world, baseline = gridworld_mdp(), gridworld_baseline()
+log: spibb.Log = simulate(world, baseline, 200, rng=np.random.default_rng(0))
+problem: spibb.Problem = spibb.Problem.from_log(log, baseline, discount=0.95)
+result: spibb.Improvement = spibb.PiBSpibb(n_wedge=10).improve(problem)
+value: float = spibb.exact_value(world, result.policy)
+row: dict[object, float] = result.policy.row(7)
+print(result.certificate(delta=0.05), result.verdict.grade, value, row)
+result.policy.save("policy.csv")
+folder: Path = result.save("improved", force=True)
+algorithm = spibb.Certified(lowest_return=0)
+done: spibb.Run = spibb.run(log, baseline=baseline, algorithm=algorithm, seed=1)
+found: tuple[str, ...] = tuple(finding.what for finding in done.findings)
+again = spibb.improve(log, baseline, algorithm="auto")
+reveal_type(again)
+"""
+
+
+@pytest.mark.slow
+def test_the_script_of_a_user_is_typed(tmp_path):
+    """As `mypy --strict` sees the package from outside, where py.typed ships."""
+    assert (Path(spibb.__file__).parent / "py.typed").exists()
+    script = tmp_path / "script.py"
+    script.write_text(USER)
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"),
+         "--config-file", os.devnull, str(script)],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src")},
+    )  # fmt: skip
+    mine = [line for line in done.stdout.splitlines() if line.startswith("script.py")]
+    assert mine == ['script.py:23: note: Revealed type is "spibb.algorithms.base.Improvement"'], (
+        done.stdout
+    )
+
+
+def test_install_lines_work_from_a_clone_and_name_extras_that_exist():
+    """Nothing is on an index yet: `pip install spibb` would fetch something else."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = [
+        line
+        for page in [*PAGES, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "src").rglob("*.py"))]
+        for line in re.findall(r"pip install[^`#\n]*", page.read_text("utf-8"))
+    ]
+    assert len(lines) > 3
+    for line in lines:
+        assert not re.search(r"pip install (-\S+ )*[\"']?spibb\b", line), line
+        for extras in re.findall(r"\.\[([\w,-]+)\]", line):
+            assert set(extras.split(",")) <= set(project["optional-dependencies"]), line
