@@ -1,6 +1,9 @@
-"""Arrays: dense codes of sparse numbers."""
+"""Arrays: dense codes of sparse numbers, and columns of Arrow as NumPy."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 
@@ -29,3 +32,25 @@ def _by_sorting(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     codes = np.empty(len(keys), dtype=np.int32)
     codes[row] = np.cumsum(first, dtype=np.int32) - 1
     return found[first], codes
+
+
+def from_arrow(column: Any, missing: float = math.nan) -> np.ndarray:
+    """A column of numbers or flags [N], with `missing` where there is none.
+
+    `to_numpy` gives the same, and imports pandas, which takes longer than most columns.
+    """
+    import pyarrow as pa
+
+    array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    valid, values = array.buffers()
+    rows = slice(array.offset, array.offset + len(array))
+    if pa.types.is_boolean(array.type):
+        found = _bits(values)[rows]
+    else:
+        found = np.frombuffer(values or b"", array.type.to_pandas_dtype())[rows]
+    return np.where(_bits(valid)[rows], found, missing) if array.null_count else found
+
+
+def _bits(buffer: Any) -> np.ndarray:
+    """The flags that a buffer of bits holds, and some zeros behind."""
+    return np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little").astype(bool)

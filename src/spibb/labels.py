@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.arrays import densify
+from spibb.arrays import densify, from_arrow
 from spibb.checks import InputError, check_present, positive, several, shown, some
 from spibb.showing import Shown
 
@@ -326,7 +326,7 @@ def _factorize_arrow(array: Any, name: str) -> tuple[tuple[Label, ...], np.ndarr
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     values = [_checked(value, name) for value in array.dictionary.to_pylist()]
-    codes = array.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+    codes = from_arrow(array.indices.cast(pa.int32()), missing=-1)
     labels = sorted(set(_used(values, codes)))
     rank = {label: code for code, label in enumerate(labels)}
     mapped = np.array([rank.get(value, -1) for value in values] + [-1], dtype=np.int32)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 from rich.text import Text
 
-from spibb.forecast import Forecast
-from spibb.ingest.inspection import Inspection
 from spibb.words import clipped
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from spibb.forecast import Forecast
+    from spibb.ingest.inspection import Inspection
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb.arrays import from_arrow
 from spibb.columns import NO_STATE
 from spibb.counts import Counts
 from spibb.kernels.units import centre_and_unit
@@ -80,7 +81,7 @@ class LogTable(TypedTable):
             np.asarray(column.to_pylist(), bool)
             for column in found.columns[-n_sums - n_flags : -n_sums]
         ]
-        sums = [column.cast("float64").to_numpy() for column in found.columns[-n_sums:]]
+        sums = [from_arrow(column.cast("float64")) for column in found.columns[-n_sums:]]
         return _Outcomes(self.code(found, flags[0]), flags[0], np.logical_or.reduce(flags),
                          np.column_stack(sums))  # fmt: skip
 
@@ -88,7 +89,7 @@ class LogTable(TypedTable):
         """Episodes that begin in each state [S]."""
         columns = [cast(column, kind) for column, kind in zip(started.columns, coded.types)]
         where = translate(*factorize(columns, *self.names["state"]), coded.states, "states")
-        n = started.column("n").cast("float64").to_numpy()
+        n = from_arrow(started.column("n").cast("float64"))
         return np.bincount(where, weights=n, minlength=len(coded.states)).astype(np.int64)
 
     def _assemble(self, outcomes: _Outcomes, starts: np.ndarray) -> Counts:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spibb.arrays import from_arrow
 from spibb.binning import Bins
 from spibb.checks import InputError, did_you_mean, number, parse_value, some, takes
 from spibb.counts import Counts
@@ -176,7 +177,7 @@ def _probabilities(cells: Cells, what: str) -> np.ndarray:
     import pyarrow as pa
 
     try:
-        return cells.numbers("probability").cast(pa.float64()).to_numpy()
+        return from_arrow(cells.numbers("probability").cast(pa.float64()))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{what}: column 'probability' holds something other than numbers"

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from spibb.arrays import from_arrow
 from spibb.binning import Bins, Request, check_requests, quantile_bins
 from spibb.checks import InputError, did_you_mean, some
 from spibb.columns import EMPTY, code_states, resolve
@@ -253,7 +254,9 @@ class TypedTable:
         """
         import pyarrow.compute as pc
 
-        beyond = terminated | np.logical_or.reduce([column.is_null() for column in following])
+        beyond = terminated | np.logical_or.reduce(
+            [from_arrow(column.is_null()) for column in following]
+        )
         types: list[Any] = [None] * len(state)
         names = self.names["state"]
         for i, other in enumerate(self.names["next_state"] or names):
@@ -367,11 +370,11 @@ def cast(column: Any, kind: Any) -> Any:
 
 
 def _flags(column: Any) -> np.ndarray:
-    return column.cast("bool").to_numpy().astype(bool)
+    return from_arrow(column.cast("bool"), missing=False)
 
 
 def _floats(column: Any) -> np.ndarray:
-    return np.array(column.cast("float64").to_numpy())
+    return np.array(from_arrow(column.cast("float64")))
 
 
 def _float(value: Any) -> float:
