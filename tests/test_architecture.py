@@ -132,3 +132,9 @@ def test_only_one_module_knows_how_to_write_a_file_whole(path):
     own = {"os.replace", "os.link", "os.symlink", "os.fsync", "os.umask", "tempfile.mkstemp",
            "fcntl.flock", "hashlib.file_digest"}  # fmt: skip
     assert path.name == "files.py" or not calls & own
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_one_module_fills_templates(path):
+    """Another environment might forget to escape labels."""
+    assert path.name == "filling.py" or "jinja2" not in path.read_text(encoding="utf-8")

@@ -21,7 +21,7 @@ from spibb.simulate import simulate
 from spibb.sql import typed
 
 FILES = {"policy.csv", "policy.parquet", "policy.json", "summary.json", "report.html",
-         "manifest.sha256"}  # fmt: skip
+         "manifest.sha256", "returns.parquet"}  # fmt: skip
 BASELINE = gridworld_baseline()
 
 
@@ -66,7 +66,7 @@ def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
     aligned = count_calls(monkeypatch, base, "align")
     made = count_calls(monkeypatch, base, "as_policy")
     guessed = count_calls(monkeypatch, estimate, "estimate_baseline", base)
-    counted = count_calls(monkeypatch, counts.counting, "outcomes")
+    counted = count_calls(monkeypatch, counts, "densify")
     spibb.run(sources[kind], baseline=baselines[given], n_wedge=5)
     assert len(resolved) == 1
     assert len(read) == (kind != "log")

@@ -14,7 +14,7 @@ import spibb
 from spibb import InputError, Log, PiBSpibb, Problem
 
 FILES = {"policy.csv", "policy.parquet", "policy.json", "summary.json", "report.html",
-         "manifest.sha256"}  # fmt: skip
+         "manifest.sha256", "returns.parquet"}  # fmt: skip
 WORDS = ["a", "b b", "=1", "007", "ü,\"'", "nan", "true", "-", "x\ny"]
 LABELS = {
     "text": st.sampled_from(WORDS),

@@ -90,7 +90,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     Parameters:
         source: a `Log`, or whatever `open_log` takes: a file, a pattern, a folder, a list of these,
             a dataframe, a DuckDB relation, an Ibis table.
-        out: folder for policy.csv, policy.parquet, policy.json, summary.json and report.html, which
+        out: folder for policy.csv, policy.parquet, policy.json, summary.json, report.html …, which
             appear all at once; None writes nothing.
         baseline: the policy that made the log: a file, or what `Problem.from_log` takes. None, or
             ``"estimate:SMOOTHING"``, estimates it from the log.
@@ -163,7 +163,7 @@ def save_result(
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
     >>> sorted(path.name for path in spibb.save_result(result, "saved", force=True).iterdir())
     ['manifest.sha256', 'policy.csv', 'policy.json', 'policy.parquet', 'report.html',
-    'summary.json']
+    'returns.parquet', 'summary.json']
     """
     with _claimed(folder, force) as held:
         assert held is not None

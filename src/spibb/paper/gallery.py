@@ -11,6 +11,7 @@ from spibb import __version__
 from spibb.experiments.results import Results
 from spibb.files import write_text
 from spibb.paper.provenance import experiment_command
+from spibb.report.filling import fill
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -59,15 +60,9 @@ def write_gallery(
     results: Results, folder: Path, pictures: list[Picture], absent: list[Absent]
 ) -> Path:
     """Write index.html into the folder's figures; it refers to nothing outside."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters["symbols"] = symbols
-    page = environment.get_template("gallery.html.jinja").render(
-        results=results, pictures=pictures, absent=absent, version=__version__,
+    page = fill(
+        "gallery.html.jinja", {"symbols": symbols}, results=results,
+        pictures=pictures, absent=absent, version=__version__,
         commands=[experiment_command(results, folder), f"spibb figures {folder}"],
     )  # fmt: skip
     path = folder / "figures" / INDEX

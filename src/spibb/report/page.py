@@ -15,6 +15,7 @@ from spibb.report import charts
 from spibb.report.assessment import Assessment
 from spibb.report.changes import Change, changed, changes
 from spibb.report.coverage import Coverage, bins
+from spibb.report.filling import fill
 from spibb.verdict.criteria import Z95
 
 MAX_STATES = 300
@@ -49,19 +50,14 @@ class StateRow:
 
 def render(assessment: Assessment) -> str:
     """The whole page."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
-    environment.filters |= {
+    filters = {
         "number": words.number, "signed": words.signed, "percent": words.percent,
         "clipped": words.clipped,
     }  # fmt: skip
     result, values = assessment.result, value_lines(assessment)
-    return environment.get_template("report.html.jinja").render(
-        a=assessment, e=assessment.evidence, result=result, problem=result.problem,
+    return fill(
+        "report.html.jinja", filters, a=assessment, e=assessment.evidence, result=result,
+        problem=result.problem,
         verdict=assessment.verdict, values_chart=_values_chart(values),
         gains_chart=_gains_chart(assessment), scope=_scope(assessment),
         states=state_rows(assessment), n_changed=int(changed(result).sum()),
