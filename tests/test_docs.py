@@ -73,6 +73,7 @@ def test_commands_run_as_printed(page, tmp_path, monkeypatch):
 SMALLER = {
     "spibb experiment helicopter": "--runs 1 --sizes 500 --passes 1 --seeds 1 --episodes 20",
     "spibb experiment random-mdps": "--runs 1 --sizes 10 --etas 0.5 --column basic-rl --jobs 1",
+    "spibb experiment assurance": "--runs 1 --sizes 30 --families near-null --column auto --jobs 1",
     "spibb figures": "",
     "spibb claims": "",
 }

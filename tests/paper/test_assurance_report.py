@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from spibb.experiments.assurance import EDGES, default_experiment, shares
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.paper.assured import cells_above, pooled
 from spibb.paper.assured_tables import tables
-from spibb.paper.claim import FAILS, HOLDS, NOT_ENOUGH
+from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH
 from spibb.paper.claims import claims
 from spibb.paper.figures import write_figures
 from spibb.stats import Interval, share_interval
@@ -81,6 +82,13 @@ def test_few_logs_decide_nothing():
     assert outcomes(made_up(runs=20))["auto-0.05"] == NOT_ENOUGH
 
 
+def test_claims_about_families_that_are_absent_are_not_decided():
+    results = made_up()
+    few = replace(results, experiment=replace(EXPERIMENT, families=("near-null",)))
+    assert outcomes(few)["auto-confirmed"] == ABSENT
+    assert outcomes(few)["auto-0.05"] == HOLDS
+
+
 def test_cells_are_counted_as_seen_for_sure_and_at_most():
     results = made_up(runs=40, **{"worse:auto null 30": 0.075, "worse:auto null 100": 0.5})
     found = cells_above(results, "worse:auto", 0.05, least=30, margin=0.02)
@@ -99,7 +107,7 @@ def test_shares_of_cells_are_pooled_by_their_logs():
 
 def test_tables_have_every_family_and_name_the_cells_above_delta():
     lines = tables(made_up(runs=40, **{"worse:auto null 30": 0.1}))
-    row = next(line for line in lines if line.startswith("| null"))
+    row = next(line for line in lines if line.startswith("| null *"))
     assert row.split(" | ")[1:3] == ["0.0 %, 0.70", "10.0 %, 0.70"]
     assert sum(line.startswith("| bernoulli-bandit *") for line in lines) == 3
     named = [line for line in lines if line.startswith("- **auto**")]

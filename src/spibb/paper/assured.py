@@ -10,19 +10,16 @@ from spibb.experiments.assurance import EDGES, SIZES, said, true
 from spibb.experiments.results import Cell, Results
 from spibb.stats import Interval, share_interval
 
-CHOSE = frozenset(
-    {"bernoulli-bandit", "river-swim", "cliff-signs", "dense-rewards", "noisy-rewards"}
-)
-"""Families on which the rule of `auto` was chosen; all others only confirm it, or do not."""
+CHOSE = frozenset({
+    "bernoulli-bandit", "river-swim", "cliff-signs", "dense-rewards", "noisy-rewards",
+    "rare-clicks", "near-null", "null",
+})  # fmt: skip
+"""Families that shaped the rule of `auto`: five chose its constants, and three made it stricter
+because it failed on them. All others only confirm it, or do not (docs/decisions.md)."""
 JUDGED_FROM = 30
 """Episodes from which `auto` must keep its promise."""
 MARGIN = 0.02
 """By how much the upper limit of a share may be above δ."""
-
-
-def role(family: str) -> str:
-    """What a family did for the rule of `auto`."""
-    return "chose" if family in CHOSE else "confirms"
 
 
 def cells_of(

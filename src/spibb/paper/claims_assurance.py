@@ -88,6 +88,8 @@ def _auto_overall(view: View) -> Interval:
 )  # fmt: skip
 def _auto_confirmed(view: View) -> Interval:
     names = [name for name in view.results.experiment.families if name not in CHOSE]
+    if not names:
+        raise AbsentError("family that did not choose the rule of auto")
     return largest([_pooled(view, worse(AUTO), name) for name in names])
 
 
