@@ -215,11 +215,11 @@ def relabelled(log: Log) -> Log:
     )
 
 
-def single_steps(log: Log) -> Log:
-    """Every decision an episode of its own."""
+def with_steps(log: Log) -> Log:
+    """States that tell the step: episodes have two in every model, whatever is decided."""
     return Log.from_arrays(
-        [log.states[s] for s in log.state.tolist()], [log.actions[a] for a in log.action.tolist()],
-        log.reward, terminated=np.ones(len(log), dtype=bool),
+        [f"{log.states[s]} {i % 2}" for i, s in enumerate(log.state.tolist())],
+        [log.actions[a] for a in log.action.tolist()], log.reward, terminated=log.terminated,
     )  # fmt: skip
 
 
@@ -236,15 +236,13 @@ CHANGES = {
 @pytest.mark.parametrize("log", LOGS, ids=["gain", "noise", "cost", "large"])
 def test_grade_and_choice_are_blind_to(log, algorithm, change):
     def chosen(one: Log, limits: Certified | object) -> tuple[str, np.ndarray]:
-        baseline = Policy([[0.5, 0.5]] * 3, one.states.labels, one.actions.labels)
+        baseline = Policy.uniform(one.states, one.actions)
         result = limits.improve(Problem.from_log(one, baseline, discount=0.9))
         return str(result.verdict.grade), result.policy.probs
 
     limits = algorithm
-    if (
-        change == "constant"
-    ):  # in the model of two steps lengths vary, since states do not tell them
-        log = single_steps(log)
+    if change == "constant":  # without steps, how long episodes last depends on the model
+        log = with_steps(log)
     if change == "scale" and isinstance(algorithm, Certified):
         limits = replace(algorithm, lowest_return=-256.0, highest_return=256.0)
     before, probs = chosen(log, algorithm)
