@@ -144,6 +144,16 @@ def test_one_failure_probability(log):
     assert spibb.run(log).assessment.certificate.delta == 0.05
 
 
+@pytest.mark.parametrize(
+    "chosen", [{"algorithm": "auto"}, {"algorithm": "pi-b", "n_wedge": "auto"},
+               {"algorithm": spibb.PiLeqBSpibb("auto")}]
+)  # fmt: skip
+def test_an_n_wedge_that_the_log_chooses_is_chosen_at_the_level_asked_for(log, chosen):
+    done = spibb.run(log, delta=0.2, **chosen)
+    assert done.improvement.algorithm.delta == 0.2
+    assert done.assessment.verdict.delta == 0.2
+
+
 def test_the_command_line_takes_one_failure_probability(folder, tmp_path):
     words = ["improve", str(folder / "log.csv"), "--out", str(tmp_path / "out"), "--algorithm",
              "certified", "--delta", "0.1", "--option", "delta=0.2"]  # fmt: skip

@@ -18,7 +18,7 @@ from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
-from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
+from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
 from spibb.checks import InputError, choice, did_you_mean
 from spibb.estimate import Baseline
 from spibb.log import Log
@@ -51,12 +51,15 @@ def configured(
 ) -> tuple[Algorithm, float]:
     """The algorithm of a name, a class or an instance, and the failure probability δ.
 
-    Where the algorithm certifies, its field `delta` is that δ, and another one is refused.
+    Where the algorithm answers at a level of its own (`Auto`, `Certified`), its field `delta` is
+    that δ, and another one is refused. An N∧ that the log chooses is chosen at that level.
     """
     chosen = _chosen(algorithm, dict(options))
+    if getattr(chosen, "n_wedge", None) == "auto" and isinstance(chosen, ThresholdSpibb):
+        chosen, algorithm = chosen.chooser, type(chosen)
     if delta is not None:
         checks.delta(delta)
-    if not chosen.certifies:
+    if not chosen.answers_at_delta:
         return chosen, DELTA if delta is None else delta
     own: float = chosen.delta  # type: ignore[attr-defined]
     if delta is None or delta == own:

@@ -91,6 +91,7 @@ class Auto(Algorithm):
     """
 
     name: ClassVar[str] = "auto"
+    answers_at_delta: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose it. What is "
         "known is in the verdict"

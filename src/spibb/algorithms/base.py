@@ -345,8 +345,8 @@ class Algorithm(ABC):
     """The name in the registry."""
     needs_log: ClassVar[bool] = False
     """Whether the counts of a problem are not enough."""
-    certifies: ClassVar[bool] = False
-    """Whether its field `delta` is the failure probability of the certificate."""
+    answers_at_delta: ClassVar[bool] = False
+    """Whether its field `delta` is the level of its answer: how often that may be worse."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 

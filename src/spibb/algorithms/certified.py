@@ -54,7 +54,7 @@ class Certified(Algorithm):
 
     name: ClassVar[str] = "certified"
     needs_log: ClassVar[bool] = True
-    certifies: ClassVar[bool] = True
+    answers_at_delta: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.solve import METHODS, Box, Solution, is_dense, optimise, unit_of
+
+if TYPE_CHECKING:
+    from spibb.algorithms.auto import Auto
 
 
 @dataclass(frozen=True)
@@ -42,13 +45,17 @@ class ThresholdSpibb(Algorithm):
     def improve(self, problem: Problem) -> Improvement:
         """Train on the problem's log."""
         if isinstance(self.n_wedge, str):
-            from spibb.algorithms.auto import Auto
-
-            chooser = Auto(kinds=(self.name,), unseen=self.unseen, method=self.method)
-            return chooser.improve(problem)
+            return self.chooser.improve(problem)
         box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
         solution = optimise(self.model(problem), box, method=self.method)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
+
+    @property
+    def chooser(self) -> Auto:
+        """What lets the log choose N∧ of this algorithm."""
+        from spibb.algorithms.auto import Auto
+
+        return Auto(kinds=(self.name,), unseen=self.unseen, method=self.method)
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call, unless the log is to choose N∧."""

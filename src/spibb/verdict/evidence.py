@@ -160,7 +160,7 @@ def gather_for(
     Without `delta` it is the algorithm's own where that is the level of its answer, else 0.05.
     """
     own = getattr(result.algorithm, "delta", DELTA)
-    if isinstance(result, AutoImprovement) or (delta is None and result.algorithm.certifies):
+    if isinstance(result, AutoImprovement) or (delta is None and result.algorithm.answers_at_delta):
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
     found = gather(
