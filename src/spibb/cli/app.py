@@ -187,7 +187,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         ),
     ] = False,
     *,
-    chart: ColumnMap,
+    column_map: ColumnMap,
 ) -> None:
     """Improve a baseline policy from its log, departing from it only where the log has evidence.
 
@@ -206,9 +206,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
     with progress(console, "reading, counting, improving") as tell:
         done = run(
-            log, out, baseline=baseline, algorithm=chosen, columns=chart.columns, bins=chart.bins,
-            discount=discount, delta=delta, v_max=v_max, holdout=holdout, seed=seed, force=force,
-            spreadsheet_safe=spreadsheet_safe, progress=tell,
+            log, out, baseline=baseline, algorithm=chosen, columns=column_map.columns,
+            bins=column_map.bins, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
+            seed=seed, force=force, spreadsheet_safe=spreadsheet_safe, progress=tell,
             command=shlex.join(["spibb", *sys.argv[1:]]),
         )  # fmt: skip
     terminal.print_improvement(console, done.assessment)
@@ -240,7 +240,7 @@ def evaluate(
     ] = float("inf"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     *,
-    chart: ColumnMap,
+    column_map: ColumnMap,
 ) -> None:
     """Estimate what a policy would earn from a log that another policy made.
 
@@ -257,8 +257,8 @@ def evaluate(
 
     console = _console()
     with console.status("reading and evaluating"):
-        chart = load_policy(policy).complete(chart)
-        records = read_log(log, columns=chart.columns, bins=chart.bins)
+        column_map = load_policy(policy).complete(column_map)
+        records = read_log(log, columns=column_map.columns, bins=column_map.bins)
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
             records, read_policy(policy, records), made, discount, delta=delta,
@@ -302,7 +302,7 @@ def monitor(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     *,
-    chart: ColumnMap,
+    column_map: ColumnMap,
 ) -> None:
     """Test on episodes of the new policy whether it is worse than the baseline was.
 
@@ -317,8 +317,8 @@ def monitor(
     console = _console()
     with console.status("reading and comparing"):
         deployed = load_deployed(policy)
-        chart = deployed.loaded.complete(chart)
-        table = open_log(log, columns=chart.columns, bins=chart.bins)
+        column_map = deployed.loaded.complete(column_map)
+        table = open_log(log, columns=column_map.columns, bins=column_map.bins)
         records, how = chronological(table, order)
         found = test_for_loss(
             deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,
@@ -338,7 +338,7 @@ def monitor(
 
 @app.command(short_help="Look at a log: is it good enough?")
 @with_columns
-def inspect(log: LogArgument, *, chart: ColumnMap) -> None:
+def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
     The last lines say in how many states it could certify a change, up to 200,000 rows.
@@ -351,7 +351,7 @@ def inspect(log: LogArgument, *, chart: ColumnMap) -> None:
 
     console = _console()
     with progress(console, "reading and counting") as tell:
-        table = open_log(log, columns=chart.columns, bins=chart.bins, progress=tell)
+        table = open_log(log, columns=column_map.columns, bins=column_map.bins, progress=tell)
         rows = table.log() if table.rows <= LARGEST else None
         inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
         found = None if rows is None else forecast(rows)
@@ -393,7 +393,7 @@ def compare(
     ] = 0.95,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
     *,
-    chart: ColumnMap,
+    column_map: ColumnMap,
 ) -> None:
     """Say in which states two policies differ and by how much.
 
@@ -409,8 +409,8 @@ def compare(
         first, second = load_policy(a), load_policy(b)
         left, right, records = first.policy, second.policy, None
         if log is not None:
-            chart = second.complete(first.complete(chart))
-            records = read_log(log, columns=chart.columns, bins=chart.bins)
+            column_map = second.complete(first.complete(column_map))
+            records = read_log(log, columns=column_map.columns, bins=column_map.bins)
             left, right = read_policy(a, records), read_policy(b, records)
         found = compare_policies(left, right, records, discount=discount, seed=seed)
     terminal.print_comparison(console, found)

@@ -39,12 +39,12 @@ OPTIONS: dict[str, Any] = {
 
 
 def with_columns(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options above; it takes them as one parameter, `chart`."""
+    """Give a command the options above; it takes them as one parameter, `column_map`."""
     hints = get_type_hints(command, localns={"ColumnMap": object}, include_extras=True)
     own = [
         parameter.replace(annotation=hints[name])
         for name, parameter in inspect.signature(command).parameters.items()
-        if name != "chart"
+        if name != "column_map"
     ]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
@@ -55,7 +55,7 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in OPTIONS}
         given["episode_id"] = given.pop("episode")
-        command(**arguments, chart=column_map(given.pop("mapping"), given.pop("bin"), **given))
+        command(**arguments, column_map=column_map(given.pop("mapping"), given.pop("bin"), **given))
 
     run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}

@@ -239,12 +239,12 @@ class LoadedPolicy:
     bins: Mapping[str, Bins]
     origin: Mapping[str, Any]
 
-    def complete(self, chart: ColumnMap) -> ColumnMap:
+    def complete(self, column_map: ColumnMap) -> ColumnMap:
         """Read a log as this policy's was read, in all that the mapping leaves open."""
         if not self.origin:
-            return chart
+            return column_map
         names = {"state": self.policy.states.names, "action": self.policy.actions.names}
-        return chart.completed(names, self.bins)
+        return column_map.completed(names, self.bins)
 
     def encode(self, case: Mapping[str, Any] | Label) -> Label:
         """The label of the state that a case is in."""
