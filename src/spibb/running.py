@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
 from spibb.report.origin import Origin
 from spibb.report.page import render
+from spibb.sceptic import doubts
 from spibb.showing import Shown
 from spibb.tables import Progress
 
@@ -76,6 +77,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     v_max: float | None = None,
     holdout: float = 0.0,
     seed: int = 0,
+    sceptic: bool = False,
     force: bool = False,
     spreadsheet_safe: bool = False,
     progress: Progress | None = None,
@@ -103,6 +105,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         v_max: largest absolute return; derived from the rewards if None.
         holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
         seed: seed of the posterior draws and of the split.
+        sceptic: ask what a sceptic would (`spibb.sceptic`), which takes some ten seconds.
         force: write into a folder that is not empty.
         spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
         progress: told now and then which share of a query is done, from 0 to 1.
@@ -120,7 +123,8 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     apart = checks.number("holdout", holdout, 0, 1, "()") if holdout else 0.0
     call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
                  discount=discount, delta=delta, v_max=v_max, holdout=holdout or None,
-                 seed=checks.seed(seed), **options)  # fmt: skip
+                 seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
+                 **options)  # fmt: skip
     with _claimed(out, force) as held:
         table = open_log(source, columns=columns, bins=bins, progress=progress)
         rows = source if isinstance(source, Log) else table
@@ -133,6 +137,9 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
             chosen.improve(kept), origin, delta=sure, findings=inspection.findings,
             held_out=held_out,
         )  # fmt: skip
+        if sceptic:
+            asked = doubts(assessment.result, problem.log, seed)
+            assessment = replace(assessment, sceptic=asked)
         if held is not None:
             held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
     return Run(assessment, inspection, None if held is None else held.folder)

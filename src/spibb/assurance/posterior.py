@@ -110,6 +110,14 @@ class Belief:
                 parts.append(evaluate(self._draw(pooling, evaluate.rows, batch, rng)))
         return self.unit * np.concatenate(parts)
 
+    def world(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """One drawn model: P [S, A, S], whose rows lack what ends, and mean rewards [S, A]."""
+        chances = np.array([pooling.probability for pooling in self.poolings])
+        pooling = self.poolings[int(rng.choice(len(chances), p=chances / chances.sum()))]
+        rows = self.rows.weighted(pooling.weight)
+        models = self._draw(pooling, rows, 1, rng)
+        return rows.matrices(models)[0], self.unit * models.rewards.reshape(rows.shape)
+
     def _shares(self, draws: int) -> list[int]:
         """How many of the models each pooling has: its probability times `draws`, rounded."""
         ends = draws * np.cumsum([pooling.probability for pooling in self.poolings])

@@ -178,6 +178,14 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
     ] = 0,
+    sceptic: Annotated[
+        bool,
+        typer.Option(
+            "--sceptic",
+            help="Add a page for sceptics to the report: hidden causes, memory, drift, overlap, "
+            "rehearsals. Takes some ten seconds.",
+        ),
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
     spreadsheet_safe: Annotated[
         bool,
@@ -208,7 +216,8 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         done = run(
             log, out, baseline=baseline, algorithm=chosen, columns=column_map.columns,
             bins=column_map.bins, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
-            seed=seed, force=force, spreadsheet_safe=spreadsheet_safe, progress=tell,
+            seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
+            progress=tell,
             command=shlex.join(["spibb", *sys.argv[1:]]),
         )  # fmt: skip
     terminal.print_improvement(console, done.assessment)

@@ -15,6 +15,7 @@ from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
 from spibb.report.origin import Origin
+from spibb.sceptic import Sceptic
 from spibb.solve import DENSE_UP_TO
 from spibb.verdict import Evidence, Kept, Verdict, decide, gather_for
 
@@ -24,7 +25,8 @@ class Assessment:
     """An improvement with the evidence, the verdict, its certificate and its alternatives.
 
     `sweep` is empty where the problem is too large to try every N∧ unasked. `returns` are those of
-    all episodes of the log, held-out ones included; None where only counts were kept.
+    all episodes of the log, held-out ones included; None where only counts were kept. `sceptic` is
+    there if it was asked for.
     """
 
     result: Improvement
@@ -35,6 +37,7 @@ class Assessment:
     findings: tuple[Finding, ...]
     origin: Origin
     returns: EpisodeReturns | None = None
+    sceptic: Sceptic | None = None
 
     @property
     def posterior(self) -> Posterior:

@@ -105,6 +105,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "sweep": [_candidate(candidate) for candidate in assessment.sweep],
         "off_policy": _off_policy(assessment.estimates),
         "held_out": _off_policy(assessment.held_out),
+        "sceptic": None if assessment.sceptic is None else _deep(assessment.sceptic.summary),
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
         "origin": dataclasses.asdict(assessment.origin),
     }
@@ -200,6 +201,13 @@ def _tests(certificate: Certificate) -> dict[str, Any]:
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:
     return {name: _number(value) for name, value in values.items()}
+
+
+def _deep(value: Any) -> Any:
+    """Plain values at any depth."""
+    if isinstance(value, dict):
+        return {name: _deep(part) for name, part in value.items()}
+    return [_deep(part) for part in value] if isinstance(value, list | tuple) else _number(value)
 
 
 def _number(value: Any) -> Any:

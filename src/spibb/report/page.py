@@ -16,6 +16,7 @@ from spibb.report.assessment import Assessment
 from spibb.report.changes import Change, changed, changes
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import fill
+from spibb.sceptic import odds
 from spibb.verdict.criteria import Z95
 
 MAX_STATES = 300
@@ -63,7 +64,7 @@ def render(assessment: Assessment) -> str:
         states=state_rows(assessment), n_changed=int(changed(result).sum()),
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
-        sure=1 - assessment.evidence.delta,
+        odds=odds, **_overlap_charts(assessment), sure=1 - assessment.evidence.delta,
     )  # fmt: skip
 
 
@@ -185,3 +186,31 @@ def _sweep_chart(assessment: Assessment) -> Markup | None:
         f"Mean gain in drawn models with 95 % interval for {len(assessment.sweep)} candidates; "
         f"{allowed} of them gain for sure. The table below has the numbers.",
     )  # fmt: skip
+
+
+# ---- for the sceptic ----------------------------------------------------------------------------
+
+WEIGHTS = (0.0, 1e-12, 0.01, 0.1, 1.0, 10.0, 100.0, np.inf)
+WEIGHT_NAMES = ("0", "<0.01", "0.01–0.1", "0.1–1", "1–10", "10–100", "≥100")
+SHOWN_STEPS = (1, 2, 3, 5, 10, 20, 30, 50)
+
+
+def _overlap_charts(assessment: Assessment) -> dict[str, Markup | None]:
+    """Importance weights of episodes, and how many steps they last."""
+    found = None if assessment.sceptic is None else assessment.sceptic.overlap
+    if found is None:
+        return {"weights_chart": None, "effective_chart": None}
+    heights = np.histogram(found.weights, WEIGHTS)[0].tolist()
+    steps = [step for step in SHOWN_STEPS if step <= len(found.effective)]
+    sizes = [(str(step), round(float(found.effective[step - 1])), 0) for step in steps]
+    said = ", ".join(f"{n:,} at {name}" for n, name in zip(heights, WEIGHT_NAMES))
+    lasting = ", ".join(f"{size:,} after {step}" for step, size, _ in sizes)
+    return {
+        "weights_chart": charts.coverage(
+            [(name, n, 0) for name, n in zip(WEIGHT_NAMES, heights)],
+            f"Episodes by importance weight: {said}.",
+        ),
+        "effective_chart": charts.coverage(
+            sizes, f"Effective number of episodes by step: {lasting}."
+        ),
+    }

@@ -1,0 +1,133 @@
+"""What a sceptic asks: hidden causes, memory, drift, overlap, and how such logs usually end."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from spibb.algorithms.base import Improvement
+from spibb.log import Log
+from spibb.sceptic.confounding import Confounding, confounding
+from spibb.sceptic.drift import Drift, drift_check
+from spibb.sceptic.exchange import Exchange
+from spibb.sceptic.markov import markov_check
+from spibb.sceptic.overlap import Overlap, overlap
+from spibb.sceptic.rehearsal import Rehearsal, rehearse
+
+SUSPICIOUS = 0.01
+"""p-values below this are worth a word."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sceptic:
+    """The answers; None where a question cannot be asked of this log."""
+
+    confounding: Confounding | None
+    markov: Exchange | None
+    drift: Drift | None
+    overlap: Overlap | None
+    rehearsal: Rehearsal
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """Everything in plain values, for summary.json."""
+        found = {
+            name: None if part is None else asdict(part)
+            for name, part in (
+                ("confounding", self.confounding), ("markov", self.markov), ("drift", self.drift),
+                ("rehearsal", self.rehearsal),
+            )
+        }  # fmt: skip
+        if self.overlap is not None:
+            found["overlap"] = {
+                "effective_episodes_by_step": [round(x, 3) for x in self.overlap.effective.tolist()]
+            }
+        return found
+
+    def sentences(self) -> tuple[str, ...]:
+        """The answers in words that need no statistics, in the order of the fields."""
+        parts = (
+            _of_confounding(self.confounding), _of_markov(self.markov), _of_drift(self.drift),
+            _of_rehearsal(self.rehearsal),
+        )  # fmt: skip
+        return tuple(part for part in parts if part)
+
+
+def doubts(result: Improvement, log: Log | None, seed: int = 0) -> Sceptic:
+    """Ask everything; `log` has all episodes in their order, held-out ones included.
+
+    Takes a few seconds, at most ten of them for rehearsals.
+    """
+    rng, problem = np.random.default_rng(seed), result.problem
+    if log is None:
+        return Sceptic(None, None, None, None, rehearse(result, rng))
+    return Sceptic(
+        confounding(problem, result.policy), markov_check(log, rng),
+        drift_check(log, problem.discount, rng),
+        overlap(log, result.policy.probs, problem.baseline.probs), rehearse(result, rng),
+    )  # fmt: skip
+
+
+def odds(gamma: float) -> str:
+    """Γ* for people."""
+    return "more than 1,000" if math.isinf(gamma) else f"{gamma:.2f}"
+
+
+def _of_confounding(found: Confounding | None) -> str:
+    if found is None:
+        return ""
+    if found.gamma == 1:
+        return (
+            "Hidden causes: none is needed to explain the changes away; the log's own returns do "
+            "not show that they help."
+        )
+    return (
+        "Hidden causes: something that the log does not record, and that made actions likelier or "
+        f"less likely by odds of {odds(found.gamma)}, could explain the whole advantage of the "
+        "changes. The nearer to 1, the weaker the case."
+    )
+
+
+def _of_markov(found: Exchange | None) -> str:
+    if found is None or not found.pairs:
+        return "Memory: no state was reached in two ways, so that nothing can be said."
+    if found.p_value < SUSPICIOUS:
+        return (
+            "Memory: what happened before predicts what happens next beyond the state "
+            f"(p = {found.p_value:.2g}). The states lack something; add it to them, or trust no "
+            "number here that rests on the model."
+        )
+    return (
+        "Memory: nothing shows that the past matters beyond the state "
+        f"(p = {found.p_value:.2g}, {found.pairs:,} pairs of state and action compared)."
+    )
+
+
+def _of_drift(found: Drift | None) -> str:
+    if found is None:
+        return ""
+    what = f"returns {found.early:.4g} early, {found.late:.4g} late"
+    if found.p_value >= SUSPICIOUS:
+        return f"Drift: early and late episodes do not differ ({what}; p = {found.p_value:.2g})."
+    causes = (
+        ("returns", found.returns_p), ("what follows the same decision", found.dynamics.p_value),
+        ("how often actions are taken", found.decisions_p),
+    )  # fmt: skip
+    which = ", ".join(f"{name} (p = {p:.2g})" for name, p in causes if 3 * p < SUSPICIOUS)
+    return (
+        f"Drift: early and late episodes differ in {which}; {what}. The log mixes two processes; "
+        "improve from the recent part alone."
+    )
+
+
+def _of_rehearsal(found: Rehearsal) -> str:
+    if found.refusal:
+        return f"Rehearsals: none, because {found.refusal}."
+    return (
+        f"Rehearsals: of {found.done} logs like this one, drawn from worlds that fit it, "
+        f"{found.worse} led to a policy that is truly worse than the current one; {found.kept} "
+        f"changed nothing. Mean gain {found.gain:.3g}, worst {found.worst:.3g}."
+    )

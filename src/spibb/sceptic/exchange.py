@@ -1,0 +1,147 @@
+"""Do rows of one kind behave alike, whatever group they are in? A permutation test.
+
+Rows of a log that belong to the same pair of state and action should have the same distribution of
+successors and rewards, whatever preceded them (Markov) and whenever they happened (no drift). If
+so, their groups may be exchanged within the pair. Two statistics are compared with those after
+`PERMUTATIONS` random exchanges:
+
+    successors:  Σ_pairs Σ_{g,o} (n_go − n_g n_o/n)² / (n_g n_o/n)      (Pearson's χ²)
+    rewards:     Σ_pairs Σ_g n_g (r̄_g − r̄)²                            (between groups)
+
+p = (1 + how many are at least as large) / (1 + `PERMUTATIONS`): nothing asymptotic, small cells do
+no harm. The rewards are compared within pairs and successors, so that both tests ask for different
+things; the smaller p is doubled for two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb.log import Log
+
+PERMUTATIONS = 199
+MOST_ROWS = 50_000
+"""Rows of a longer log beyond these are left out, by whole episodes drawn at random."""
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """p-values of successors and rewards, and of both together; how much was compared.
+
+    `oddest` is the code state · A + action of the pair whose successors differ most.
+    """
+
+    p_value: float
+    successors_p: float
+    rewards_p: float
+    rows: int
+    pairs: int
+    oddest: int | None
+
+
+def exchange_test(
+    pair: np.ndarray, outcome: np.ndarray, reward: np.ndarray, group: np.ndarray,
+    rng: np.random.Generator,
+) -> Exchange:  # fmt: skip
+    """Test whether outcomes and rewards [N] depend on the groups [N], given the pairs [N]."""
+    unit = float(np.abs(reward).max(initial=0.0)) or 1.0
+    by_pair = _Stratified.of(pair, group)
+    by_outcome = _Stratified.of(_codes(pair, outcome), group)
+    cells = _codes(by_pair.stratum, outcome[by_pair.rows])
+    centred = _centred(reward[by_outcome.rows] / unit, by_outcome.stratum)
+
+    def chi(g: np.ndarray) -> float:
+        return float(_chi_square(by_pair.stratum, g, cells).sum())
+
+    def between(g: np.ndarray) -> float:
+        return float((np.bincount(g, centred) ** 2 / np.bincount(g)).sum())
+
+    first, second = by_pair.p_value(chi, rng), by_outcome.p_value(between, rng)
+    return Exchange(
+        min(1.0, 2 * min(first, second)), first, second, len(by_pair.rows),
+        len(np.unique(by_pair.stratum)), by_pair.oddest(pair, cells),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class _Stratified:
+    """Rows [n] of strata with at least two groups, sorted by stratum [n].
+
+    `group` [n] has a code of its own for each group of each stratum.
+    """
+
+    rows: np.ndarray
+    stratum: np.ndarray
+    group: np.ndarray
+
+    @classmethod
+    def of(cls, stratum: np.ndarray, group: np.ndarray) -> _Stratified:
+        stratum = _codes(stratum)
+        kinds = np.unique(np.stack([stratum, _codes(group)]), axis=1)[0]
+        several = np.bincount(kinds, minlength=int(stratum.max(initial=-1)) + 1) > 1
+        rows = np.flatnonzero(several[stratum])
+        rows = rows[np.argsort(stratum[rows], kind="stable")]
+        return cls(rows, _codes(stratum[rows]), _codes(stratum[rows], group[rows]))
+
+    def p_value(self, statistic: Callable[[np.ndarray], float], rng: np.random.Generator) -> float:
+        """How rarely an exchange of groups within strata gives as large a statistic."""
+        if not len(self.rows):
+            return 1.0
+        found, larger = statistic(self.group), 0
+        for _ in range(PERMUTATIONS):
+            order = np.argsort(self.stratum + rng.random(len(self.rows)))
+            larger += statistic(self.group[order]) >= found * (1 - ROUNDING) - ROUNDING**2
+        return (1 + larger) / (1 + PERMUTATIONS)
+
+    def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
+        """The pair whose χ² exceeds its degrees of freedom most."""
+        if not len(self.rows):
+            return None
+        chi = _chi_square(self.stratum, self.group, cells)
+        kinds = (_per_stratum(self.stratum, part) for part in (self.group, cells))
+        freedom = np.prod([kind - 1 for kind in kinds], axis=0)
+        return int(pair[self.rows[np.searchsorted(self.stratum, int(np.argmax(chi - freedom)))]])
+
+
+def _codes(*parts: np.ndarray) -> np.ndarray:
+    """A code 0, 1, … for each combination of values."""
+    if len(parts) == 1:
+        return np.unique(parts[0], return_inverse=True)[1].reshape(-1)
+    first, second = (_codes(part) for part in parts)
+    return _codes(first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second)
+
+
+def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """How many different values each stratum has."""
+    return np.bincount(np.unique(np.stack([stratum, part]), axis=1)[0])
+
+
+def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """Pearson's χ² of each stratum: n (Σ_{g,o} n_go²/(n_g n_o) − 1).
+
+    Groups and outcomes [n] have codes of their own in each stratum.
+    """
+    _, first, n = np.unique(
+        group * (int(outcome.max()) + 1) + outcome, return_index=True, return_counts=True
+    )
+    n_g, n_o = np.bincount(group)[group[first]], np.bincount(outcome)[outcome[first]]
+    share = np.bincount(stratum[first], n**2 / (n_g * n_o))
+    return np.asarray(np.bincount(stratum) * (share - 1))
+
+
+def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
+    if not len(x):
+        return x
+    return np.asarray(x - (np.bincount(stratum, x) / np.bincount(stratum))[stratum])
+
+
+def some_episodes(log: Log, rng: np.random.Generator) -> Log:
+    """The log, or about `MOST_ROWS` rows of it: whole episodes in their order."""
+    if len(log) <= MOST_ROWS:
+        return log
+    n = max(2, log.n_episodes * MOST_ROWS // len(log))
+    return log.episodes(np.sort(rng.permutation(log.n_episodes)[:n]))

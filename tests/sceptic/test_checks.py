@@ -1,0 +1,164 @@
+"""Memory, drift, overlap and rehearsals on worlds whose answer is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spibb import Log, PiBSpibb, Policy, Problem
+from spibb.sceptic import doubts
+from spibb.sceptic.drift import drift_check
+from spibb.sceptic.exchange import PERMUTATIONS, exchange_test
+from spibb.sceptic.markov import markov_check
+from spibb.sceptic.overlap import overlap
+from spibb.sceptic.rehearsal import rehearse
+
+
+def chain(rng, n, steps, successor, reward):
+    """A log of two states and two actions played by a coin, from rules of (past, state, action)."""
+    columns = {name: [] for name in ("episode_id", "step", "state", "action", "reward")}
+    for e in range(n):
+        past, state = 0, int(rng.integers(2))
+        for t in range(steps):
+            action = int(rng.integers(2))
+            for name, value in zip(columns, (e, t, state, action, reward(e, past, state, action))):
+                columns[name].append(value)
+            past, state = state, successor(e, past, state, action)
+    last = np.array(columns["step"]) == steps - 1
+    return Log.from_arrays(**columns, terminated=last)
+
+
+def fair(rng):
+    return lambda e, past, s, a: int(rng.random() < (0.3 if s == a else 0.6))
+
+
+def noise(rng):
+    return lambda e, past, s, a: float(rng.normal())
+
+
+def uniform(p):
+    """Largest distance of p-values from the uniform distribution, in units of the 1 % limit."""
+    p = np.sort(p)
+    return np.abs(p - np.arange(1, len(p) + 1) / len(p)).max() * np.sqrt(len(p)) / 1.63
+
+
+def test_p_values_of_the_exchange_test_are_uniform_if_groups_do_not_matter():
+    rng, one, two = np.random.default_rng(0), [], []
+    for _ in range(120):
+        pair, group = rng.integers(0, 4, 120), rng.integers(0, 3, 120)
+        found = exchange_test(pair, rng.integers(0, 3, 120), rng.normal(size=120), group, rng)
+        one.append(found.successors_p)
+        two.append(found.rewards_p)
+    assert uniform(one) < 1 and uniform(two) < 1
+
+
+def test_a_markov_world_passes_and_one_with_memory_is_found():
+    rng = np.random.default_rng(1)
+    p = [markov_check(chain(rng, 30, 8, fair(rng), noise(rng)), rng).p_value for _ in range(60)]
+    assert np.mean(np.array(p) < 0.05) < 0.15
+
+    def remembers(e, past, s, a):
+        return int(rng.random() < (0.2 if past else 0.8))
+
+    found = markov_check(chain(rng, 60, 8, remembers, noise(rng)), rng)
+    assert found.successors_p == 1 / (1 + PERMUTATIONS)
+    paid = markov_check(
+        chain(rng, 60, 8, fair(rng), lambda e, past, s, a: past + rng.normal()), rng
+    )
+    assert paid.rewards_p == 1 / (1 + PERMUTATIONS)
+    assert paid.successors_p > 0.01
+
+
+def test_drift_of_dynamics_returns_and_decisions_is_told_apart():
+    rng = np.random.default_rng(2)
+    same = drift_check(chain(rng, 100, 6, fair(rng), noise(rng)), 0.9, rng)
+    assert same.p_value > 0.01
+
+    def turns(e, past, s, a):
+        return int(rng.random() < (0.2 if e < 50 else 0.8))
+
+    moved = drift_check(chain(rng, 100, 6, turns, noise(rng)), 0.9, rng)
+    assert moved.dynamics.p_value < 0.02
+    assert moved.decisions_p > 0.01
+    paid = drift_check(chain(rng, 100, 6, fair(rng), lambda e, p, s, a: float(e >= 50)), 0.9, rng)
+    assert paid.returns_p < 1e-9
+    assert (paid.early, paid.late > 4) == (0.0, True)
+    assert drift_check(chain(rng, 1, 6, fair(rng), noise(rng)), 0.9, rng) is None
+
+
+def test_drift_p_values_are_uniform_without_drift():
+    rng = np.random.default_rng(3)
+    found = [drift_check(chain(rng, 20, 4, fair(rng), noise(rng)), 0.9, rng) for _ in range(60)]
+    assert uniform([one.decisions_p for one in found]) < 1
+    assert uniform([one.dynamics.rewards_p for one in found]) < 1
+
+
+def test_overlap_is_that_of_products_of_ratios():
+    log = Log.from_arrays(
+        [0, 1, 0], [0, 1, 1], [0.0] * 3, episode_id=[0, 0, 1], step=[0, 1, 0],
+        terminated=[False, True, True], n_states=2, n_actions=2,
+    )  # fmt: skip
+    policy, made = np.array([[0.8, 0.2], [1.0, 0.0]]), np.full((2, 2), 0.5)
+    found = overlap(log, policy, made)
+    np.testing.assert_allclose(found.weights, [0.0, 0.4])
+    np.testing.assert_allclose(found.effective, [2.0**2 / (1.6**2 + 0.4**2), 1.0])
+    assert overlap(log, policy, np.eye(2)) is None
+
+
+def test_an_unchanged_policy_overlaps_fully():
+    rng = np.random.default_rng(4)
+    log, made = chain(rng, 20, 5, fair(rng), noise(rng)), np.full((2, 2), 0.5)
+    np.testing.assert_allclose(overlap(log, made, made).effective, 20)
+
+
+def improved(rng, episodes=60, n_wedge=10.0):
+    log = chain(rng, episodes, 5, fair(rng), lambda e, p, s, a: float(a) + rng.normal() / 2)
+    baseline = Policy(np.full((2, 2), 0.5))
+    return PiBSpibb(n_wedge).improve(Problem.from_log(log, baseline, discount=0.9))
+
+
+def test_rehearsals_are_bounded_repeatable_and_seldom_end_badly_where_the_case_is_clear():
+    result = improved(np.random.default_rng(5))
+    one, two = (rehearse(result, np.random.default_rng(6), times=20, seconds=60) for _ in range(2))
+    assert one == two
+    assert (one.done, one.refusal) == (20, None)
+    assert one.worse <= 2 and one.gain > 0
+    assert rehearse(result, np.random.default_rng(6), seconds=0.0).done == 0
+
+
+def test_rehearsals_of_an_algorithm_that_keeps_the_baseline_change_nothing():
+    kept = improved(np.random.default_rng(7), n_wedge=np.inf)
+    found = rehearse(kept, np.random.default_rng(8), times=5, seconds=60)
+    assert (found.worse, found.kept, found.gain) == (0, 5, 0.0)
+
+
+def test_all_answers_are_words_and_plain_values():
+    import json
+
+    rng = np.random.default_rng(9)
+    result = improved(rng)
+    found = doubts(result, result.problem.log)
+    text = "\n".join(found.sentences())
+    for words in ("Hidden causes", "Memory", "Drift", "Rehearsals: of"):
+        assert words in text
+    json.dumps(found.summary)
+    assert set(found.summary) == {"confounding", "markov", "drift", "rehearsal", "overlap"}
+
+
+def test_a_log_that_is_not_kept_leaves_only_refusals():
+    result = improved(np.random.default_rng(10))
+    assert doubts(result, None).markov is None
+
+
+def test_the_statistic_is_pearsons():
+    from scipy.stats import chi2_contingency
+
+    from spibb.sceptic.exchange import _chi_square, _codes
+
+    rng = np.random.default_rng(11)
+    stratum, group, outcome = (rng.integers(0, k, 300) for k in (2, 3, 4))
+    found = _chi_square(stratum, _codes(stratum, group), _codes(stratum, outcome))
+    for s in range(2):
+        table = np.zeros((3, 4))
+        np.add.at(table, (group[stratum == s], outcome[stratum == s]), 1)
+        assert found[s] == pytest.approx(chi2_contingency(table, correction=False).statistic)
