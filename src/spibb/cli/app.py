@@ -13,6 +13,7 @@ import typer
 from spibb import __version__
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.stopping import Stopped, stoppable
+from spibb.cli.waiting import progress
 from spibb.errors import InputError
 from spibb.files import is_full
 
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 ALGORITHMS = (
     "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
 )
+
+SOLVER = ("dense.policy_iteration", 12.0)
+ESTIMATORS = ("ope.step_sums", 5.0)
+STUDY = ("study.train", 30.0)
+"""A kernel of each kind of work, and seconds of compiling (python -m benchmarks start)."""
 
 app = typer.Typer(
     help="Improve a decision policy from its own log, without making it worse.",
@@ -120,7 +126,7 @@ def demo(
 ) -> None:
     """Make a gridworld log, improve the policy that made it, and show the truth beside it."""
     console = _console()
-    with console.status("drawing a log and improving its policy (the first run compiles: 30 s)"):
+    with progress(console, "drawing a log and improving its policy", compiles=SOLVER):
         from spibb.cli import terminal
         from spibb.cli.demo import run_demo, write_demo
         from spibb.report.folder import claim
@@ -207,12 +213,11 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     from spibb.algorithms import configured
     from spibb.cli import terminal
-    from spibb.cli.tables import progress
     from spibb.running import run
 
     console = _console()
     chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
-    with progress(console, "reading, counting, improving") as tell:
+    with progress(console, "reading, counting, improving", compiles=SOLVER) as tell:
         done = run(
             log, out, baseline=baseline, algorithm=chosen, columns=column_map.columns,
             bins=column_map.bins, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
@@ -265,7 +270,7 @@ def evaluate(
     from spibb.ope import off_policy_estimates
 
     console = _console()
-    with console.status("reading and evaluating"):
+    with progress(console, "reading and evaluating", compiles=ESTIMATORS):
         column_map = load_policy(policy).complete(column_map)
         records = read_log(log, columns=column_map.columns, bins=column_map.bins)
         made = None if behaviour is None else read_policy(behaviour, records)
@@ -324,7 +329,7 @@ def monitor(
     from spibb.monitoring.watch import monitor as test_for_loss
 
     console = _console()
-    with console.status("reading and comparing"):
+    with progress(console, "reading and comparing"):
         deployed = load_deployed(policy)
         column_map = deployed.loaded.complete(column_map)
         table = open_log(log, columns=column_map.columns, bins=column_map.bins)
@@ -352,7 +357,7 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
 
     The last lines say in how many states it could certify a change, up to 200,000 rows.
     """
-    from spibb.cli.tables import print_inspection, progress
+    from spibb.cli.tables import print_inspection
     from spibb.counts import Counts
     from spibb.forecast import LARGEST, forecast
     from spibb.ingest import open_log
@@ -414,7 +419,7 @@ def compare(
     from spibb.report.comparison import compare as compare_policies
 
     console = _console()
-    with console.status("reading and comparing"):
+    with progress(console, "reading and comparing"):
         first, second = load_policy(a), load_policy(b)
         left, right, records = first.policy, second.policy, None
         if log is not None:
@@ -532,7 +537,7 @@ def _run_study(
     from spibb.experiments.runner import execute, plan
 
     cores = os.cpu_count() or 1
-    with console.status("looking at the folder and timing one run (the first time compiles)"):
+    with progress(console, "looking at the folder and timing one run", compiles=STUDY):
         todo = plan(spec, out, runs, cores if jobs is None else jobs, dry=dry_run)
     workers = todo.processes(cores) if jobs is None else jobs
     for broken in todo.set_aside:
@@ -557,7 +562,6 @@ def figures(
 ) -> None:
     """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
     from spibb.cli import terminal
-    from spibb.cli.tables import progress
     from spibb.experiments.results import load_results, results_table
     from spibb.paper.figures import write_figures
     from spibb.tables import write_table
@@ -565,7 +569,7 @@ def figures(
     console = _console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
         results = load_results(folder, tell)
-    with console.status("drawing"):
+    with progress(console, "drawing"):
         write_table(results_table(results), folder / "table.csv")
         paths = write_figures(results, folder)
     terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
@@ -578,7 +582,6 @@ def claims(
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it."""
     from spibb.cli import studies, terminal
-    from spibb.cli.tables import progress
     from spibb.experiments.results import load_results
     from spibb.paper.claims import MARKDOWN, TABLE, write_claims
 

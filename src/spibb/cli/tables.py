@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
@@ -16,15 +15,6 @@ if TYPE_CHECKING:
 
     from spibb.forecast import Forecast
     from spibb.ingest.inspection import Inspection
-
-
-@contextmanager
-def progress(
-    console: Console, text: str, of: str = "of the log scanned"
-) -> Iterator[Callable[[float], None]]:
-    """A line that says what is going on, and how far it is."""
-    with console.status(text) as status:
-        yield lambda share: status.update(f"{text} ({share:.0%} {of})")
 
 
 def print_inspection(

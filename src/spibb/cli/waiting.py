@@ -1,0 +1,66 @@
+"""What the command line shows while it works: what, how far, since when, and what compiles once."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+KERNELS = Path(__file__).parent.parent / "kernels"
+SHOWN_FROM = 2.0
+"""Seconds that pass before they are shown."""
+
+
+@dataclass
+class Line:
+    """The line that is drawn again and again; it says how long the work has taken so far."""
+
+    text: str
+    share: str = ""
+    begun: float = field(default_factory=time.monotonic)
+
+    def __rich__(self) -> str:
+        elapsed = time.monotonic() - self.begun
+        since = f", {elapsed:.0f} s" if elapsed >= SHOWN_FROM else ""
+        return f"{self.text}{self.share}{since}"
+
+
+@contextmanager
+def progress(
+    console: Console,
+    text: str,
+    of: str = "of the log scanned",
+    *,
+    compiles: tuple[str, float] | None = None,
+) -> Iterator[Callable[[float], None]]:
+    """A line that says what is going on, and how far it is.
+
+    `compiles` names a kernel of the work, and how many seconds of compiling the work costs where
+    that kernel was never compiled before.
+    """
+    if compiles is not None and not is_compiled(compiles[0]):
+        text = f"{text} (compiling once, about {compiles[1]:.0f} s)"
+    line = Line(text)
+
+    def tell(share: float) -> None:
+        line.share = f" ({share:.0%} {of})"
+
+    with console.status(line):
+        yield tell
+
+
+def is_compiled(kernel: str) -> bool:
+    """Whether the disk holds a compiled version of a kernel, named as ``module.function``.
+
+    Numba keeps it beside the source, or where NUMBA_CACHE_DIR says.
+    """
+    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
+    found = Path(elsewhere).rglob if elsewhere else (KERNELS / "__pycache__").glob
+    return any(found(f"{kernel}-*.nbi"))
