@@ -479,7 +479,8 @@ def test_bernstein_needs_a_limit_that_no_episode_can_be_below(lowest, refused):
     for name in ("is", "pdis", "dr"):
         estimate = found.estimate(name)
         if name in refused:
-            with pytest.raises(InputError, match=f"{name!r} has none: .*declare a lower one"):
+            remedy = "use is or pdis" if name == "dr" else "declare a lower one"
+            with pytest.raises(InputError, match=f"{name!r} has none: .*{remedy}, or use another"):
                 ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
         else:
             assert ope.lower_bound(estimate, "bernstein", 0.1, rng=rng()).value < estimate.value

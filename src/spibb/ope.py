@@ -429,6 +429,7 @@ class Contributions:
             warning=_warning(weights, size),
             limit=-math.inf if name in self.no_limits else self.lowest_return,
             no_limit=self.no_limits.get(name, ""),
+            remedy="declare a lower one" if name in LIMITED else "use is or pdis",
         )
 
 
@@ -674,8 +675,8 @@ def _limit(estimate: Estimate) -> float:
     if estimate.limit == -math.inf:
         raise InputError(
             f"{' and '.join(EXACT)} need a limit that no contribution can be below, and "
-            f"{estimate.name!r} has none: {estimate.no_limit}; {estimate.remedy}, use is or "
-            "pdis, or another bound"
+            f"{estimate.name!r} has none: {estimate.no_limit}; {estimate.remedy}, or use "
+            "another bound"
         )
     return estimate.limit
 
