@@ -115,6 +115,8 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         console.print(_changes_table(result, n_changed))
     else:
         say(console, "No state changes: the policy written is the baseline.")
+    for sentence in () if assessment.sceptic is None else assessment.sceptic.sentences():
+        say(console, sentence)
 
 
 def print_verdict(console: Console, verdict: Verdict) -> None:

@@ -11,6 +11,7 @@ from spibb import checks
 from spibb.episode_returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
+from spibb.frozen import Frozen
 from spibb.ingest.policy_files import LoadedPolicy, load_policy
 from spibb.loading import either, null, read_json, real, record, row
 from spibb.sql.reading import read_table
@@ -25,7 +26,7 @@ AGAIN = "write the folder again with spibb improve"
 
 
 @dataclass(frozen=True, eq=False)
-class Deployed:
+class Deployed(Frozen):
     """A policy, the discount it was made for, and the returns [E] of the log it was made from.
 
     `limits` were declared when it was made: no return can leave them; None if none were.

@@ -28,6 +28,7 @@ import numpy as np
 
 from spibb.algorithms.base import Problem
 from spibb.departures import changed_states, completed_returns, values_where_seen
+from spibb.frozen import Frozen
 from spibb.labels import Label
 from spibb.policy import Policy
 
@@ -56,7 +57,7 @@ class Confounding:
 
 
 @dataclass(frozen=True, eq=False)
-class Visited:
+class Visited(Frozen):
     """Visits of a state with one action, by rising return g [n], with 1/e − 1 [n]."""
 
     g: np.ndarray

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.frozen import Frozen
 from spibb.log import Log
 
 PERMUTATIONS = 199
@@ -68,7 +69,7 @@ def exchange_test(
 
 
 @dataclass(frozen=True, eq=False)
-class _Stratified:
+class _Stratified(Frozen):
     """Rows [n] of strata with at least two groups, sorted by stratum [n].
 
     `group` [n] has a code of its own for each group of each stratum.
