@@ -9,9 +9,8 @@ import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
 from spibb.experiments.spec import FINITE, SUITES, Column
-from spibb.paper import claims as module
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY, above, between
-from spibb.paper.claims import claims, markdown, table_rows, write_claims
+from spibb.paper.claims import claims, markdown, write_claims
 from spibb.paper.evidence import (
     View,
     average,
@@ -154,13 +153,6 @@ def test_files_are_written_whole(tmp_path):
     assert len(table) == len(verdicts)
     assert all(line.replace("\\|", "").count("|") == 7 for line in table)
     assert "spibb claims" in text and "100,000 runs" in text
-
-
-def test_rows_for_the_terminal_say_why_nothing_was_decided():
-    results = make_results(everything("gridworld"), constant(0.0), runs=50)
-    rows = {row[0]: row for row in table_rows(claims(results))}
-    assert len(rows["grid-leq-b-safe"]) == len(module.HEADERS)
-    assert rows["grid-b-behind"][4].startswith("not enough runs (")
 
 
 def test_the_page_names_the_command(tmp_path):

@@ -562,13 +562,14 @@ def figures(
 ) -> None:
     """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
     from spibb.cli import terminal
-    from spibb.experiments.results import load_results, results_table
+    from spibb.experiments.results import results_table
     from spibb.paper.figures import write_figures
+    from spibb.paper.stored import read_results
     from spibb.tables import write_table
 
     console = _console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
-        results = load_results(folder, tell)
+        results = read_results(folder, tell)
     with progress(console, "drawing"):
         write_table(results_table(results), folder / "table.csv")
         paths = write_figures(results, folder)
@@ -576,21 +577,47 @@ def figures(
     terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
 
 
-@app.command(short_help="Decide the paper's claims from a study's rows.")
+@app.command(short_help="Decide the paper's claims from studies' rows.")
 def claims(
-    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="Folders that `spibb experiment` wrote; or their stored tables."),
+    ],
+    html: Annotated[
+        Path | None, typer.Option(help="Write the page “Does the paper hold?” to this file.")
+    ] = None,
 ) -> None:
-    """Say, claim by claim, what the paper states and whether the stored rows show it."""
-    from spibb.cli import studies, terminal
-    from spibb.experiments.results import load_results
+    """Say, claim by claim, what the paper states and whether the stored rows show it.
+
+    Several folders of one study are read together; a folder of `gridworld-baselines` says on how
+    many baselines each claim holds.
+    """
+    from spibb.cli import terminal
+    from spibb.experiments.runner import SPEC
+    from spibb.files import write_text
+    from spibb.paper import holds
     from spibb.paper.claims import MARKDOWN, TABLE, write_claims
+    from spibb.paper.stored import read_results
 
     console = _console()
+    single, family = [], []
     with progress(console, "aggregating the rows", "of the columns") as tell:
-        results = load_results(folder, tell)
-    rulings = write_claims(results, folder)
-    console.print(studies.claims_table(rulings))
-    terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
+        for folder in folders:
+            members = sorted(path.parent for path in folder.glob(f"*/{SPEC}"))
+            if members and not (folder / SPEC).is_file():
+                family += [(member, read_results(member, tell)) for member in members]
+            else:
+                single.append((folder, read_results(folder, tell)))
+    page = holds.gather(single, family)
+    console.print(holds.terminal(page), markup=False, highlight=False)
+    if html is not None:
+        suffix = holds.markdown if html.suffix == ".md" else holds.web
+        write_text(html, suffix(page, html.parent))
+        terminal.say_path(console, f"Written: {html}")
+        return
+    for folder, results in single:
+        write_claims(results, folder)
+        terminal.say_path(console, f"Written: {folder / MARKDOWN}, {folder / TABLE}")
 
 
 def _console() -> Console:

@@ -1,4 +1,4 @@
-"""What `spibb experiment` and `spibb claims` print: cost, progress, rulings."""
+"""What `spibb experiment` prints: cost and progress."""
 
 from __future__ import annotations
 
@@ -8,26 +8,12 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from spibb.cli.stopping import Stopped, unwrapped
-from spibb.paper.claim import Ruling
-from spibb.paper.claims import HEADERS, table_rows
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from spibb.experiments.parts import Chunk
     from spibb.experiments.runner import Plan
-
-
-def claims_table(rulings: list[Ruling]) -> Table:
-    """Claims of the paper with the statistic that decides each, and the verdict."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(*HEADERS)
-    for row in table_rows(rulings):
-        table.add_row(*map(escape, row))
-    return table
 
 
 def cost(todo: Plan, workers: int, dask: str | None) -> str:

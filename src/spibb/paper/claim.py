@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from spibb.experiments.results import Results
@@ -89,7 +89,9 @@ class Claim:
 
     def _ruling(self, interval: Interval | None, verdict: str, note: str) -> Ruling:
         statistic = f"{self.statistic}; {self.region}"
-        return Ruling(self.id, self.where, self.sentence, statistic, interval, verdict, note)
+        return Ruling(
+            self.id, self.where, self.sentence, statistic, interval, verdict, note, self.region
+        )
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,14 @@ class Ruling:
     interval: Interval | None
     verdict: str
     note: str
+    region: Region = field(default_factory=lambda: Region())
+
+    @property
+    def margin(self) -> float:
+        """How far the statistic is beyond the limit; negative where it is within."""
+        if self.interval is None:
+            return math.nan
+        return max(self.region.lower - self.interval.value, self.interval.value - self.region.upper)
 
     @property
     def value(self) -> str:

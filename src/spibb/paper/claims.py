@@ -28,7 +28,6 @@ from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
 
 MARKDOWN, TABLE = "claims.md", "claims.csv"
-HEADERS = ("claim", "where", "what is claimed", "statistic [95 % interval]", "verdict")
 
 
 def claims(results: Results) -> list[Ruling]:
@@ -44,16 +43,6 @@ def write_claims(results: Results, folder: Path) -> list[Ruling]:
     write_text(folder / MARKDOWN, text)
     write_whole(folder / TABLE, lambda path: _write_csv(rulings, path))
     return rulings
-
-
-def table_rows(rulings: list[Ruling]) -> list[tuple[str, str, str, str, str]]:
-    """Rows for a terminal, under HEADERS."""
-    return [(v.id, v.where, v.sentence, v.value, outcome(v)) for v in rulings]
-
-
-def outcome(ruling: Ruling) -> str:
-    """The verdict, and why it could not be decided."""
-    return f"{ruling.verdict} ({ruling.note})" if ruling.note else ruling.verdict
 
 
 def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:

@@ -113,22 +113,6 @@ def _leq_b_unsafe_small(view: View) -> Interval:
 
 
 @random_behaviour(
-    "rand-b-safe-elsewhere", HEAT, "Π_b-SPIBB is safe for a larger N_∧ or more data.",
-    "lowest 1 %-CVaR over N_∧ > 10 or |D| > 20", above(SAFE),
-)  # fmt: skip
-def _b_safe_elsewhere(view: View) -> Interval:
-    return smallest(_elsewhere(view, "pi-b"))
-
-
-@random_behaviour(
-    "rand-leq-b-safe-elsewhere", HEAT, "Π_≤b-SPIBB is safe for a larger N_∧ or more data.",
-    "lowest 1 %-CVaR over N_∧ > 10 or |D| > 20", above(SAFE),
-)  # fmt: skip
-def _leq_b_safe_elsewhere(view: View) -> Interval:
-    return smallest(_elsewhere(view, "pi-leq-b"))
-
-
-@random_behaviour(
     "rand-b-beats-leq-b", HEAT, "Π_b-SPIBB now slightly outperforms Π_≤b-SPIBB.",
     "1 %-CVaR of Π_b minus that of Π_≤b, averaged over all N_∧ and sizes (slightly: below 0.25)",
     between(0, 0.25),
@@ -142,8 +126,3 @@ def _small(view: View, algorithm: str) -> list[Interval]:
     view.sizes(at_most=20)
     cells = wedge_cells(view, algorithm, "cvar1")
     return [cells[n, size] for n, size in cells if n <= 10 and size <= 20]
-
-
-def _elsewhere(view: View, algorithm: str) -> list[Interval]:
-    cells = wedge_cells(view, algorithm, "cvar1")
-    return [cells[n, size] for n, size in cells if n > 10 or size > 20]

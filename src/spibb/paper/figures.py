@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 
 WIDE = 9.0
 """Inches from which a figure takes two places of the gallery."""
+DATA = {
+    "gridworld": "gridworld, data of the baseline",
+    "gridworld-random": "gridworld, data of the uniform policy",
+    "random-mdps": "random MDPs, data of the baselines",
+    "helicopter": "helicopter, data of the baseline",
+}
+"""What the logs of a study are."""
 
 
 def write_figures(results: Results, folder: Path) -> list[Path]:
@@ -44,7 +51,9 @@ def _make(folder: Path) -> None:
 
 
 def _drawn(figure: PaperFigure, results: Results) -> Figure:
-    return figure.plot.draw(results, f"Figure {figure.number}: {figure.caption.rstrip('.')}")
+    made = f"{DATA.get(results.experiment.suite, results.experiment.suite)}, {results.runs:,} runs"
+    title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
+    return figure.plot.draw(results, title)
 
 
 def _picture(figure: PaperFigure, results: Results, wide: bool) -> Picture:

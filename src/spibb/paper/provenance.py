@@ -35,6 +35,8 @@ def _selection(experiment: Experiment) -> list[str]:
         words += ["--sizes", _listed(experiment.sizes)]
     if experiment.etas != grid.etas:
         words += ["--etas", _listed(experiment.etas)]
+    if experiment.baseline is not None:
+        words += ["--baseline", experiment.baseline]
     if experiment.families != grid.families:
         words += ["--families", ",".join(experiment.families)]
     words += _training(experiment.training, grid.training)

@@ -1,0 +1,81 @@
+"""Results without their rows: the table of a folder, and several folders of one study together."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
+from pathlib import Path
+
+from spibb.errors import InputError
+from spibb.experiments.parts import part_files
+from spibb.experiments.results import Cell, Results, load_results
+from spibb.experiments.runner import read_spec
+from spibb.experiments.spec import GRIDWORLDS, Experiment
+from spibb.experiments.studies import study_of
+from spibb.experiments.suites import gridworld
+from spibb.stats import Interval
+from spibb.tables import Progress
+
+NUMBERS = "table.csv"
+READ = {"eta": float, "size": int, "noise": float, "passes": int, "family": str, "quality": str}
+
+
+def read_results(folder: Path, progress: Progress | None = None) -> Results:
+    """The results of a folder, from its rows, or from table.csv where it has none."""
+    if part_files(folder) or not (folder / NUMBERS).is_file():
+        return load_results(folder, progress)
+    experiment = read_spec(folder)
+    try:
+        with (folder / NUMBERS).open(encoding="utf-8", newline="") as file:
+            cells = tuple(_cells(experiment, list(csv.DictReader(file))))
+    except (KeyError, ValueError) as error:
+        raise InputError(
+            f"{str(folder / NUMBERS)!r} is no table of `spibb figures` ({error}): make it again"
+        ) from None
+    known = (math.nan, math.nan)
+    if experiment.suite in GRIDWORLDS:
+        world = gridworld(experiment.suite == "gridworld-random", experiment.baseline or "authors")
+        known = world.baseline_value, world.optimal_value
+    return Results(experiment, max(cell.runs for cell in cells), *known, cells)
+
+
+def _cells(experiment: Experiment, rows: list[dict[str, str]]) -> list[Cell]:
+    """Rows that agree in column and settings are one cell."""
+    settings = study_of(experiment).settings
+
+    def setting(row: dict[str, str]) -> tuple[str, ...]:
+        return row["column"], row["runs"], *(row[name] for name in settings)
+
+    found = []
+    for (column, runs, *values), group in groupby(rows, setting):
+        named = {name: READ[name](text) for name, text in zip(settings, values) if text}
+        statistics = {
+            row["statistic"]: Interval(*(float(row[name]) for name in ("value", "low", "high")))
+            for row in group
+        }
+        here: dict[str, object] = {"eta": None} | named
+        found.append(Cell(column, runs=int(runs), statistics=statistics, **here))  # type: ignore[arg-type]
+    return found
+
+
+def joined(results: Sequence[Results]) -> Results:
+    """Results of one study with different columns; where two have a cell, that of more runs."""
+    most = sorted(results, key=lambda r: r.runs, reverse=True)
+    first = most[0]
+    for other in most[1:]:
+        if replace(other.experiment, columns=first.experiment.columns) != first.experiment:
+            raise InputError(
+                f"two folders of {first.experiment.suite} differ in more than their columns: name "
+                "folders of one seed, one baseline and the same sizes"
+            )
+    cells: dict[tuple[object, ...], Cell] = {}
+    columns = {column.key: column for r in most for column in r.experiment.columns}
+    for result in most:
+        for c in result.cells:
+            place = (c.column, c.eta, c.size, c.noise, c.passes, c.family, c.quality)
+            cells.setdefault(place, c)
+    experiment = replace(first.experiment, columns=tuple(columns.values()))
+    return replace(first, experiment=experiment, cells=tuple(cells.values()))

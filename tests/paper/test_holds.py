@@ -1,0 +1,148 @@
+"""The page “Does the paper hold?” from the stored tables, and ten claims computed by hand."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from spibb.errors import InputError
+from spibb.experiments.spec import FINITE
+from spibb.paper import holds
+from spibb.paper.claim import FAILS, HOLDS, REGISTRY
+from spibb.paper.claims import claims
+from spibb.paper.readings import CAUSES, UNEXPLAINED, failing, quote
+from spibb.paper.stored import joined, read_results
+
+RESULTS = Path(__file__).parents[2] / "docs" / "results"
+STUDIES = ("gridworld", "gridworld-random", "random-mdps", "random-mdps-search")
+SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
+N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
+
+
+@pytest.fixture(scope="module")
+def page():
+    return holds.gather([(RESULTS / name, read_results(RESULTS / name)) for name in STUDIES])
+
+
+@pytest.fixture(scope="module")
+def table():
+    """Values of the gridworld's table by (column, size, statistic), read without our code."""
+    with (RESULTS / "gridworld" / "table.csv").open(encoding="utf-8") as file:
+        return {
+            (row["column"], int(row["size"]), row["statistic"]): float(row["value"])
+            for row in csv.DictReader(file)
+        }
+
+
+def mean_over(table, column, statistic="mean", sizes=SIZES):
+    return sum(table[column, size, statistic] for size in sizes) / len(sizes)
+
+
+BASIC, ROBUST = "basic-rl", "robust-mdp:delta=0.1,safety_test=false"
+HCPI, RAMDP = "hcpi:delta=0.9,estimator=dr", "ramdp:kappa=0.003"
+
+
+def tail(t, column, sizes=SIZES):
+    return [t[column, size, "cvar1"] for size in sizes]
+
+
+BY_HAND = {
+    "grid-leq-b-safe": lambda t: min(
+        x for n in N_WEDGES for x in tail(t, f"pi-leq-b:n_wedge={n}")
+    ),
+    "grid-b-unsafe-low": lambda t: min(t[f"pi-b:n_wedge={n}", 10, "cvar1"] for n in (5, 7, 10)),
+    "grid-leq-b-above": lambda t: min(tail(t, "pi-leq-b:n_wedge=5")),
+    "grid-20-safe": lambda t: min(tail(t, "pi-b:n_wedge=20") + tail(t, "pi-leq-b:n_wedge=20")),
+    "grid-basic-improves": lambda t: min(t[BASIC, size, "mean"] for size in SIZES),
+    "grid-basic-far": lambda t: max(t[BASIC, size, "mean"] for size in SIZES),
+    "grid-basic-poor": lambda t: min(tail(t, BASIC, (1000, 2000, 5000, 10000))),
+    "grid-robust-off": lambda t: max(tail(t, ROBUST)),
+    "grid-hcpi-near-safe-dr": lambda t: min(tail(t, HCPI)),
+    "grid-ramdp-spot-correct": lambda t: mean_over(t, RAMDP) - mean_over(t, BASIC),
+    "grid-b-behind": lambda t: (
+        mean_over(t, "pi-leq-b:n_wedge=5", "cvar1") - mean_over(t, "pi-b:n_wedge=5", "cvar1")
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("id", BY_HAND)
+def test_claims_recomputed_from_the_table_by_hand(page, table, id):
+    (ruling,) = [ruling for ruling in page.rulings if ruling.id == id]
+    assert ruling.interval.value == pytest.approx(BY_HAND[id](table), abs=1e-12)
+
+
+ISSUE = {  # Basic RL; Π_b with N∧ = 5, 20; Π_≤b with N∧ = 5, 20
+    10: (-0.76, -0.25, 0.00, 0.11, -0.04),
+    20: (-0.56, 0.34, -0.05, 0.79, -0.04),
+    50: (-0.39, 0.78, 0.31, 0.89, 0.76),
+    100: (-0.54, 0.87, 0.67, 0.91, 0.89),
+}
+
+
+def test_an_earlier_table_of_20_000_logs_is_confirmed_by_100_000(table):
+    columns = [BASIC, *(f"{a}:n_wedge={n}" for a in ("pi-b", "pi-leq-b") for n in (5, 20))]
+    for size, row in ISSUE.items():
+        for column, expected in zip(columns, row):
+            assert table[column, size, "cvar1"] == pytest.approx(expected, abs=0.05)
+
+
+def test_every_claim_about_the_papers_finite_studies_quotes_its_sentence():
+    lacking = [c.id for c in REGISTRY if c.suite in FINITE and not quote(c.id)]
+    assert lacking == []
+
+
+def test_every_failing_claim_has_a_cause_and_says_by_how_much_it_fails(page):
+    found = failing(page.rulings)
+    assert UNEXPLAINED not in found
+    assert list(found) == [kind for kind in CAUSES if kind in found]
+    fails = [r for r in page.rulings if r.verdict == FAILS]
+    assert sum(map(len, found.values())) == len(fails) > 0
+    assert all(r.margin > 0 for r in fails)
+    assert all(r.margin < 0 for r in page.rulings if r.verdict == HOLDS)
+
+
+def test_what_holds_as_released_only_is_explained_by_its_number(page):
+    (entry,) = [e for e in failing(page.rulings)["paper's code"] if "ramdp-spot" in e[0].id]
+    assert entry[1].why.startswith("as released it holds: 0.1")
+
+
+def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):
+    lines = holds.terminal(page).splitlines()
+    assert " hold, " in lines[0] and lines[0].split()[0].isdigit()
+    assert max(map(len, lines)) <= 80
+    assert lines.index("HOLDS") > next(i for i, line in enumerate(lines) if "FAILS" in line)
+
+
+def test_the_page_shows_every_claim_and_figures_that_exist(page):
+    text, web = holds.markdown(page, RESULTS), holds.web(page, RESULTS)
+    for ruling in page.rulings:
+        assert ruling.id in text and f'id="{ruling.id}"' in web
+    links = [part.split(")")[0] for part in text.split("](")[1:]]
+    assert len(links) > 20
+    assert all((RESULTS / link).is_file() for link in links)
+
+
+def test_the_stored_page_is_what_the_stored_tables_say(monkeypatch):
+    monkeypatch.chdir(RESULTS)
+    single, family = (
+        [(path, read_results(path)) for path in paths]
+        for paths in (map(Path, STUDIES), sorted(Path("gridworld-baselines").iterdir()))
+    )
+    assert len(family) == 22
+    written = holds.markdown(holds.gather(single, family), Path())
+    assert Path("paper.md").read_text(encoding="utf-8") == written
+
+
+def test_folders_of_different_baselines_are_not_mixed():
+    ours, authors = (read_results(RESULTS / n) for n in ("gridworld-search", "gridworld"))
+    with pytest.raises(InputError, match="one baseline"):
+        joined([ours, authors])
+
+
+def test_results_from_the_table_decide_as_the_stored_verdicts():
+    text = (RESULTS / "gridworld" / "claims.md").read_text(encoding="utf-8")
+    for ruling in claims(read_results(RESULTS / "gridworld")):
+        (line,) = [x for x in text.splitlines() if x.startswith(f"| {ruling.id} |")]
+        assert f"**{ruling.verdict}**" in line
