@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spibb.envs.baselines import gridworld_baseline, optimal_q
+from spibb.envs.baselines import blend, gridworld_baseline, optimal_q
 from spibb.envs.families import FAMILIES
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.small import BASELINES
 from spibb.evaluate import exact_value, returns
+from spibb.policy import Policy
 from spibb.simulate import Sampler
 
 
@@ -32,6 +33,23 @@ def test_baselines_are_ordered(name):
     mdp, baselines = made(name)
     good, middling, uniform = (exact_value(mdp, policy) for policy in baselines.values())
     assert uniform < middling < good < float(mdp.initial @ optimal_q(mdp).max(axis=1))
+
+
+@pytest.mark.parametrize("name", ["rare-prizes", "rare-clicks", "near-null", "skewed-sales"])
+def test_every_drawn_world_has_its_baselines(name):
+    """Randomising the best actions away does not reach every value: some worlds need a blend."""
+    for seed in range(150):
+        mdp, baselines = made(name, seed)
+        good, middling, uniform = (exact_value(mdp, policy) for policy in baselines.values())
+        assert uniform < middling < good
+
+
+def test_a_blend_has_the_value_that_is_asked_for():
+    mdp, _ = made("rare-prizes")
+    uniform = exact_value(mdp, Policy.uniform(mdp.states, mdp.actions))
+    best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
+    for eta in (0.1, 0.5, 0.9):
+        assert exact_value(mdp, blend(mdp, eta)) == pytest.approx(uniform + eta * (best - uniform))
 
 
 def test_nothing_can_be_gained_or_lost_in_the_null_world():

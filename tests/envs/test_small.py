@@ -25,7 +25,7 @@ def test_simulated_episodes_earn_the_exact_value(name):
     assert abs(earned.mean() - exact_value(mdp, policy)) < 4 * error + missing
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", [name for name in SMALL if name != "null"])
 def test_baselines_lie_where_they_should_between_uniform_and_optimal(name):
     rng, world = np.random.default_rng(1), SMALL[name]
     mdp = world.make(rng)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 
 import numpy as np
@@ -54,6 +54,24 @@ def noisy_softmax(mdp: MDP, target: float, *, sharpness: float, rng: np.random.G
         reached = performance(mdp, softmax(sharpness * (q + middle * noise)))
         low, high = (middle, high) if reached > target else (low, middle)
     return Policy(softmax(sharpness * (q + low * noise)), mdp.states, mdp.actions)
+
+
+@lru_cache(maxsize=4)
+def blend(mdp: MDP, eta: float) -> Policy:
+    """The optimal policy, which plays at random often enough for its value to be ηρ* + (1 − η)ρ̃.
+
+    ρ̃ is the uniform policy's value; the share of random play is found by bisection.
+    """
+    best = np.eye(mdp.shape[1])[optimal_q(mdp).argmax(axis=1)]
+    even = np.full(mdp.shape, 1 / mdp.shape[1])
+    worst = performance(mdp, even)
+    wanted = worst + eta * (performance(mdp, best) - worst)
+    low, high = 0.0, 1.0
+    for _ in range(30):
+        share = (low + high) / 2
+        reached = performance(mdp, (1 - share) * best + share * even)
+        low, high = (share, high) if reached > wanted else (low, share)
+    return Policy((1 - high) * best + high * even, mdp.states, mdp.actions)
 
 
 @cache

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import cache, lru_cache, partial
+from functools import cache, partial
 from typing import Any
 
 import gymnasium
 import numpy as np
 
 from spibb.envs import sepsis
-from spibb.envs.baselines import gridworld_baseline, optimal_q, performance
+from spibb.envs.baselines import blend, gridworld_baseline
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.small import BASELINES, SMALL, SmallWorld
 from spibb.mdp import MDP
-from spibb.policy import Policy
 
 
 @cache
@@ -45,26 +44,8 @@ def taxi(rng: np.random.Generator) -> MDP:
     return toy_text(newest, 0.95)
 
 
-@lru_cache(maxsize=4)
-def blend(mdp: MDP, kind: str) -> Policy:
-    """The optimal policy, which plays at random as often as a kind of baseline asks for.
-
-    Its value is η of the way from the uniform policy's to the optimum, by bisection. Softening,
-    which the smaller worlds use, inverts matrices for a minute here.
-    """
-    best = np.eye(mdp.shape[1])[optimal_q(mdp).argmax(axis=1)]
-    even = np.full(mdp.shape, 1 / mdp.shape[1])
-    worst, eta = performance(mdp, even), BASELINES[kind]
-    wanted = worst + eta * (performance(mdp, best) - worst)
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        share = (low + high) / 2
-        reached = performance(mdp, (1 - share) * best + share * even)
-        low, high = (share, high) if reached > wanted else (low, share)
-    return Policy((1 - high) * best + high * even, mdp.states, mdp.actions)
-
-
-BLENDS = {kind: partial(blend, kind=kind) for kind in ("good", "middling")}
+BLENDS = {kind: partial(blend, eta=BASELINES[kind]) for kind in ("good", "middling")}
+"""Softening, which the smaller worlds use, inverts matrices for a minute in the large ones."""
 PAPER = {
     "gridworld": SmallWorld(
         lambda rng: gridworld_mdp(), given={"middling": lambda mdp: gridworld_baseline("authors")}

@@ -12,7 +12,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spibb.envs.baselines import blend
 from spibb.envs.softening import softened_baseline
+from spibb.errors import InputError
 from spibb.mdp import MDP
 from spibb.policy import Policy
 
@@ -37,13 +39,20 @@ class SmallWorld:
     randomisation: str = "multiply"
 
     def baseline(self, mdp: MDP, kind: str, rng: np.random.Generator) -> Policy:
-        """The uniform policy, or the optimal one softened and randomised (appendix B.1.4)."""
+        """The uniform policy, or the optimal one softened and randomised (appendix B.1.4).
+
+        Where a policy without its best actions is still worth more than wanted, which happens in
+        some random worlds, randomising cannot make it: the optimal policy then plays at random.
+        """
         if kind in self.given:
             return self.given[kind](mdp)
         eta = self.etas[kind]
         if eta == 0:
             return Policy.uniform(mdp.states, mdp.actions)
-        return softened_baseline(mdp, eta, rng, self.randomisation).policy
+        try:
+            return softened_baseline(mdp, eta, rng, self.randomisation).policy
+        except InputError:
+            return blend(mdp, eta)
 
 
 def _mdp(
