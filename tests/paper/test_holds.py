@@ -16,7 +16,9 @@ from spibb.paper.readings import CAUSES, UNEXPLAINED, failing, quote
 from spibb.paper.stored import joined, read_results
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
-STUDIES = ("gridworld", "gridworld-random", "random-mdps", "random-mdps-search")
+STUDIES = (
+    "gridworld", "gridworld-pdis", "gridworld-random", "random-mdps", "random-mdps-search",
+)  # fmt: skip
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
 
