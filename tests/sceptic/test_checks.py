@@ -147,7 +147,9 @@ def test_all_answers_are_words_and_plain_values():
 
 def test_a_log_that_is_not_kept_leaves_only_refusals():
     result = improved(np.random.default_rng(10))
-    assert doubts(result, None).markov is None
+    found = doubts(result, None)
+    assert (found.markov, found.drift, found.confounding) == (None, None, None)
+    assert [sentence.split(":")[0] for sentence in found.sentences()] == ["Rehearsals"]
 
 
 def test_the_statistic_is_pearsons():

@@ -35,6 +35,7 @@ def test_the_section_is_there_on_request_and_labels_are_escaped(tmp_path):
                  "Effective number of episodes", "Episodes by importance weight"):  # fmt: skip
         assert text in pages["asked"]
     assert "<b>x</b>" not in pages["asked"]
+    assert pages["asked"].count("times seen in the log") == 1
     stored = {name: json.loads((tmp_path / name / "summary.json").read_text("utf-8"))["sceptic"]
               for name in pages}  # fmt: skip
     assert stored["plain"] is None

@@ -119,8 +119,10 @@ def histogram(gains: np.ndarray, description: str) -> Markup:
     return svg(132, description, parts)
 
 
-def coverage(bins: Sequence[tuple[str, int, int]], description: str) -> Markup:
-    """Pairs by how often they were seen: (name, trusted, copied) per bin."""
+def coverage(
+    bins: Sequence[tuple[str, int, int]], description: str, below: str = "times seen in the log"
+) -> Markup:
+    """Pairs by how often they were seen, (name, trusted, copied) per bin; `below` is the axis."""
     tallest = max(max(a + b for _, a, b in bins), 1)
     step = 356 / len(bins)
     parts = [line(12, 122, 368, 122, "axis")]
@@ -133,7 +135,7 @@ def coverage(bins: Sequence[tuple[str, int, int]], description: str) -> Markup:
             parts.append(rect(x, 122 - low, step - 6, low, "new"))
         parts.append(text(centre, round(117 - low - high, 1), f"{trusted + copied:,}", "tick"))
         parts.append(text(centre, 137, name, "tick"))
-    parts.append(text(190, 153, "times seen in the log", "label"))
+    parts.append(text(190, 153, below, "label"))
     return svg(158, description, parts)
 
 

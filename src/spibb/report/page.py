@@ -209,8 +209,9 @@ def _overlap_charts(assessment: Assessment) -> dict[str, Markup | None]:
         "weights_chart": charts.coverage(
             [(name, n, 0) for name, n in zip(WEIGHT_NAMES, heights)],
             f"Episodes by importance weight: {said}.",
+            "importance weight",
         ),
         "effective_chart": charts.coverage(
-            sizes, f"Effective number of episodes by step: {lasting}."
+            sizes, f"Effective number of episodes by step: {lasting}.", "steps"
         ),
     }

@@ -92,7 +92,9 @@ def _of_confounding(found: Confounding | None) -> str:
 
 
 def _of_markov(found: Exchange | None) -> str:
-    if found is None or not found.pairs:
+    if found is None:
+        return ""
+    if not found.pairs:
         return "Memory: no state was reached in two ways, so that nothing can be said."
     if found.p_value < SUSPICIOUS:
         return (
