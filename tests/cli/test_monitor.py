@@ -125,3 +125,19 @@ def test_another_policys_actions_give_a_warning(folder):
     code, printed = call("monitor", folder / "improved", folder / "other.csv")
     assert code == 0
     assert "Careful: the log's decisions are not as frequent as the policy's" in printed
+
+
+def test_a_log_of_other_states_is_refused_in_one_line(folder):
+    rows = "\n".join(f"{i},0,{i},elsewhere,go,1,1" for i in range(20))
+    (folder / "other.csv").write_text(f"{HEADER}\n{rows}\n")
+    done = CliRunner().invoke(
+        app, ["monitor", *map(str, (folder / "improved", folder / "other.csv"))]
+    )
+    assert "20 of 20 decisions" in str(done.exception)
+
+
+def test_no_interval_is_printed_where_its_ends_contradict_each_other(folder):
+    write_log(folder / "drift.csv", np.r_[np.ones(2000, int), np.zeros(2000, int)])
+    code, printed = call("monitor", folder / "improved", folder / "drift.csv", "--lowest-return", 0)
+    assert code in (0, 1), printed
+    assert "Difference" not in printed and "returns changed over time" in printed

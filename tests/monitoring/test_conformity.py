@@ -33,11 +33,12 @@ def test_another_policy_is_noticed_and_the_oddest_pair_named():
     found = conformity(make(np.random.default_rng(1), probs), POLICY)
     assert found.p_value < 1e-6
     assert found.oddest.state == "a"
-    assert "'a'" in found.warning
+    (warning,) = found.warnings
+    assert "'a'" in warning
 
 
 def test_the_same_policy_gives_no_warning():
-    assert conformity(make(np.random.default_rng(2)), POLICY).warning is None
+    assert conformity(make(np.random.default_rng(2)), POLICY).warnings == ()
 
 
 def test_an_impossible_action_is_refused_by_name():
@@ -53,6 +54,16 @@ def test_states_that_the_policy_does_not_know_say_nothing():
     log = Log.from_arrays(["c", "new"], ["w", "jump"], [0.0, 0.0], terminated=[True, True])
     found = conformity(log, POLICY)
     assert (found.decisions, found.unknown, found.p_value) == (2, 1, 1.0)
+    assert found.warnings[0].startswith("1 of 2 decisions (50 %) were made in states that")
+
+
+@pytest.mark.parametrize("known", [0, 1])
+def test_a_log_mostly_of_states_that_the_policy_does_not_know_is_refused(known):
+    states = ["c"] * known + ["new", "newer"]
+    n = len(states)
+    log = Log.from_arrays(states, ["w"] * n, np.zeros(n), terminated=np.ones(n, bool))
+    with pytest.raises(InputError, match=f"2 of {n} decisions .* 'new', 'newer', .* 'a', 'b', 'c'"):
+        conformity(log, POLICY)
 
 
 def test_labels_meet_by_name_and_type():

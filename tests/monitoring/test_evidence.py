@@ -198,3 +198,11 @@ def test_the_order_of_the_baselines_log_does_not_matter():
     one, two = (Reference.of(order, 0.05) for order in (z, np.sort(z)))
     assert first_shown_worse(x, one, 0.0) == first_shown_worse(x, two, 0.0) > 0
     np.testing.assert_allclose(one.log_b, two.log_b)
+
+
+def test_a_bet_that_lost_for_long_is_not_forgotten():
+    y = np.r_[np.zeros(3000), np.ones(3000)]
+    slow = slow_log_wealth(y, 0.3, SHARES, CAPITAL)
+    reached, final = wealth(y, 0.3, SHARES, CAPITAL, 3.0)
+    assert reached == int(np.argmax(slow >= 3.0))
+    np.testing.assert_allclose(final, slow[-1], rtol=1e-9)

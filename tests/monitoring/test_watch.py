@@ -115,3 +115,13 @@ def test_limits_are_declared_and_kept():
 def test_cut_episodes_are_mentioned():
     log = Log.from_arrays(["a", "a"], ["go", "go"], [0.2, 0.3], truncated=[True, True])
     assert "2 of 2 episodes were cut" in spibb.monitor(deployed([0.5, 0.7]), log).warnings[0]
+
+
+def test_returns_that_change_over_time_give_a_warning_and_no_inverted_interval():
+    x = np.r_[np.ones(3000), np.zeros(3000)]
+    found = spibb.monitor(deployed(coins(0.6, 4000)), episodes(x))
+    assert found.new.interval is None
+    assert any("returns changed over time" in warning for warning in found.warnings)
+    assert found.summary["new"]["interval"] is None
+    steady = spibb.monitor(deployed(coins(0.6, 400)), episodes(coins(0.6, 400, 1)))
+    assert steady.warnings == () and steady.new.interval[0] < 0.6 < steady.new.interval[1]

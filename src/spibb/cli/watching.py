@@ -22,8 +22,9 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     for name, mean in (("baseline, before", found.baseline), ("new, at any time", found.new)):
         table.add_row(name, *_cells(mean))
     console.print(table)
-    least, most = found.difference
-    say(console, f"Difference: between {least:+.4g} and {most:+.4g}, at any time.")
+    if found.difference is not None:
+        least, most = found.difference
+        say(console, f"Difference: between {least:+.4g} and {most:+.4g}, at any time.")
     if found.verdict == UNDECIDED:
         say(console, outlook(found))
     say(console, f"Order of the episodes: {found.order}.")
@@ -32,8 +33,8 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
 
 
 def _cells(mean: Mean) -> tuple[str, ...]:
-    low, high = mean.interval
-    return f"{mean.episodes:,}", f"{mean.value:.4g}", f"{low:.4g}", f"{high:.4g}"
+    ends = ("–", "–") if mean.interval is None else (f"{end:.4g}" for end in mean.interval)
+    return f"{mean.episodes:,}", f"{mean.value:.4g}", *ends
 
 
 def outlook(found: Monitoring) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ LEAST_EXPECTED = 5.0
 """Cells in which fewer decisions are expected are pooled."""
 SUSPICIOUS = 0.001
 """p-values below this are worth a warning: they are looked at often."""
+MOST_UNKNOWN = 0.5
+"""Share of the decisions that may be made in states that the policy does not know."""
+EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -34,9 +38,9 @@ class Oddest:
 class Conformity:
     """Pearson's χ² of a log's decisions against a policy's probabilities.
 
-    `unknown` of the `decisions` were made in states that the policy does not know; they say
-    nothing. `p_value` is approximate (cells of fewer than five expected decisions are pooled), and
-    1 where nothing can be compared.
+    `unknown` of the `decisions` were made in states that the policy does not know (at most half:
+    more are an error); they say nothing. `p_value` is approximate (cells of fewer
+    than five expected decisions are pooled), and 1 where nothing can be compared.
     """
 
     decisions: int
@@ -47,8 +51,22 @@ class Conformity:
     oddest: Oddest | None
 
     @property
-    def warning(self) -> str | None:
-        """What to say if the decisions are not those of the policy."""
+    def warnings(self) -> tuple[str, ...]:
+        """What to say if the decisions are not those of the policy, or cannot be compared."""
+        return tuple(text for text in (self._unknown_warning, self._warning) if text)
+
+    @property
+    def _unknown_warning(self) -> str | None:
+        if not self.unknown:
+            return None
+        return (
+            f"{self.unknown:,} of {self.decisions:,} decisions "
+            f"({100 * self.unknown / self.decisions:.2g} %) were made in states that the policy "
+            "does not know: something else made them"
+        )
+
+    @property
+    def _warning(self) -> str | None:
         if self.p_value >= SUSPICIOUS or self.oddest is None:
             return None
         odd = self.oddest
@@ -66,18 +84,36 @@ def conformity(log: Log, policy: Policy) -> Conformity:
     actions = policy.actions.codes(log.actions.as_text_like(policy.actions))
     taken = np.zeros((len(states), policy.n_actions + 1), dtype=np.int64)  # the last: none of them
     np.add.at(taken, (log.state, actions[log.action]), 1)
+    unknown = int(taken[states < 0].sum())
+    _check_known(log, policy, states, unknown)
     known = np.flatnonzero(states >= 0)
     probs = np.append(policy.probs[states[known]], np.zeros((len(known), 1)), axis=1)
     _check_possible(log, actions, known, probs)
     cells = [_cells(taken[row], p) for row, p in zip(known.tolist(), probs)]
     statistic = float(sum(((n - e) ** 2 / e).sum() for n, e in cells))
     freedom = sum(max(len(n) - 1, 0) for n, _ in cells)
-    unknown = int(taken[states < 0].sum())
     return Conformity(
         len(log), unknown, statistic, freedom,
         float(gammaincc(freedom / 2, statistic / 2)) if freedom else 1.0,
         _oddest(log, policy, taken[known], probs, known),
     )  # fmt: skip
+
+
+def _check_known(log: Log, policy: Policy, states: np.ndarray, unknown: int) -> None:
+    """Most decisions must be in states that the policy knows."""
+    if unknown <= MOST_UNKNOWN * len(log):
+        return
+    strange = [log.states[int(x)] for x in np.flatnonzero(states < 0)[:EXAMPLES]]
+    raise InputError(
+        f"{unknown} of {len(log)} decisions of the log are in states that the policy does not "
+        f"know, expected at most half: the log has {_listed(strange)}, the policy "
+        f"{_listed(policy.states.labels[:EXAMPLES])}; give episodes of this policy, with its "
+        "columns and bins"
+    )
+
+
+def _listed(labels: Iterable[Label]) -> str:
+    return ", ".join(repr(label) for label in labels)
 
 
 def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.ndarray) -> None:
@@ -86,7 +122,7 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
     row[known] = np.arange(len(known))
     where = row[log.state]
     bad = (where >= 0) & (probs[np.maximum(where, 0), actions[log.action]] <= 0)
-    if len(known) and bad.any():
+    if bad.any():
         first = int(np.argmax(bad))
         state, action = log.states[log.state[first]], log.actions[log.action[first]]
         raise InputError(

@@ -123,7 +123,10 @@ def _price(delta: float) -> float:
 
 
 def interval_at_any_time(x: np.ndarray, delta: float) -> tuple[float, float]:
-    """A confidence sequence of the mean of x: holds at all times with probability 1 − δ."""
+    """A confidence sequence of the mean of x: holds at all times with probability 1 − δ.
+
+    Each end is the best of all times. A lower end above the upper one refutes that x has one mean.
+    """
     return _at_least(x, delta / 2), 1 - _at_least(1 - x, delta / 2)
 
 

@@ -35,11 +35,11 @@ BY_LOG = "the order of the log's episodes"
 
 @dataclass(frozen=True)
 class Mean:
-    """The mean of some returns with an interval."""
+    """The mean of some returns with an interval; None if no constant mean fits the returns."""
 
     value: float
     episodes: int
-    interval: tuple[float, float]
+    interval: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Monitoring:
     it was first shown. `new.interval` holds at all times together with probability 1 − δ,
     `baseline.interval` with 1 − δ; each end of `difference` (new − baseline) holds at all times
     with 1 − δ. A false "worse", at any time, has probability at most δ, and so has a false
-    "no worse". About `more_episodes` more would show a drop of `drop` (infinitely many: the
+    "no worse". An interval is None where its lower end would be above its upper one: the returns
+    changed over time. About `more_episodes` more would show a drop of `drop` (infinitely many: the
     baseline's own log is too small to show it).
     """
 
@@ -58,7 +59,7 @@ class Monitoring:
     since: int | None
     new: Mean
     baseline: Mean
-    difference: tuple[float, float]
+    difference: tuple[float, float] | None
     margin: float
     delta: float
     limits: tuple[float, float]
@@ -91,13 +92,18 @@ class Monitoring:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may be wrong with the comparison."""
-        found = [self.conformity.warning]
+        found = list(self.conformity.warnings)
+        if self.new.interval is None or self.difference is None:
+            found.append(
+                "the returns changed over time: no constant mean fits the episodes, so that the "
+                "verdict is about some of them; look at early and late ones apart"
+            )
         if self.cut:
             found.append(
                 f"{self.cut:,} of {self.new.episodes:,} episodes were cut short and count with "
                 "what was recorded; leave out those that are still running"
             )
-        return tuple(text for text in found if text)
+        return tuple(found)
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -156,8 +162,8 @@ def monitor(
     drop, more = _outlook(x, z, drop and drop / span, delta)
     return Monitoring(
         verdict, since, _mean(new, interval_at_any_time(x, delta), limits),
-        _mean(old, interval(z, delta), limits), (span * least, span * most), margin, delta, limits,
-        span * drop, more, conforms, returned.cut, order,
+        _mean(old, interval(z, delta), limits), _ordered(span * least, span * most), margin, delta,
+        limits, span * drop, more, conforms, returned.cut, order,
     )  # fmt: skip
 
 
@@ -212,7 +218,12 @@ def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.n
 def _mean(mean: MonteCarlo, inside: tuple[float, float], limits: tuple[float, float]) -> Mean:
     low, high = limits
     bounds = low + (high - low) * inside[0], low + (high - low) * inside[1]
-    return Mean(mean.value, mean.n_episodes, bounds)
+    return Mean(mean.value, mean.n_episodes, _ordered(*bounds))
+
+
+def _ordered(low: float, high: float) -> tuple[float, float] | None:
+    """An interval; None if its ends contradict each other."""
+    return (low, high) if low <= high else None
 
 
 def _outlook(x: np.ndarray, z: np.ndarray, drop: float | None, delta: float) -> tuple[float, float]:
