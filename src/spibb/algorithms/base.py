@@ -18,6 +18,7 @@ from spibb import evaluate as evaluation
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
+from spibb.conformity import contradiction, decisions, misrecorded
 from spibb.counts import Counts
 from spibb.departures import changed_states
 from spibb.estimate import (
@@ -233,19 +234,28 @@ class Problem(Shown):
         )  # fmt: skip
 
     @cached_property
+    def decisions(self) -> np.ndarray:
+        """How often each action was taken [S, A], also where nothing is known of what followed."""
+        return self.counts.pairs if self.log is None else decisions(self.log)
+
+    @cached_property
     def contradictions(self) -> int:
-        """Number of logged transitions whose action the baseline never plays."""
-        return int(self.counts.pairs[self.baseline.probs == 0].sum())
+        """Number of logged decisions whose action the baseline never plays."""
+        return int(self.decisions[self.baseline.probs == 0].sum())
 
     @cached_property
     def misreported(self) -> str | None:
-        """Where the log's `action_prob` is not the baseline's probability, in words, if anywhere.
+        """Why the baseline, or `action_prob`, cannot be what made the log, in words, if it cannot.
 
-        A baseline that was estimated from the log is not expected to have the exact probabilities.
+        1. `action_prob` must be the given baseline's probability, and sum to 1 in every state.
+        2. Actions must be as frequent as the given baseline says, or else `action_prob`.
         """
-        if self.log is None or self.baseline_estimated:
-            return None
-        return disagreement(self.log, self.baseline.probs)
+        if self.baseline_estimated:
+            return None if self.log is None else misrecorded(self.log)
+        wrong = None if self.log is None else disagreement(self.log, self.baseline.probs)
+        return wrong or contradiction(
+            self.decisions, self.baseline.probs, self.states, self.actions
+        )
 
 
 def _check_v_max(problem: Problem) -> None:

@@ -13,6 +13,7 @@ from spibb import betting, checks, ope
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
+from spibb.conformity import recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
@@ -308,7 +309,7 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
         return problem, True
     if log.action_prob is None:
         return problem, False
-    table = _recorded_table(log)
+    table = recorded_table(log)
     if wrong := ope.disagreement(log, table):
         raise InputError(
             f"{wrong.replace('in the policy', 'on average')}: one policy must have made the log; "
@@ -316,17 +317,3 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_estimated=False), True
-
-
-def _recorded_table(log: Log) -> np.ndarray:
-    """The mean recorded probability of each pair, the rest of a row spread over the other pairs."""
-    assert log.action_prob is not None
-    ope.check_recorded(log)
-    shape = len(log.states), len(log.actions)
-    pair = log.state.astype(np.int64) * shape[1] + log.action
-    n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
-    total = np.bincount(pair, weights=log.action_prob, minlength=n.size).reshape(shape)
-    seen = np.where(n > 0, total / np.maximum(n, 1), 0.0)
-    rest, others = 1 - seen.sum(axis=1, keepdims=True), (n == 0).sum(axis=1, keepdims=True)
-    table = np.where(n > 0, seen, np.where(rest > 1e-6, rest, 0.0) / np.maximum(others, 1))
-    return np.asarray(table / table.sum(axis=1, keepdims=True))

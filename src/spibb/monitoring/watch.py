@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
+from spibb.conformity import Conformity, conformity
 from spibb.episode_returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.evaluate import MonteCarlo, mean_of
 from spibb.ingest.aggregate import LogTable
 from spibb.log import Log
-from spibb.monitoring.conformity import Conformity, conformity
 from spibb.monitoring.deployed import Deployed, load_deployed
 from spibb.monitoring.evidence import (
     NEVER,

@@ -141,6 +141,8 @@ def gather(
         fair = _off_policy(problem, policy, held_out, delta, rng, bounds)
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
     earned, single = _episodes(problem, policy) if usable else (None, None)
+    if problem.log is not None and not usable:
+        refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
     return Evidence(
         problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,

@@ -26,6 +26,9 @@ from spibb.words import number, roughly, signed
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
 
+DECISIVE = ("baseline", "held out")
+"""The criteria that a certified policy must meet as well."""
+
 
 class Grade(StrEnum):
     """How sure a log is of a new policy, from the surest."""
@@ -106,7 +109,7 @@ def decide(
     """The grade that the evidence gives; `kept` says why nothing changed, if that is so."""
     found = criteria(evidence, kept)
     failed = [criterion for criterion in found if criterion.passed is False]
-    contradicted = any(criterion.name == "held out" for criterion in failed)
+    contradicted = any(criterion.name in DECISIVE for criterion in failed)
     if isinstance(certificate, ChangeCertificate) and not certificate.refusal and not contradicted:
         return _certified(evidence, certificate, found)
     if failed:
