@@ -517,3 +517,34 @@ def test_the_help_lists_every_registered_algorithm():
     from spibb.cli.app import ALGORITHMS
 
     assert set(ALGORITHMS.rstrip(".").replace(" or ", ", ").split(", ")) == set(REGISTRY)
+
+
+def test_policies_are_judged_with_the_discount_they_were_made_with(run, demo, tmp_path):
+    log, baseline = demo[0] / "log.csv", demo[0] / "baseline.csv"
+    for name, discount in (("near", 0.5), ("far", 0.9)):
+        run(
+            "improve", log, "--baseline", baseline, "--out", tmp_path / name, "--discount", discount
+        )
+    judge = "evaluate", log, "--behaviour", baseline, "--policy"
+
+    def printed(*words):
+        code, out, err = run(*words)
+        assert code == 0, err
+        return out
+
+    def earned(*words):
+        return re.search(r"which earned ([\d.e-]+)", " ".join(printed(*words).split())).group(1)
+
+    near = tmp_path / "near"
+    assert earned(*judge, near) == earned(*judge, baseline, "--discount", 0.5)
+    assert earned(*judge, near / "policy.csv") == earned(*judge, near)
+    assert earned(*judge, near, "--discount", 0.9) == earned(*judge, baseline, "--discount", 0.9)
+    assert f"Discount 0.5, as {near} was made with" in printed(*judge, near)
+    assert "Discount 0.95, the default" in printed(*judge, baseline)
+    assert "Discount 0.5, as" in printed("compare", near, baseline, "--log", log)
+    both = "compare", near, tmp_path / "far"
+    assert "Discount 0.7, as given" in printed(*both, "--log", log, "--discount", 0.7)
+    assert "Discount" not in printed(*both)
+    code, _, err = run(*both, "--log", log)
+    assert code == 2
+    assert re.search(r"discounts 0.5 \(.*near\) and 0.9 \(.*far\): give --discount", err)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from spibb import __version__
-from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.options import DiscountOption, LogArgument, with_columns
 from spibb.cli.stopping import Stopped, stoppable
 from spibb.cli.waiting import progress
 from spibb.errors import InputError
@@ -241,9 +241,7 @@ def evaluate(
         Path | None,
         typer.Option(help="The policy that made the log; the column action_prob if absent."),
     ] = None,
-    discount: Annotated[
-        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
-    ] = 0.95,
+    discount: DiscountOption = None,
     delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
     lowest_return: Annotated[
         float, typer.Option(help="A number that no return can be below; exact bounds need it.")
@@ -267,19 +265,22 @@ def evaluate(
     from spibb.cli import terminal
     from spibb.ingest import read_log, read_policy
     from spibb.ingest.policy_files import load_policy
+    from spibb.monitoring.deployed import discount_for
     from spibb.ope import off_policy_estimates
 
     console = _console()
     with progress(console, "reading and evaluating", compiles=ESTIMATORS):
         column_map = load_policy(policy).complete(column_map)
+        gamma, source = discount_for(discount, policy)
         records = read_log(log, columns=column_map.columns, bins=column_map.bins)
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
-            records, read_policy(policy, records), made, discount, delta=delta,
+            records, read_policy(policy, records), made, gamma, delta=delta,
             lowest_return=lowest_return, highest_return=highest_return,
             rng=np.random.default_rng(seed),
         )  # fmt: skip
     terminal.print_estimates(console, report)
+    terminal.say_path(console, f"Discount {gamma:g}, {source}")
 
 
 @app.command(short_help="After deployment: is the new policy no worse?")
@@ -402,9 +403,7 @@ def compare(
     log: Annotated[
         str | None, typer.Option(help="A log: adds visits, values and which is better.")
     ] = None,
-    discount: Annotated[
-        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
-    ] = 0.95,
+    discount: DiscountOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
     *,
     column_map: ColumnMap,
@@ -416,18 +415,22 @@ def compare(
     from spibb.cli import terminal
     from spibb.ingest import read_log, read_policy
     from spibb.ingest.policy_files import load_policy
+    from spibb.monitoring.deployed import discount_for
     from spibb.report.comparison import compare as compare_policies
 
     console = _console()
     with progress(console, "reading and comparing"):
         first, second = load_policy(a), load_policy(b)
         left, right, records = first.policy, second.policy, None
+        gamma, source = discount_for(discount, *((a, b) if log is not None else ()))
         if log is not None:
             column_map = second.complete(first.complete(column_map))
             records = read_log(log, columns=column_map.columns, bins=column_map.bins)
             left, right = read_policy(a, records), read_policy(b, records)
-        found = compare_policies(left, right, records, discount=discount, seed=seed)
+        found = compare_policies(left, right, records, discount=gamma, seed=seed)
     terminal.print_comparison(console, found)
+    if log is not None:
+        terminal.say_path(console, f"Discount {gamma:g}, {source}")
 
 
 @app.command(short_help="Repeat a study of the paper; continues if stopped.")

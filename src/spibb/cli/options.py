@@ -17,6 +17,13 @@ LogArgument = Annotated[
     str,
     typer.Argument(help="The log: a .csv, .parquet or .jsonl file, a pattern, or a folder."),
 ]
+DiscountOption = Annotated[
+    float | None,
+    typer.Option(
+        help="Discount γ of future rewards, in [0, 1); else that which the policy was made with, "
+        "and 0.95 where that is not known."
+    ),
+]
 Text = str | None
 OPTIONS: dict[str, Any] = {
     "mapping": Annotated[

@@ -22,6 +22,8 @@ FORM = record(
     {"return_limits": either(null(), row(real(), real()))},
     more=True,
 )
+DISCOUNT = 0.95
+"""Where nothing else is said."""
 AGAIN = "write the folder again with spibb improve"
 
 
@@ -50,6 +52,34 @@ def load_deployed(folder: str | Path) -> Deployed:
     limits = content.get("return_limits")
     returns = _read_returns(folder)
     return Deployed(loaded, content["discount"], returns, None if limits is None else tuple(limits))
+
+
+def discount_for(given: float | None, *policies: Path) -> tuple[float, str]:
+    """The discount to judge policies with, and from where: given, or the one they were made with.
+
+    Policies that `spibb improve` wrote know theirs; if they differ, one must be given.
+    """
+    if given is not None:
+        return given, "as given"
+    known = {path: found for path in policies if (found := _made_with(path)) is not None}
+    if len(set(known.values())) > 1:
+        said = " and ".join(f"{found:g} ({path})" for path, found in known.items())
+        raise InputError(f"the policies were made with discounts {said}: give --discount")
+    if not known:
+        return DISCOUNT, "the default"
+    path, found = next(iter(known.items()))
+    return found, f"as {path} was made with"
+
+
+def _made_with(policy: Path) -> float | None:
+    """The discount of a result folder, or of the one that lists this file."""
+    folder = policy if policy.is_dir() else policy.parent
+    listed = folder == policy or policy.name in read_manifest(folder)
+    if not listed or not (folder / SUMMARY).is_file():
+        return None
+    check_manifest(folder, (SUMMARY,))
+    content = read_json(folder / SUMMARY, FORM, repr(str(folder / SUMMARY)), AGAIN)
+    return float(content["discount"])
 
 
 def _read_returns(folder: Path) -> np.ndarray:
