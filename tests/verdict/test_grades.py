@@ -286,3 +286,28 @@ def test_no_repr_tells_a_probability():
     result = Auto().improve(problem_of(two_steps(60)))
     assert "probability" not in repr(result.posterior())
     assert "probability" not in repr(result.sweep[0])
+
+
+# ---- what was asked ------------------------------------------------------------------------------
+
+
+def test_held_out_episodes_are_mentioned_only_if_they_tell():
+    problem = problem_of(two_steps(200))
+    result = PiBSpibb(5).improve(problem)
+    evidence = gather_for(result, held_out=two_steps(100, seed=9))
+    assert "nor those held out contradict it." in decide(evidence).sentence
+    only_a = two_steps(400, seed=9)
+    of_b = np.add.reduceat(only_a.action == only_a.actions.index["b"], only_a.episode_starts[:-1])
+    never = only_a.episodes(np.flatnonzero(of_b == 0))
+    silent = decide(gather_for(result, held_out=never)).sentence
+    assert "nor those held out" not in silent
+    assert silent.endswith("contradict it; held-out episodes do not tell.")
+    bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.9)
+    assert PiBSpibb(5).improve(bare).verdict.sentence.endswith("own episodes do not tell.")
+
+
+def test_what_auto_chose_at_one_level_is_not_judged_at_another():
+    result = Auto(delta=0.3).improve(problem_of(two_steps(60)))
+    assert spibb.judge(result, delta=0.3).delta == 0.3
+    with pytest.raises(spibb.InputError, match=r"delta is 0\.001, and 0\.3 as an option of auto"):
+        spibb.judge(result, delta=0.001)

@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
-from spibb.assurance.posterior import Belief, rounding
+from spibb.assurance.posterior import Belief, in_own_order, rounding
 from spibb.counts import Counts
 from spibb.estimate import UNSEEN
 from spibb.evaluate import exact_value
@@ -51,7 +51,8 @@ class Candidate:
     ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
     number of distinct candidates, and `states_changed` the number of rows that differ from the
     baseline's. `probability` is None where too few episodes judge. `off_policy` is None where the
-    log is not at hand, or where the baseline cannot have made it.
+    log is not at hand, where the baseline cannot have made it, or where fewer than two episodes, in
+    effect, are like the policy's.
     """
 
     algorithm: str
@@ -183,8 +184,13 @@ class Auto(Algorithm):
 
     def _gains(self, problem: Problem, policies: np.ndarray) -> np.ndarray:
         """ρ(π, M) − ρ(π_b, M) in every drawn model [D, M]; 0 where it is rounding."""
-        belief = Belief.of(problem.counts, problem.baseline, problem.discount)
-        stacked = np.concatenate([problem.baseline.probs[None], policies])
+        states, actions = in_own_order(problem.states), in_own_order(problem.actions)
+        baseline = problem.baseline.aligned(states, actions)
+        belief = Belief.of(problem.counts.with_labels(states, actions), baseline, problem.discount)
+        rows = problem.states.codes(states)[:, None]
+        stacked = np.concatenate(
+            [baseline.probs[None], policies[:, rows, problem.actions.codes(actions)]]
+        )
         rho = belief.values(stacked, self.draws, np.random.default_rng(self.seed))
         gains = rho[:, 1:] - rho[:, :1]
         gains[np.abs(gains) <= rounding(rho)] = 0.0
@@ -250,8 +256,8 @@ def _off_policy(problem: Problem, policies: np.ndarray) -> list[OffPolicyValue |
 
 
 def _with_interval(estimate: Estimate) -> OffPolicyValue | None:
-    """The estimate with Student's interval; None where no episode has any weight."""
-    if not np.isfinite(estimate.contributions).all():
+    """The estimate with Student's interval; None where less than two episodes have weight."""
+    if estimate.effective_sample_size < 2 or not np.isfinite(estimate.contributions).all():
         return None
     low = student_t_bound(estimate.contributions, (1 - LEVEL) / 2)
     interval = low, 2 * estimate.value - low

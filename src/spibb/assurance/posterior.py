@@ -216,7 +216,7 @@ def posterior_improvement(
     checks.number("zeta", zeta, -np.inf, np.inf, "()")
     counts = Counts.from_log(log) if isinstance(log, Log) else log
     counts, (policy, baseline) = in_common(counts, {"policy": policy, "baseline": baseline})
-    states, actions = _sorted(counts.states), _sorted(counts.actions)
+    states, actions = in_own_order(counts.states), in_own_order(counts.actions)
     counts = counts.with_labels(states, actions)
     policy, baseline = (p.aligned(states, actions) for p in (policy, baseline))
     rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
@@ -230,7 +230,7 @@ def posterior_improvement(
     )  # fmt: skip
 
 
-def _sorted(labels: Vocabulary) -> Vocabulary:
+def in_own_order(labels: Vocabulary) -> Vocabulary:
     """The labels in an order of their own, so that the draws do not depend on the one given."""
     return Vocabulary(tuple(sorted(labels.labels, key=repr)), labels.names)
 

@@ -159,10 +159,16 @@ def gather_for(
 ) -> Evidence:
     """The same for an improvement; a policy that `auto` chose has the quantile that it chose by.
 
-    Without `delta` it is the algorithm's own where that is the level of its answer, else 0.05.
+    Without `delta` it is the algorithm's own where that is the level of its answer, else 0.05. A
+    policy that was chosen at one level cannot be judged at another.
     """
     own = getattr(result.algorithm, "delta", DELTA)
-    if isinstance(result, AutoImprovement) or (delta is None and result.algorithm.answers_at_delta):
+    if isinstance(result, AutoImprovement) and delta is not None and delta != own:
+        raise InputError(
+            f"delta is {checks.delta(delta):g}, and {own:g} as an option of "
+            f"{result.algorithm.name}, which chose the policy at that level: give it once"
+        )
+    if delta is None and result.algorithm.answers_at_delta:
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
     found = gather(

@@ -142,8 +142,7 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", shared among the candidates," if evidence.shared else ""
     sentence = (
         f"At level {1 - evidence.delta:g}{shared} the new policy gains at least "
-        f"{number(evidence.lower)} per episode by the model, and neither the log's own episodes "
-        f"nor {_others(evidence)} contradict it."
+        f"{number(evidence.lower)} per episode by the model{_agreement(found)}."
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,
@@ -151,9 +150,16 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     )  # fmt: skip
 
 
-def _others(evidence: Evidence) -> str:
-    earned = "what they earned"
-    return earned if evidence.held_out is None else f"{earned} nor those held out"
+def _agreement(found: tuple[Criterion, ...]) -> str:
+    """Which episodes do not contradict the model, and which do not tell."""
+    told = {criterion.name: criterion.passed for criterion in found}
+    silent = "; held-out episodes do not tell" if told.get("held out", True) is None else ""
+    if told["model"] is None:
+        return f"; the log's own episodes do not tell{silent}"
+    others = " nor those held out" if told.get("held out") else ""
+    return (
+        f", and neither the log's own episodes nor what they earned{others} contradict it{silent}"
+    )
 
 
 def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion, ...]) -> Verdict:
