@@ -131,16 +131,61 @@ def test_missing_mass_counts_as_the_lowest_return(name):
     log = Log.from_arrays(["x"] * 2, ["b"] * 2, [-1, -1], terminated=[1, 1],
                           action_labels=["a", "b"])  # fmt: skip
     found = compute(log, PI.probs, MU.probs, 0.5, names=(name,), lowest_return=-4)
-    assert found.estimate(name).value == pytest.approx(0.5 * -1 + 0.5 * -4)
+    assert found.estimate(name).pessimistic.value == pytest.approx(0.5 * -1 + 0.5 * -4)
+    assert found.estimate(name).value == pytest.approx(0.5 * -1)
 
 
 def test_shifted_contributions_by_hand():
     """L = −1, γ = 0.5: weights 1.5, 0.75 and 0.5; the end of the process pays 0 for ever."""
     found = compute(hand_log(), PI.probs, MU.probs, 0.5, names=("is", "pdis"), lowest_return=-1)
-    assert found.terms["is"][:, 0] == pytest.approx([1.875 - 0.25, 2 - 0.5])
+    assert found.limited["is"][:, 0] == pytest.approx([1.875 - 0.25, 2 - 0.5])
     first = 2.625 - (1 - 0.5 * (1.5 + 0.5 * 0.75) - 0.25 * 0.75)
     second = 2 - (1 - 0.5 * 0.5 - 0.5 * 0.5)
-    assert found.terms["pdis"][:, 0] == pytest.approx([first, second])
+    assert found.limited["pdis"][:, 0] == pytest.approx([first, second])
+    assert found.terms["is"][:, 0] == pytest.approx([1.875, 2])
+    assert found.terms["pdis"][:, 0] == pytest.approx([2.625, 2])
+
+
+def test_neither_estimates_nor_their_approximate_bounds_depend_on_the_limit():
+    """Returns of −63 to −48: with L = −1,000, is was +359, and Student's bound above the truth."""
+    n, draws = 200, rng(7)
+    action = np.where(draws.random(n) < 0.5, "a", "b")
+    log = Log.from_arrays(["x"] * n, action, draws.uniform(-63, -48, n), terminated=[True] * n)
+    found = [
+        ope.off_policy_estimates(
+            log, PI, MU, 0.5, model=hand_model(), lowest_return=low, rng=rng(), highest_return=0
+        )
+        for low in (-64.0, -1000.0)
+    ]
+    for near, far in zip(*((*report.rows, *report.differences) for report in found)):
+        assert near.estimate.value == far.estimate.value
+        bounds = [{bound.name: bound for bound in row.bounds} for row in (near, far)]
+        for name in ("student-t", "bca"):
+            assert bounds[0][name].value == bounds[1][name].value
+    weights = np.where(action == "a", 1.5, 0.5)
+    limited = -1000 + weights * (log.reward + 1000)
+    for bound, of in (("betting", mean_bounds.betting_bound),
+                      ("bernstein", mean_bounds.bernstein_bound)):  # fmt: skip
+        exact = next(b for b in found[1]["is"].bounds if b.name == bound)
+        assert exact.value == pytest.approx(max(of(limited, 0.05, lowest=-1000.0), -1000.0))
+
+
+def test_bernstein_is_never_below_the_limit():
+    report = ope.off_policy_estimates(
+        Log.from_arrays(["x"] * 5, list("aabba"), [1.0] * 5, terminated=[True] * 5), PI, MU, 0.5,
+        rng=rng(), bounds=("bernstein",),
+    )  # fmt: skip
+    assert report["is"].bounds[0].value == 0
+
+
+def test_a_log_without_any_possible_episode_says_so():
+    log = Log.from_arrays(["x"] * 5, ["a"] * 5, [1.0] * 5, terminated=[True] * 5,
+                          action_labels=["a", "b"])  # fmt: skip
+    never = Policy([[0.0, 1.0]], ["x"], ["a", "b"])
+    report = ope.off_policy_estimates(log, never, MU, 0.5, rng=rng())
+    for row in report.rows:
+        for bound in row.bounds[2:]:
+            assert "none of the 5 episodes is possible under the policy" in bound.refusal
 
 
 # ---- against slow transcriptions ----------------------------------------------------------------
@@ -369,7 +414,7 @@ def test_bernstein_of_negative_returns():
         estimate = found.estimate(name)
         bound = ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
         assert -10 < bound.value < truth
-        assert estimate.contributions.min() >= -10
+        assert estimate.limited.min() >= -10
         assert "-10" in bound.assumption
         error = estimate.contributions.std() / math.sqrt(4_000)
         assert abs(estimate.value - truth) < 3 * error

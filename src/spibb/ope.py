@@ -24,10 +24,12 @@ an episode whose last successor is not recorded stays as it is.
 
 **Missing mass.** Weights have mean 1 in truth; in a log that lacks what π would do their mean is
 lower, and the rest counts as a return of 0: safe where 0 is the worst return, and the contrary
-where returns are negative. `lowest_return` L makes it count as L: as if all rewards were (1 − γ)L
-higher, is adds L(1 − w_{T−1}) and pdis adds L(1 − (1 − γ)Σ_t γ^t w_t − γ^T w_{T−1}), both of mean
-0. dr fills the gap with the model's values, and the model that is estimated here gives L to pairs
-it never saw.
+where returns are negative. Limited contributions make it count as `lowest_return` L: as if all
+rewards were (1 − γ)L higher, is adds L(1 − w_{T−1}) and pdis adds
+L(1 − (1 − γ)Σ_t γ^t w_t − γ^T w_{T−1}), both of mean 0. They cannot be below L, which exact bounds
+need; but a limit far from the returns multiplies the chance in the weights. So estimates, Student's
+t and BCa do without them, except in HCPI, which must not trust what the log lacks. dr fills the gap
+with the model's values, and the model that is estimated here gives L to pairs it never saw.
 """
 
 from __future__ import annotations
@@ -80,19 +82,26 @@ class Estimate(Frozen):
     and the same at every step for the others: their mean is the estimate, and their spread its
     standard error (delta method), which that of E·ω_i·G_i is not. `weights` [E] are the importance
     weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
-    the estimate rests on a handful of episodes. No contribution of any episode, seen or not, can be
-    below `limit`; where nothing is known it is −∞, `no_limit` says why, and `remedy` what helps.
+    the estimate rests on a handful of episodes. `limited` [E] are contributions of the same mean in
+    truth, of which none of any episode, seen or not, can be below `limit`: see the module. Where
+    nothing is known it is −∞, `no_limit` says why, and `remedy` what helps.
     """
 
     name: str
     value: float
     contributions: np.ndarray
+    limited: np.ndarray
     weights: np.ndarray
     effective_sample_size: float
     warning: str | None = None
     limit: float = -math.inf
     no_limit: str = "no limit was declared"
     remedy: str = "declare a lower one"
+
+    @property
+    def pessimistic(self) -> Estimate:
+        """The estimate by the limited contributions: what the log lacks counts as the limit."""
+        return replace(self, value=float(self.limited.mean()), contributions=self.limited)
 
 
 @dataclass(frozen=True)
@@ -246,7 +255,7 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     of the chance in the episodes cancels. No difference is below the contributions' limit less the
     highest return.
     """
-    gains = estimate.contributions - earned
+    gains, limited = estimate.contributions - earned, estimate.limited - earned
     limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
     if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
         limit, remedy = -math.inf, "declare a higher one"
@@ -254,8 +263,8 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     elif estimate.limit > -math.inf and highest_return == math.inf:
         reason, remedy = "no highest_return was declared", "declare one"
     return replace(
-        estimate, value=float(gains.mean()), contributions=gains, limit=limit, no_limit=reason,
-        remedy=remedy,
+        estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
+        no_limit=reason, remedy=remedy,
     )  # fmt: skip
 
 
@@ -406,12 +415,14 @@ class Contributions:
     """What every episode adds to every estimate of every candidate.
 
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
-    estimator. `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
+    estimator, and `limited` the same with missing mass at the limit, for those that have one.
+    `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
     its contributions can be below it; the others cannot.
     """
 
     weights: np.ndarray
     terms: Mapping[str, np.ndarray]
+    limited: Mapping[str, np.ndarray]
     lowest_return: float
     no_limits: Mapping[str, str]
 
@@ -424,6 +435,7 @@ class Contributions:
             name=name,
             value=float(terms[:, lane].mean()),
             contributions=terms[:, lane].copy(),
+            limited=self.limited.get(name, terms)[:, lane].copy(),
             weights=weights,
             effective_sample_size=size,
             warning=_warning(weights, size),
@@ -457,7 +469,9 @@ def contributions(
     checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
     sweep = _Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
     return Contributions(
-        sweep.plain[0], {name: _TERMS[name](sweep) for name in names}, lowest_return,
+        sweep.plain[0], {name: _TERMS[name](sweep) for name in names},
+        {name: _LIMITED[name](sweep, lowest_return) for name in names if name in LIMITED},
+        lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
     )  # fmt: skip
 
@@ -575,10 +589,17 @@ class _Sweep:
 
     @cached_property
     def plain(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Episode weights, pdis before the last step of its shift, and dr, each [E, K]."""
+        """Episode weights, pdis and dr, each [E, K]."""
+        return self._centred(0.0)
+
+    def decisions(self, less: float) -> np.ndarray:
+        """Σ_t γ^t w_t (r_t − c) [E, K], with what the model adds."""
+        return self._centred(less)[1] if less else self.plain[1]
+
+    def _centred(self, less: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         shape = len(self.powers), self.candidates.probs.shape[2]
         centre = np.zeros((2, *shape))
-        centre[0] = (1 - self.discount) * self.lowest_return
+        centre[0] = less
         return self._forward(np.broadcast_to(self.powers, shape).copy(), centre)
 
     @cached_property
@@ -617,17 +638,15 @@ def _wis(sweep: _Sweep) -> np.ndarray:
         return np.asarray(value + len(shares) * shares * (sweep.completed - value))
 
 
-def _is(sweep: _Sweep) -> np.ndarray:
+def _is(sweep: _Sweep, low: float = 0.0) -> np.ndarray:
     """L + w (G − L)."""
-    low = sweep.lowest_return
     return low + sweep.plain[0] * (sweep.completed - low)
 
 
-def _pdis(sweep: _Sweep) -> np.ndarray:
+def _pdis(sweep: _Sweep, low: float = 0.0) -> np.ndarray:
     """L + Σ_t γ^t w_t (r_t − (1 − γ)L) − γ^T w_{T−1} L: the end is absorbing and pays −(1 − γ)L."""
-    weights, shifted, _ = sweep.plain
-    low = sweep.lowest_return
-    return np.asarray(low + shifted - low * sweep.final_powers * weights)
+    shifted = sweep.decisions((1 - sweep.discount) * low)
+    return np.asarray(low + shifted - low * sweep.final_powers * sweep.plain[0])
 
 
 _TERMS: Mapping[str, Callable[[_Sweep], np.ndarray]] = {
@@ -638,6 +657,7 @@ _TERMS: Mapping[str, Callable[[_Sweep], np.ndarray]] = {
     "dr": lambda sweep: sweep.plain[2],
     "wdr": lambda sweep: sweep.normalised[1],
 }
+_LIMITED: Mapping[str, Callable[[_Sweep, float], np.ndarray]] = {"is": _is, "pdis": _pdis}
 
 
 def effective_sample_size(weights: np.ndarray) -> float:
@@ -681,15 +701,22 @@ def _limit(estimate: Estimate) -> float:
     return estimate.limit
 
 
+def _seen(estimate: Estimate) -> np.ndarray:
+    """The contributions; without any weight they say nothing of the policy."""
+    if estimate.effective_sample_size == 0 and estimate.warning:
+        raise InputError(estimate.warning)
+    return estimate.contributions
+
+
 _BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] = {
-    "bernstein": lambda estimate, delta, _: bernstein_bound(
-        estimate.contributions, delta, lowest=_limit(estimate)
+    "bernstein": lambda estimate, delta, _: max(
+        bernstein_bound(estimate.limited, delta, lowest=_limit(estimate)), estimate.limit
     ),
     "betting": lambda estimate, delta, _: betting_bound(
-        estimate.contributions, delta, lowest=_limit(estimate)
+        estimate.limited, delta, lowest=_limit(estimate)
     ),
-    "student-t": lambda estimate, delta, _: student_t_bound(estimate.contributions, delta),
-    "bca": lambda estimate, delta, rng: bca_bound(estimate.contributions, delta, rng=rng),
+    "student-t": lambda estimate, delta, _: student_t_bound(_seen(estimate), delta),
+    "bca": lambda estimate, delta, rng: bca_bound(_seen(estimate), delta, rng=rng),
 }
 BOUNDS = tuple(_BOUNDS)
 EXACT = ("bernstein", "betting")

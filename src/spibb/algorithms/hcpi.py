@@ -119,8 +119,9 @@ class HCPI(Algorithm):
         candidates = ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS)
         lowest = self._lowest_return(problem)
         found = self._test(problem.log, propensities, training, candidates, lowest)
-        tests = [self._bound(found.estimate(self.estimator, k), rng) for k in range(len(ALPHAS))]
-        estimated = found.estimate("pdis", len(ALPHAS) - 1).value
+        estimates = [found.estimate(self.estimator, k).pessimistic for k in range(len(ALPHAS))]
+        tests = [self._bound(estimate, rng) for estimate in estimates]
+        estimated = found.estimate("pdis", len(ALPHAS) - 1).pessimistic.value
         rival = estimated if self.baseline_value is None else self.baseline_value
         return self._choose(problem, candidates, tests, rival)
 
