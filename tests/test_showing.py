@@ -28,7 +28,7 @@ THINGS = [
     LOG, WORLD, BASELINE, PROBLEM, PROBLEM.counts, LOG.states, *RESULTS.values(),
     *(result.certificate() for result in RESULTS.values()), RESULTS["pi-b"].posterior(draws=20),
     spibb.off_policy_estimates(LOG, BASELINE, BASELINE, rng=np.random.default_rng(0)),
-    spibb.run(LOG, baseline=BASELINE),
+    spibb.run(LOG, baseline=BASELINE), spibb.inspect_log(LOG), spibb.inspect_log(LOG).facts[0],
 ]  # fmt: skip
 
 
@@ -75,6 +75,10 @@ def test_facts_are_right():
     )
     assert repr(Policy.uniform(2, ["go", "stay"])) == (
         "Policy(states=2, actions=2, labels='go', 'stay')"
+    )
+    assert str(spibb.inspect_log(shown)) == (
+        "Inspection(transitions=2, episodes=1, states=2, actions=1, rewards=-0.5 to 2, "
+        "suspicions=States seen once, Nearly deterministic behaviour)"
     )
     problem = Problem.from_log(shown, discount=0.5)
     assert repr(problem) == (

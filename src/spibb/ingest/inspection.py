@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from spibb.checks import takes
 from spibb.counts import Counts
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
+from spibb.showing import Interval, Shown
 from spibb.sql import queries
 from spibb.sql.engines import TEXT, TIME
 
@@ -22,7 +24,7 @@ REGULAR = 0.1
 
 
 @dataclass(frozen=True)
-class Finding:
+class Finding(Shown):
     """One thing to know about the data: what was looked at, what was found, what to do."""
 
     what: str
@@ -53,7 +55,7 @@ class Neighbours:
 
 
 @dataclass(frozen=True)
-class Inspection:
+class Inspection(Shown):
     """What a log looks like; lengths are the shortest, the median and the longest episode's.
 
     States and actions are those that the log names, as `improve` counts them; `states_undecided`
@@ -78,6 +80,14 @@ class Inspection:
     decided: float
     backwards: int | None
     neighbours: Neighbours | None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and what is suspicious, by name; `findings` has the words."""
+        return {
+            "transitions": self.rows, "episodes": self.episodes, "states": self.states,
+            "actions": self.actions, "rewards": Interval(*self.reward_range),
+            "suspicions": ", ".join(found.what for found in self.suspicions) or "none",
+        }  # fmt: skip
 
     @property
     def facts(self) -> tuple[Finding, ...]:
