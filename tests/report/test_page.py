@@ -77,7 +77,7 @@ def test_what_the_log_earned_stands_beside_the_values_of_the_model(assessment, p
     earned = returns(problem.log, problem.discount)
     text = text_of(page)
     assert f"The log earned, per episode {number(earned.mean())} ±" in text
-    assert number(earned.std(ddof=1) / len(earned) ** 0.5) in text
+    assert f"± {number(1.96 * earned.std(ddof=1) / len(earned) ** 0.5)} (95 %)" in text
 
 
 def test_no_probability_of_improvement_is_told(page):

@@ -185,7 +185,7 @@ class _Facts:
             "every episode has one step, as all in the log have"
             if self.declared.horizon == 1
             else "the process is Markov in the states given",
-            f"every return lies in [{low:g}, {high:g}] ({self.bounds.source})",
+            f"every return lies in [{low + 0.0:g}, {high + 0.0:g}] ({self.bounds.source})",
         )
 
 

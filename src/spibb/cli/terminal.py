@@ -134,8 +134,8 @@ def values_line(evidence: Evidence) -> str:
     if earned is not None:
         cut = f", {earned.cut:,} of them cut short" if earned.cut else ""
         log = (
-            f"The log earned {number(earned.mean)} ± {number(earned.standard_error)} (standard "
-            f"error) per episode ({earned.episodes:,} episodes{cut})."
+            f"The log earned {number(earned.mean)} ± {number(earned.reach)} (95 %) "
+            f"per episode ({earned.episodes:,} episodes{cut})."
         )
     current, new, gain = (
         f"{show(value.mean)} [{number(value.low)}, {number(value.high)}]"

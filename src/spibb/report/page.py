@@ -17,7 +17,6 @@ from spibb.report.changes import Change, changed, changes
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import fill
 from spibb.sceptic import odds
-from spibb.verdict.criteria import Z95
 
 MAX_STATES = 300
 """Changed states shown; the policy file holds all."""
@@ -84,7 +83,7 @@ def value_lines(assessment: Assessment) -> list[charts.Whisker]:
     earned = evidence.earned
     if earned is None or not np.isfinite(earned.standard_error):
         return believed
-    reach = Z95 * earned.standard_error
+    reach = earned.reach
     log = charts.Whisker(
         "the log earned", earned.mean, earned.mean - reach, earned.mean + reach, new=False
     )

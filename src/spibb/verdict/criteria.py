@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 from scipy.special import chdtri
 
@@ -14,17 +15,19 @@ from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.tested import ChangeTest
-from spibb.verdict.evidence import Evidence
+from spibb.verdict.evidence import Z95, Evidence
 from spibb.words import number, roughly, signed
 
-Z95 = 1.96
-"""Standard errors of a 95 % interval, and"""
 Z90 = 1.645
-"""of one-sided 95 %."""
+"""Standard errors of a one-sided 95 % interval."""
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
+OF_CHANGES = (
+    "sure gain", "single changes", "beyond chance", "effective size", "whole episodes", "held out",
+)  # fmt: skip
+"""The criteria that say nothing where nothing changes."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ class Kept:
             best = max(moving, key=lambda c: c.lower, default=None)
             n = result.problem.n_episodes
             return (
-                cls(reason) if best is None else cls(reason, until_sure(n, best.gain, best.lower))
+                cls(reason)
+                if best is None
+                else cls(reason, until_sure(n, best.gain, best.lower, searched=True))
             )
         return cls(reason)
 
@@ -78,7 +83,18 @@ def nearest(tests: Sequence[ChangeTest]) -> int | None:
 
 def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `kept` says why nothing changed, if that is so."""
-    return tuple(_criteria(evidence, kept))
+    found = tuple(_criteria(evidence, kept))
+    if evidence.changed.any():
+        return found
+    return tuple(
+        replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
+        for c in found
+    )
+
+
+def level(delta: float) -> str:
+    """1 − δ with all its digits."""
+    return format(1 - Decimal(f"{delta:.6g}"), "f")
 
 
 def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
@@ -140,18 +156,31 @@ def _rewards(evidence: Evidence) -> Criterion:
 
 
 def _sure_gain(evidence: Evidence) -> Criterion:
-    level = f"{1 - evidence.delta:g}"
-    best = number(evidence.lower)
+    at = level(evidence.delta)
+    worst = (
+        f"may lose up to {number(-evidence.lower)}" if evidence.lower < 0 else "may gain nothing"
+    )
+    why = f"At level {at} the new policy {worst} per episode."
+    if evidence.lower > 0:
+        why = "The new policy loses by the model, on average."
     return Criterion(
-        "sure gain", f"gain per episode at level {level}", signed(evidence.lower), "above 0",
+        "sure gain", f"gain per episode at level {at}", signed(evidence.lower), "above 0",
         evidence.lower > 0 and evidence.posterior.gain > 0,
-        f"At level {level} the new policy gains no more than {best} per episode for sure.",
-        until_sure(evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower),
+        why,
+        until_sure(
+            evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower,
+            searched=evidence.shared,
+        ),
     )  # fmt: skip
 
 
-def until_sure(n: int, gain: float, lower: float) -> str:
-    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n."""
+def until_sure(n: int, gain: float, lower: float, *, searched: bool) -> str:
+    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n.
+
+    `searched` says that the log has already chosen the threshold.
+    """
+    if searched and (gain <= 0 or lower > 0):
+        return "More episodes."
     if gain <= 0 or lower > 0:
         return "More episodes, or another threshold: n_wedge = auto looks for one."
     return _wanted(n * (((gain - lower) / gain) ** 2 - 1))
@@ -167,8 +196,8 @@ def _model(evidence: Evidence) -> Criterion:
     if earned is None:
         return Criterion("model", what, _unknown(evidence), "what the log earned", None)
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
-    limit = FAR * math.hypot(earned.standard_error, spread)
-    truth = f"{number(earned.completed)} ± {number(Z95 * earned.standard_error)}"
+    limit = FAR * math.hypot(earned.completed_error, spread)
+    truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
     return Criterion(
         "model", what, f"{number(said)}, and the log earned {truth}", "what the log earned",
         abs(said - earned.completed) <= limit,
@@ -203,14 +232,20 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
     found = evidence.departures
     if found is None:
         return Criterion("beyond chance", what, _unknown(evidence), "more than chance", None)
-    limit = float(chdtri(found.freedom, evidence.delta)) if found.freedom else 0.0
+    if not found.freedom:
+        return Criterion(
+            "beyond chance", what, "none: it has one action only there", "more than chance", False,
+            "Where the policy changes, the log has one action only: nothing compares it with "
+            "another.", "Episodes in which the current policy takes other actions there.",
+        )  # fmt: skip
+    limit = float(chdtri(found.freedom, evidence.delta))
     return Criterion(
         "beyond chance", what, f"{found.surprise:.1f}",
-        f"above {limit:.1f}, as chance gives at level {1 - evidence.delta:g}",
+        f"above {limit:.1f}, as chance gives at level {level(evidence.delta)}",
         found.surprise > limit,
         "Rewards that have nothing to do with the actions would often look as good: the policy was "
         f"chosen by the log that judges it (Σ z² = {found.surprise:.1f}, chance gives up to "
-        f"{limit:.1f} at level {1 - evidence.delta:g}).",
+        f"{limit:.1f} at level {level(evidence.delta)}).",
         _wanted(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
     )  # fmt: skip
 
@@ -237,8 +272,10 @@ def weak(evidence: Evidence) -> bool:
 def _weighted(evidence: Evidence) -> Criterion:
     what = "gain by whole episodes, weighted"
     if evidence.estimates is None or weak(evidence):
-        size = getattr(evidence.estimates, "effective_sample_size", None)
-        why = _unknown(evidence) if size is None else f"rests on {size:.1f} episodes: no evidence"
+        report = evidence.estimates
+        why = _unknown(evidence) if report is None else report.warning
+        size = math.nan if report is None else report.effective_sample_size
+        why = why or f"rests on {size:.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
     return _against(evidence, evidence.estimates, "whole episodes", what, "The log's own episodes")
 

@@ -22,11 +22,13 @@ from spibb.departures import (
     values_where_seen,
 )
 from spibb.errors import InputError
-from spibb.evaluate import monte_carlo_value
+from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates, pessimistic_model
 from spibb.policy import Policy
 
+Z95 = 1.96
+"""Standard errors of a 95 % interval."""
 DRAWS = 1000
 LARGE_DRAWS = 100
 """Models drawn from the posterior of a problem too large for exact evaluation."""
@@ -57,7 +59,8 @@ class Earned:
     """The mean discounted return of the log's episodes with its standard error.
 
     `cut` of the `episodes` were cut short, and what they would have earned afterwards is missing;
-    `completed` is the mean with the model's value of it added.
+    `completed` is the mean with the model's value of it added, and `completed_error` its standard
+    error.
     """
 
     mean: float
@@ -65,6 +68,12 @@ class Earned:
     episodes: int
     cut: int
     completed: float
+    completed_error: float
+
+    @property
+    def reach(self) -> float:
+        """Half of the mean's 95 % interval."""
+        return Z95 * self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,8 +205,9 @@ def _episodes(problem: Problem, policy: Policy) -> tuple[Earned, Departures]:
     ended = log.terminated[log.episode_starts[1:] - 1]
     mean = monte_carlo_value(log, discount)
     earned = Earned(
-        mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean())
-    )
+        mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean()),
+        standard_error(whole),
+    )  # fmt: skip
     departures = single_departures(log, policy.probs, problem.baseline.probs, q, discount)
     return earned, departures
 

@@ -18,6 +18,7 @@ from spibb.verdict.criteria import (
     Criterion,
     Kept,
     criteria,
+    level,
     nearest,
 )
 from spibb.verdict.evidence import Evidence, gather_for
@@ -123,11 +124,12 @@ def _certified(
     accepted = certificate.accepted
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
     between = signed(least) if least == most else f"{signed(least)} to {signed(most)}"
-    states = sum(len(test.changes) for test in accepted)
+    gain = "gains" if len(accepted) == 1 else "gain"
+    states = _several(sum(len(test.changes) for test in accepted), "state")
     sentence = (
-        f"At level {1 - certificate.delta:g} the new policy is no worse: {len(accepted):,} of "
-        f"{len(certificate.tests):,} changes ({states:,} states) passed tests on "
-        f"{certificate.judging:,} episodes that did not choose them, and gain at least {between} "
+        f"At level {level(certificate.delta)} the new policy is no worse: {len(accepted):,} of "
+        f"{_several(len(certificate.tests), 'change')} ({states}) passed tests on "
+        f"{certificate.judging:,} episodes that did not choose them, and {gain} at least {between} "
         "per visit."
     )
     next_one = nearest(certificate.tests)
@@ -138,10 +140,14 @@ def _certified(
     )  # fmt: skip
 
 
+def _several(n: int, what: str) -> str:
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", shared among the candidates," if evidence.shared else ""
     sentence = (
-        f"At level {1 - evidence.delta:g}{shared} the new policy gains at least "
+        f"At level {level(evidence.delta)}{shared} the new policy gains at least "
         f"{number(evidence.lower)} per episode by the model{_agreement(found)}."
     )
     return Verdict(
@@ -194,7 +200,7 @@ def until_certified(evidence: Evidence) -> str:
             "(v_max, or lowest_reward and highest_reward)."
         )
     if accepted := sum(test.accepted for test in tests):
-        return f"The algorithm certified: it accepts {accepted:,} changes of this log."
+        return f"The algorithm certified: it accepts {_several(accepted, 'change')} of this log."
     if (more := nearest(tests)) is not None:
         return (
             f"The algorithm certified: its first change needs about {roughly(more)} more episodes."

@@ -1,0 +1,114 @@
+"""What the criteria and the sentence of a verdict say, in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from spibb.algorithms.auto import Auto
+from spibb.algorithms.base import Problem
+from spibb.algorithms.certified import Certified
+from spibb.algorithms.spibb import PiBSpibb
+from spibb.evaluate import standard_error
+from spibb.log import Log
+from spibb.policy import Policy
+from spibb.verdict import Verdict, decide, gather_for
+from spibb.verdict.criteria import Criterion, level, until_sure
+
+
+def bandit(n: int, effect: float = 1.0, noise: float = 0.1, seed: int = 0) -> Log:
+    """One decision per episode; action b pays `effect` more."""
+    rng = np.random.default_rng(seed)
+    action = rng.integers(2, size=n)
+    reward = effect * action + noise * rng.standard_normal(n)
+    return Log.from_arrays(
+        ["x"] * n, ["ab"[a] for a in action.tolist()], reward, terminated=[True] * n
+    )
+
+
+def problem_of(log: Log) -> Problem:
+    return Problem.from_log(log, Policy([[0.5, 0.5]], ["x"], ["a", "b"]), discount=0.9)
+
+
+def named(verdict: Verdict, name: str) -> Criterion:
+    return next(c for c in verdict.criteria if c.name == name)
+
+
+def test_where_nothing_changes_no_rounding_is_shown_as_a_failure():
+    verdict = PiBSpibb(1e6).improve(problem_of(bandit(100))).verdict
+    assert [c.name for c in verdict.criteria if c.passed is False] == ["changes"]
+    for name in ("sure gain", "single changes", "beyond chance", "effective size"):
+        assert (named(verdict, name).found, named(verdict, name).passed) == (
+            "nothing changes",
+            None,
+        )
+
+
+def test_one_action_only_is_not_beyond_chance():
+    evidence = gather_for(PiBSpibb(5).improve(problem_of(bandit(200))))
+    assert decide(evidence).favourable
+    single = replace(evidence.departures, freedom=0, surprise=1e-20)
+    verdict = decide(replace(evidence, departures=single))
+    assert not verdict.favourable
+    assert "one action only" in verdict.sentence
+
+
+def test_weak_estimates_give_their_own_reason():
+    evidence = gather_for(PiBSpibb(5).improve(problem_of(bandit(200))))
+    rows = evidence.estimates.rows
+    doubtful = replace(rows[0].estimate, warning="the weights are odd")
+    report = replace(evidence.estimates, rows=(replace(rows[0], estimate=doubtful), *rows[1:]))
+    verdict = decide(replace(evidence, estimates=report))
+    assert named(verdict, "whole episodes").found == "the weights are odd"
+
+
+def test_completed_returns_have_their_own_standard_error():
+    """Half of the episodes are cut; what is added to them is the same, and widens the spread."""
+    whole, n = bandit(80), 80
+    cut = np.arange(n) % 2 == 0
+    log = replace(
+        whole, terminated=~cut, truncated=cut, next_state=np.where(cut, 0, whole.next_state)
+    )
+    earned = gather_for(PiBSpibb(5).improve(problem_of(log))).earned
+    assert earned.cut == n // 2
+    assert earned.standard_error == pytest.approx(standard_error(log.reward))
+    added = (earned.completed - earned.mean) * 2  # one value, as all reach the same state
+    completed = standard_error(log.reward + np.where(cut, added, 0.0))
+    assert earned.completed_error == pytest.approx(completed)
+    assert earned.completed_error > 1.02 * earned.standard_error
+    assert earned.reach == pytest.approx(1.96 * earned.standard_error)
+
+
+@pytest.mark.parametrize(
+    ("delta", "text"), [(0.05, "0.95"), (1e-9, "0.999999999"), (0.3, "0.7"), (0.001, "0.999")]
+)
+def test_a_level_has_all_its_digits(delta, text):
+    assert level(delta) == text
+
+
+def test_what_may_be_lost_is_called_a_loss():
+    verdict = PiBSpibb(5).improve(problem_of(bandit(60, effect=0.0, noise=1.0))).verdict
+    assert re.fullmatch(
+        r"At level 0\.95 the new policy may lose up to [0-9.]+ per episode\.", verdict.sentence
+    )
+
+
+def test_auto_is_not_recommended_to_one_who_used_it():
+    assert "auto" in until_sure(100, -1.0, -2.0, searched=False)
+    assert until_sure(100, -1.0, -2.0, searched=True) == "More episodes."
+    verdict = Auto().improve(problem_of(bandit(60, effect=0.0, noise=1.0))).verdict
+    assert "n_wedge = auto" not in verdict.remedy
+
+
+def test_one_change_is_singular():
+    result = Certified(lowest_return=-2.0, highest_return=-0.0, delta=0.05).improve(
+        problem_of(replace(bandit(400), reward=bandit(400).reward / 4 - 1))
+    )
+    verdict = result.verdict
+    assert verdict.grade == "certified"
+    assert "1 of 1 change (1 state) passed tests" in verdict.sentence
+    assert "and gains at least" in verdict.sentence
+    assert "[-2, 0]" in verdict.assumptions
