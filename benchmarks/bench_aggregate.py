@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
+from spibb.experiments.finite import GRIDWORLD_SIZES as SIZES
 from spibb.experiments.parts import Chunk, store
 from spibb.experiments.runner import SPEC
 from spibb.experiments.spec import Column, Experiment
-from spibb.experiments.suites import GRIDWORLD_SIZES as SIZES
 
 RUNS = 100_000, 1_000_000, 3_000_000
 PER_PART = 20_000

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from spibb.experiments.suites import Contest, default_experiment, repeat, worlds
+from spibb.experiments.finite import Trainer, default_experiment, repeat, worlds
 
 TARGETS = {"gridworld": 10.0, "gridworld-random": None, "random-mdps": 12.0}
 """Milliseconds per repetition, and per η for the random MDPs."""
@@ -30,11 +30,11 @@ def breakdown(experiment, runs: int) -> dict[str, float]:
         spent["worlds"] += time.perf_counter() - begin
         for world in found:
             begin = time.perf_counter()
-            none = Contest([], world, experiment.max_steps)
+            none = Trainer([], world, experiment.max_steps)
             _ = none.sampler._tables, none.sampler.codebook
             spent["tables"] += time.perf_counter() - begin
             plans = {
-                kind.name: Contest([a for a in algorithms if type(a) is kind], world, 50).plan
+                kind.name: Trainer([a for a in algorithms if type(a) is kind], world, 50).compiled
                 for kind in kinds
             }
             for size in experiment.sizes:
@@ -46,7 +46,7 @@ def _one_data_set(spent, none, plans, size, rng):
     begin = time.perf_counter()
     episodes = none.sampler.draw(size, rng=rng)
     spent["draw"] += time.perf_counter() - begin
-    counting = _fastest(none.plan, episodes)
+    counting = _fastest(none.compiled, episodes)
     spent["count"] += counting
     for name, plan in plans.items():
         spent[name] += _fastest(plan, episodes) - counting
@@ -62,8 +62,8 @@ def _fastest(plan, episodes) -> float:
 
 
 def main() -> None:
-    for suite, target in TARGETS.items():
-        experiment = default_experiment(suite)
+    for study, target in TARGETS.items():
+        experiment = default_experiment(study)
         repeat(experiment, 0)
         runs = 20 if not experiment.etas else 5
         times = []
@@ -74,7 +74,7 @@ def main() -> None:
         per = " per η" if experiment.etas else ""
         wanted = f" (target {target:g})" if target else ""
         print(
-            f"{suite}: {min(times):.1f} ms{per} at best, {statistics.median(times):.1f} median, "
+            f"{study}: {min(times):.1f} ms{per} at best, {statistics.median(times):.1f} median, "
             f"on one core{wanted}"
         )
         parts = breakdown(experiment, runs)

@@ -29,7 +29,7 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import softened_baselines
 from spibb.estimate import in_common
 from spibb.evaluate import exact_value
-from spibb.experiments.compiled import Plan
+from spibb.experiments.compiled import CompiledTrainer
 from spibb.kernels import sampling
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -79,7 +79,9 @@ def plan(policy: Policy) -> np.ndarray:
     """The compiled call, on one data set of the uniform policy."""
     sampler = Sampler(MDP_, Policy.uniform(STATES, ACTIONS))
     algorithms = [spibb.PiBSpibb(n_wedge=3)]
-    return Plan(algorithms, sampler, policy, 10.0).performances(*sampler.draw(50, rng=rng()))
+    return CompiledTrainer(algorithms, sampler, policy, 10.0).performances(
+        *sampler.draw(50, rng=rng())
+    )
 
 
 CALLS: dict[str, Callable[[Policy], Any]] = {
@@ -113,7 +115,7 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     ),
     "HCPI": lambda p: rows_of(spibb.HCPI(behaviour=p).improve(PROBLEM)),
     "value_range": lambda p: value_range(PROBLEM, p).worst.v,
-    "Plan": plan,
+    "CompiledTrainer": plan,
 }
 NO_COMPANION = {"Policy", "collect", "Improvement", "read_policy", "load_policy"}
 """Names that make a policy, ask it by label, or are made by algorithms (tested below)."""

@@ -344,7 +344,7 @@ for entries, message in (
 # Studies
 
 for text, *parts in (
-    ("experiment grid --runs 2 --out new", "suite is 'grid' (did you mean 'gridworld'?)"),
+    ("experiment grid --runs 2 --out new", "study is 'grid' (did you mean 'gridworld'?)"),
     ("experiment gridworld --runs 0 --out new", "runs is 0, expected a whole number"),
     (f"{STUDY} --jobs 0", "jobs is 0, expected a whole number"),
     (f"{STUDY} --grid x", "grid is 'x': choose one of main"),
@@ -376,12 +376,12 @@ for command in ("figures", "claims"):
     case(f"{command} missing", "'missing' holds no experiment: there is no experiment.toml")
     case(f"{command} log.csv", "'log.csv' holds no experiment")
     case(f"{command} improved", "'improved' holds no experiment")
-WORLD, PI_B = 'suite = "gridworld"\n', 'columns = ["pi-b"]\n'
+WORLD, PI_B = 'study = "gridworld"\n', 'columns = ["pi-b"]\n'
 GOOD = f"{WORLD}{PI_B}sizes = [10]\n"
-FLIGHT = 'suite = "helicopter"\ncolumns = ["dqn"]\nsizes = [10]\n'
+FLIGHT = 'study = "helicopter"\ncolumns = ["dqn"]\nsizes = [10]\n'
 for text, *parts in (
-    ("", "has no 'suite', expected one of gridworld"), ("x", "is not TOML"),
-    ("suite = 3", "suite is 3, expected one of"), ('suite = "x"', "suite is 'x'"),
+    ("", "has no 'study', expected one of gridworld"), ("x", "is not TOML"),
+    ("study = 3", "study is 3, expected one of"), ('study = "x"', "study is 'x'"),
     (WORLD, "has no 'sizes'"), (f"{WORLD}{PI_B}sizes = []", "sizes is []"),
     (f"{WORLD}{PI_B}sizes = 3", "sizes is 3, expected a list"),
     (f"{WORLD}{PI_B}sizes = [0]", "sizes[0] is 0, expected a whole number of at least 1"),

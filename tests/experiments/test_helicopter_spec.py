@@ -39,7 +39,7 @@ def test_a_selection_keeps_the_rest():
     assert found.training.noises == (0.0, 0.5, 1.0, 1.5, 2.0)
 
 
-TYPO = 'suite = "helicopter"\nsizes = [50]\ncolumns = ["dqn"]\n[training]\npass = 1'
+TYPO = 'study = "helicopter"\nsizes = [50]\ncolumns = ["dqn"]\n[training]\npass = 1'
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.evaluate import exact_value
-from spibb.experiments.compiled import Plan
+from spibb.experiments.compiled import CompiledTrainer
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
@@ -95,7 +95,7 @@ def test_class_policies_and_study_agree_on_random_worlds(batch):
             alone = np.array([algorithm.improve(problem).policy.probs for algorithm in group])
             together = type(group[0]).policies(group, problem)
             np.testing.assert_allclose(together, alone, atol=1e-9, err_msg=f"{name}, world {seed}")
-            plan = Plan(group, sampler, baseline, v_max)
+            plan = CompiledTrainer(group, sampler, baseline, v_max)
             if plan.members:
                 studied = plan.policies(codes, lengths)
                 np.testing.assert_allclose(
@@ -109,7 +109,13 @@ def test_the_kernels_know_what_the_studies_ask_for():
     mdp, baseline, behaviour, _ = random_world(3)
     sampler = Sampler(mdp, behaviour)
     groups = configurations(mdp, baseline, behaviour, 1.0)
-    known = {name for name, group in groups.items() if Plan(group, sampler, baseline, 1.0).members}
+    known = {
+        name
+        for name, group in groups.items()
+        if CompiledTrainer(group, sampler, baseline, 1.0).members
+    }
     assert known == {"pi-b", "pi-leq-b", "basic-rl", "ramdp", "robust-mdp", "hcpi"}
     for name in known:
-        assert len(Plan(groups[name], sampler, baseline, 1.0).members) == len(groups[name])
+        assert len(CompiledTrainer(groups[name], sampler, baseline, 1.0).members) == len(
+            groups[name]
+        )

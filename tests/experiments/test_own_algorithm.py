@@ -14,12 +14,12 @@ from spibb.algorithms import make
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.errors import InputError
-from spibb.experiments.compiled import Plan
+from spibb.experiments.compiled import CompiledTrainer
+from spibb.experiments.finite import gridworld
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import plan, read_spec
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment
-from spibb.experiments.suites import gridworld
 from spibb.paper import style
 from spibb.paper.provenance import experiment_command
 from spibb.simulate import Sampler
@@ -64,7 +64,7 @@ def test_its_kernel_joins_the_compiled_call(folder):
     sampler = Sampler(world.mdp, world.behaviour)
     codes, lengths = sampler.draw(30, rng=np.random.default_rng(0))
     group = [kind(0.1), BasicRL(), kind(0.4)]
-    plan = Plan(group, sampler, world.baseline, 1.0)
+    plan = CompiledTrainer(group, sampler, world.baseline, 1.0)
     assert plan.members == [0, 1, 2]
     problem = Problem.from_counts(sampler.to_counts(codes, lengths), world.baseline, v_max=1.0)
     alone = [algorithm.improve(problem).policy.probs for algorithm in group]

@@ -180,7 +180,7 @@ def test_a_folder_in_work_is_refused(rows):
 def test_specifications_differ_in_their_fingerprints():
     others = [
         replace(SPEC, seed=1), replace(SPEC, sizes=(10,)), replace(SPEC, columns=SPEC.columns[:1]),
-        replace(SPEC, max_steps=51), replace(SPEC, suite="gridworld-random"), SPEC,
+        replace(SPEC, max_steps=51), replace(SPEC, study="gridworld-random"), SPEC,
     ]  # fmt: skip
     assert len({spec.fingerprint for spec in others}) == len(others)
     assert Experiment.from_toml(SPEC.to_toml()).fingerprint == SPEC.fingerprint

@@ -22,9 +22,9 @@ SPECS = {
 }
 
 
-@pytest.mark.parametrize("suite", SPECS)
-def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suite):
-    spec = SPECS[suite]
+@pytest.mark.parametrize("study", SPECS)
+def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, study):
+    spec = SPECS[study]
     list(execute(plan(spec, tmp_path / "rows", 30)))
     results = load_results(tmp_path / "rows")
     rows = pq.read_table(sorted((tmp_path / "rows").glob("part-*"))).to_pandas()
@@ -43,10 +43,10 @@ def test_cells_are_means_and_tail_means_of_normalised_performance(tmp_path, suit
             assert found.high >= found.value - 1e-12
 
 
-@pytest.mark.parametrize("suite", SPECS)
-def test_columns_that_come_in_blocks_have_the_same_statistics(tmp_path, monkeypatch, suite):
+@pytest.mark.parametrize("study", SPECS)
+def test_columns_that_come_in_blocks_have_the_same_statistics(tmp_path, monkeypatch, study):
     """Many runs are never held whole: blocks of 7 rows across the borders of the cells."""
-    list(execute(plan(SPECS[suite], tmp_path / "rows", 30)))
+    list(execute(plan(SPECS[study], tmp_path / "rows", 30)))
     shares: list[float] = []
     whole = load_results(tmp_path / "rows", shares.append)
     assert shares == [0, 0.5]  # of two columns

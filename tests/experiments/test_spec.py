@@ -5,21 +5,21 @@ from __future__ import annotations
 import pytest
 
 from spibb.errors import InputError
-from spibb.experiments.spec import FINITE, Column, Experiment
-from spibb.experiments.studies import select_experiment
-from spibb.experiments.suites import (
+from spibb.experiments.finite import (
     GRIDS,
     HCPI_DELTAS,
     KAPPAS,
     ROBUST_DELTAS,
     default_experiment,
 )
+from spibb.experiments.spec import FINITE, Column, Experiment
+from spibb.experiments.studies import select_experiment
 
 
-@pytest.mark.parametrize("suite", FINITE)
+@pytest.mark.parametrize("study", FINITE)
 @pytest.mark.parametrize("grid", GRIDS)
-def test_every_default_round_trips_through_toml(suite, grid):
-    experiment = default_experiment(suite, grid)
+def test_every_default_round_trips_through_toml(study, grid):
+    experiment = default_experiment(study, grid)
     assert Experiment.from_toml(experiment.to_toml()) == experiment
 
 
@@ -67,7 +67,7 @@ def test_a_selection_keeps_the_rest():
         (lambda: select_experiment("gridword", "main"), "did you mean 'gridworld'"),
         (lambda: select_experiment("gridworld", "min"), "did you mean 'main'"),
         (lambda: select_experiment("gridworld", "main", etas=(0.1,)), "has no eta"),
-        (lambda: Experiment.from_toml("suite = "), "not TOML"),
+        (lambda: Experiment.from_toml("study = "), "not TOML"),
         (lambda: Experiment.from_toml("size = [1]"), "did you mean 'sizes'"),
     ],
 )  # fmt: skip

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from spibb.experiments.finite import GRIDS, default_experiment
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.experiments.spec import Column, Experiment
-from spibb.experiments.suites import GRIDS, default_experiment
 from spibb.stats import Interval
 
 EXTRA = (
@@ -19,12 +19,12 @@ BASELINE, OPTIMAL = 0.4, 0.5977
 ValueOf = Callable[[Column, int, float | None, str], float]
 
 
-def everything(suite: str) -> Experiment:
-    """The experiment of a suite with every column that any claim or figure needs."""
+def everything(study: str) -> Experiment:
+    """The experiment of a study with every column that any claim or figure needs."""
     keys = dict.fromkeys((*GRIDS["main"], *GRIDS["search"], *EXTRA))
-    plain = default_experiment(suite)
+    plain = default_experiment(study)
     columns = tuple(Column.parse(key) for key in keys)
-    return Experiment(suite, plain.sizes, columns, plain.etas)
+    return Experiment(study, plain.sizes, columns, plain.etas)
 
 
 def make_results(
@@ -48,12 +48,12 @@ def around(value: float, half: float) -> Interval:
     return Interval(value, value - half, value + half)
 
 
-def as_the_paper_says(suite: str) -> ValueOf:
+def as_the_paper_says(study: str) -> ValueOf:
     """A made-up world in which every sentence of the paper is true."""
     worlds = {
         "gridworld": _gridworld, "gridworld-random": _random_behaviour, "random-mdps": _random_mdps,
     }  # fmt: skip
-    return worlds[suite]
+    return worlds[study]
 
 
 def _log(size: int) -> float:

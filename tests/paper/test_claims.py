@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
-from spibb.experiments.spec import FINITE, SUITES, Column
+from spibb.experiments.spec import FINITE, STUDY_NAMES, Column
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY, above, between
 from spibb.paper.claims import claims, markdown, write_claims
 from spibb.paper.evidence import (
@@ -46,9 +46,9 @@ def improving(column, size, eta, name):
     return base + shift + size / 1e5 + options.get("n_wedge", 0) / 200 - options.get("delta", 0) / 3
 
 
-def far_worlds(suite):
+def far_worlds(study):
     """Results in which the paper's sentences are not true, in several ways."""
-    experiment, true = everything(suite), as_the_paper_says(suite)
+    experiment, true = everything(study), as_the_paper_says(study)
     functions = [negated(true), reversed_sizes(true, experiment.sizes), improving]
     functions += [constant(value) for value in (0.0, 1.0, -2.0)]
     yield from (make_results(experiment, function) for function in functions)
@@ -60,48 +60,48 @@ def verdicts_of(results):
 
 
 @pytest.fixture(scope="module", params=FINITE)
-def suite(request):
+def study(request):
     return request.param
 
 
 def test_there_are_enough_claims_with_distinct_names():
     names = [claim.id for claim in REGISTRY]
     assert len(names) == len(set(names)) >= 25
-    assert {claim.suite for claim in REGISTRY} == set(SUITES)
+    assert {claim.study for claim in REGISTRY} == set(STUDY_NAMES)
 
 
-def test_every_claim_holds_where_the_paper_is_right(suite):
-    found = verdicts_of(make_results(everything(suite), as_the_paper_says(suite)))
+def test_every_claim_holds_where_the_paper_is_right(study):
+    found = verdicts_of(make_results(everything(study), as_the_paper_says(study)))
     assert {name: v.verdict for name, v in found.items() if v.verdict != HOLDS} == {}
 
 
-def test_every_claim_can_fail(suite):
+def test_every_claim_can_fail(study):
     failed = {
         name
-        for results in far_worlds(suite)
+        for results in far_worlds(study)
         for name, verdict in verdicts_of(results).items()
         if verdict.verdict == FAILS
     }
-    assert {claim.id for claim in REGISTRY if claim.suite == suite} - failed == set()
+    assert {claim.id for claim in REGISTRY if claim.study == study} - failed == set()
 
 
-def test_wide_intervals_decide_nothing(suite):
-    results = make_results(everything(suite), as_the_paper_says(suite), half=5.0)
+def test_wide_intervals_decide_nothing(study):
+    results = make_results(everything(study), as_the_paper_says(study), half=5.0)
     found = verdicts_of(results)
     assert {n for n, v in found.items() if v.verdict != NOT_ENOUGH} == EXACT & set(found)
     assert "across the limit" in next(v.note for n, v in found.items() if n not in EXACT)
 
 
-def test_a_tail_of_few_runs_decides_nothing(suite):
-    found = verdicts_of(make_results(everything(suite), as_the_paper_says(suite), runs=999))
+def test_a_tail_of_few_runs_decides_nothing(study):
+    found = verdicts_of(make_results(everything(study), as_the_paper_says(study), runs=999))
     tails = {n: v for n, v in found.items() if "1 %-CVaR" in v.statistic}
     assert {v.verdict for v in tails.values()} == {NOT_ENOUGH}
     assert all("runs in the tail: 9," in v.note for v in tails.values())
     assert {v.verdict for n, v in found.items() if v.statistic.startswith("mean")} <= {HOLDS}
 
 
-def test_absent_columns_are_named(suite):
-    experiment = replace(everything(suite), columns=(Column.parse("pi-b:n_wedge=3"),))
+def test_absent_columns_are_named(study):
+    experiment = replace(everything(study), columns=(Column.parse("pi-b:n_wedge=3"),))
     found = verdicts_of(make_results(experiment, constant(0.0)))
     assert {v.verdict for n, v in found.items() if n not in EXACT} == {ABSENT}
     assert all(v.interval is None and v.note for n, v in found.items() if n not in EXACT)
@@ -135,8 +135,8 @@ def test_the_two_versions_of_ramdp_are_judged_apart():
         assert found[f"{name}-correct"].verdict == FAILS
 
 
-def test_statistics_state_their_limit(suite):
-    for verdict in claims(make_results(everything(suite), constant(0.0))):
+def test_statistics_state_their_limit(study):
+    for verdict in claims(make_results(everything(study), constant(0.0))):
         assert "; holds if " in verdict.statistic
 
 

@@ -13,9 +13,9 @@ import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
 from spibb.errors import InputError
+from spibb.experiments.finite import N_WEDGES, default_experiment
 from spibb.experiments.results import load_results
 from spibb.experiments.spec import FINITE, Column
-from spibb.experiments.suites import N_WEDGES, default_experiment
 from spibb.paper import figures as module
 from spibb.paper.curves import Curves
 from spibb.paper.domain import optimal_path
@@ -68,12 +68,12 @@ def written_folder(tmp_path_factory, gridworld):
     folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch:
         some = [f for f in paper_figures("gridworld") if f.number in KEPT]
-        patch.setattr(module, "paper_figures", lambda suite: some)
+        patch.setattr(module, "paper_figures", lambda study: some)
         return folder, write_figures(gridworld, folder)
 
 
-def by_number(suite, number):
-    return next(f for f in paper_figures(suite) if f.number == number)
+def by_number(study, number):
+    return next(f for f in paper_figures(study) if f.number == number)
 
 
 def png_size(path):
@@ -82,24 +82,24 @@ def png_size(path):
     return struct.unpack(">II", data[16:24])
 
 
-@pytest.mark.parametrize("suite", FINITE)
-def test_every_printed_figure_is_there_once(suite):
-    figures = paper_figures(suite)
-    assert [f.number for f in figures if not f.number.endswith("s")] == PRINTED[suite]
+@pytest.mark.parametrize("study", FINITE)
+def test_every_printed_figure_is_there_once(study):
+    figures = paper_figures(study)
+    assert [f.number for f in figures if not f.number.endswith("s")] == PRINTED[study]
     stems = [figure.stem for figure in figures]
     assert len(stems) == len(set(stems))
     assert all(re.fullmatch(r"[\w.=-]+", stem) for stem in stems)
 
 
-@pytest.mark.parametrize("suite", FINITE)
-def test_an_experiment_with_all_columns_gives_every_figure(suite):
-    assert not [f.stem for f in paper_figures(suite) if f.plot.missing(everything(suite))]
+@pytest.mark.parametrize("study", FINITE)
+def test_an_experiment_with_all_columns_gives_every_figure(study):
+    assert not [f.stem for f in paper_figures(study) if f.plot.missing(everything(study))]
 
 
 def test_the_benchmark_gives_the_figures_of_the_main_text():
-    for suite, number in (("gridworld", "1"), ("gridworld-random", "2"), ("random-mdps", "3")):
-        experiment = default_experiment(suite)
-        main = [f for f in paper_figures(suite) if f.number[:-1] == number]
+    for study, number in (("gridworld", "1"), ("gridworld-random", "2"), ("random-mdps", "3")):
+        experiment = default_experiment(study)
+        main = [f for f in paper_figures(study) if f.number[:-1] == number]
         assert main and not [f.stem for f in main if f.plot.missing(experiment)]
 
 
@@ -221,8 +221,8 @@ def test_heat_maps_print_every_cell(gridworld):
 
 def test_heat_maps_show_both_versions(gridworld, random_mdps):
     for results, number in ((gridworld, "7c"), (gridworld, "5c"), (random_mdps, "3d")):
-        suite = results.experiment.suite
-        figure = by_number(suite, number).plot.draw(results, "")
+        study = results.experiment.study
+        figure = by_number(study, number).plot.draw(results, "")
         assert len(figure.axes) == 3  # two panels and the colour bar
 
 

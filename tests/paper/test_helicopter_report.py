@@ -19,7 +19,7 @@ from spibb.paper.figures import write_figures
 from spibb.paper.paper_figures import paper_figures
 from spibb.paper.provenance import experiment_command
 
-CLAIMS = {claim.id for claim in REGISTRY if claim.suite == "helicopter"}
+CLAIMS = {claim.id for claim in REGISTRY if claim.study == "helicopter"}
 DECIDED_BY = {
     "main": {"heli-dqn-mean", "heli-dqn-tail", "heli-spibb-mean", "heli-spibb-tail"},
     "noise": {name for name in CLAIMS if name.startswith("heli-noise")},

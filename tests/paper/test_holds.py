@@ -91,7 +91,7 @@ def test_an_earlier_table_of_20_000_logs_is_confirmed_by_100_000(table):
 
 
 def test_every_claim_about_the_papers_finite_studies_quotes_its_sentence():
-    lacking = [c.id for c in REGISTRY if c.suite in FINITE and not quote(c.id)]
+    lacking = [c.id for c in REGISTRY if c.study in FINITE and not quote(c.id)]
     assert lacking == []
 
 

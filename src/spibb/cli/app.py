@@ -435,7 +435,7 @@ def compare(
 
 @app.command(short_help="Repeat a study of the paper; continues if stopped.")
 def experiment(  # noqa: PLR0913 (one parameter per option)
-    suite: Annotated[
+    study: Annotated[
         str,
         typer.Argument(
             help="gridworld, gridworld-random, random-mdps or helicopter; gridworld-baselines: the "
@@ -502,18 +502,18 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     from spibb.experiments.studies import select_experiment, usual_runs
 
     console = _console()
-    family = suite == FAMILY
-    suite = "gridworld" if family else suite
+    family = study == FAMILY
+    study = "gridworld" if family else study
     names = GRIDWORLD_BASELINES if family and baseline is None else (baseline,)
     specs = [
         select_experiment(
-            suite, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
+            study, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
             tuple(families.split(",")) if families else (), name,
             noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
         )
         for name in names
     ]  # fmt: skip
-    runs = usual_runs(suite, grid) if runs is None else runs
+    runs = usual_runs(study, grid) if runs is None else runs
     for name, spec in zip(names, specs):
         _run_study(console, spec, out / str(name) if family else out, runs, jobs, dask, dry_run)
     if not dry_run:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def cost(todo: Plan, workers: int, dask: str | None) -> str:
     """What is stored, what is left, and how long it may take."""
-    stored = f"{todo.experiment.suite}: {todo.done:,} of {todo.runs:,} runs are stored"
+    stored = f"{todo.experiment.study}: {todo.done:,} of {todo.runs:,} runs are stored"
     if not todo.missing:
         return f"{stored}; nothing to do"
     seconds = todo.missing * todo.seconds_per_run / workers

@@ -1,1 +1,1 @@
-"""Studies: a frozen spec, a runner that resumes, one suite per study, and the aggregated rows."""
+"""Studies: a frozen spec, a runner that resumes, and the aggregated rows."""

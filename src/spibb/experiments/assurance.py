@@ -49,10 +49,10 @@ EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Edges of the bins of stated probability; the last bin has 0.99 to 1, both included."""
 
 
-def default_experiment(suite: str, grid: str = "main") -> Experiment:
+def default_experiment(study: str, grid: str = "main") -> Experiment:
     """All families of a grid, at all sizes."""
     columns = tuple(Column.parse(key) for key in COLUMNS)
-    return Experiment(suite, SIZES, columns, families=GRIDS[grid])
+    return Experiment(study, SIZES, columns, families=GRIDS[grid])
 
 
 # ---- names of stored columns --------------------------------------------------------------------

@@ -23,10 +23,10 @@ from spibb.simulate import Sampler
 
 
 @dataclass(frozen=True, eq=False)
-class Plan:
+class CompiledTrainer:
     """Algorithms that meet on data sets that `sampler` draws from a true MDP.
 
-    Those that `supports` names take the compiled call: `members` are their numbers.
+    Those whose kernels know them take the compiled call: `members` are their numbers.
     """
 
     algorithms: Sequence[Algorithm]

@@ -48,11 +48,11 @@ GRIDS: dict[str, tuple[tuple[int, ...], tuple[str, ...], Training]] = {
 """Sizes, columns and training by the name of a grid."""
 
 
-def default_experiment(suite: str, grid: str = "main") -> Experiment:
+def default_experiment(study: str, grid: str = "main") -> Experiment:
     """One of the paper's grids, with its 2,000 passes and 15 networks per data set."""
     sizes, keys, training = GRIDS[grid]
     columns = tuple(Column.parse(key) for key in keys)
-    return Experiment(suite, sizes, columns, max_steps=MAX_STEPS, training=training)
+    return Experiment(study, sizes, columns, max_steps=MAX_STEPS, training=training)
 
 
 def mass_column(n_wedge: float) -> str:
@@ -77,7 +77,7 @@ def prepare(experiment: Experiment | None = None) -> None:
     try:
         from spibb.deep import SpibbDQN
     except ImportError as error:
-        raise InputError(f"the helicopter suite trains networks: {error}") from None
+        raise InputError(f"the helicopter study trains networks: {error}") from None
     batch = SpibbDQN().batch_size or 1
     if experiment is not None and min(experiment.sizes) < batch:
         raise InputError(

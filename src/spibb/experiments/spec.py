@@ -23,7 +23,7 @@ from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text,
 GRIDWORLDS = ("gridworld", "gridworld-random")
 FINITE = (*GRIDWORLDS, "random-mdps")
 HELICOPTER, ASSURANCE = "helicopter", "assurance"
-SUITES = (*FINITE, HELICOPTER, ASSURANCE)
+STUDY_NAMES = (*FINITE, HELICOPTER, ASSURANCE)
 DQN = "dqn"
 Value = bool | int | float | str
 
@@ -39,7 +39,7 @@ _TRAINING = record(
 )
 FORM = record(
     {
-        "suite": one_of(*SUITES),
+        "study": one_of(*STUDY_NAMES),
         "sizes": list_of(whole(1), least=1),
         "columns": list_of(text(), least=1),
     },
@@ -57,7 +57,7 @@ FORM = record(
 
 @dataclass(frozen=True)
 class Dqn:
-    """A column of the helicopter suite: what its networks are trained for.
+    """A column of the helicopter study: what its networks are trained for.
 
     N∧ = 0 and κ = 0 are plain DQN. `spibb.deep.SpibbDQN` does the rest; this alone reads the
     results of a study where JAX is not installed.
@@ -109,7 +109,7 @@ class Column:
         return make(self.algorithm, **dict(self.options))
 
     def dqn(self) -> Dqn:
-        """What the networks of a column of the helicopter suite are trained for."""
+        """What the networks of a column of the helicopter study are trained for."""
         known = [field.name for field in dataclasses.fields(Dqn)]
         for option, _ in self.options:
             if option not in known:
@@ -132,7 +132,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Training:
-    """How the helicopter suite trains and tests networks.
+    """How the helicopter study trains and tests networks.
 
     `noises` are noise factors of the helicopter, `passes` the numbers of passes over the data set
     after which networks are tested, `seeds` how many networks of each column are trained per data
@@ -162,16 +162,16 @@ class Training:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A study: its suite, data-set sizes, columns, and the seed of all randomness.
+    """One study as it is run: its name, data-set sizes, columns, and the seed of all randomness.
 
     `sizes` are numbers of trajectories, for the helicopter of transitions. `etas` are the baselines
     of the random MDPs, and empty for the others. `training` is for the helicopter, `families` are
-    the worlds of the assurance suite, each of which cuts its episodes after a length of its own;
+    the worlds of the assurance study, each of which cuts its episodes after a length of its own;
     `max_steps` cuts the others. `baseline` names that of a gridworld; None is the authors'.
     The number of runs is no part of it: it can be raised later.
     """
 
-    suite: str
+    study: str
     sizes: tuple[int, ...]
     columns: tuple[Column, ...]
     etas: tuple[float, ...] = ()
@@ -182,10 +182,10 @@ class Experiment:
     baseline: str | None = None
 
     def __post_init__(self) -> None:
-        checks.choice("suite", self.suite, SUITES)
+        checks.choice("study", self.study, STUDY_NAMES)
         if self.baseline is not None:
-            if self.suite not in GRIDWORLDS:
-                raise InputError(f"{self.suite} has no named baselines: leave baseline out")
+            if self.study not in GRIDWORLDS:
+                raise InputError(f"{self.study} has no named baselines: leave baseline out")
             checks.choice("baseline", self.baseline, GRIDWORLD_BASELINES)
         for size in self.sizes:
             checks.positive("size", size)
@@ -202,30 +202,30 @@ class Experiment:
 
     def _check_kind(self) -> None:
         """Networks belong to the helicopter, and the helicopter has nothing else."""
-        deep = self.suite == HELICOPTER
+        deep = self.study == HELICOPTER
         if deep != (self.training is not None):
             raise InputError(
-                f"the experiment {'lacks' if deep else 'has'} [training], which {self.suite} "
+                f"the experiment {'lacks' if deep else 'has'} [training], which {self.study} "
                 f"{'needs' if deep else 'does not know'}: {'add' if deep else 'remove'} it"
             )
         for column in self.columns:
             if (column.algorithm == DQN) != deep:
                 raise InputError(
-                    f"column {column.key!r} is not for {self.suite}: its columns are "
+                    f"column {column.key!r} is not for {self.study}: its columns are "
                     + (f"{DQN}:n_wedge=…,kappa=…" if deep else "the algorithms for finite MDPs")
                 )
 
     def _check_families(self) -> None:
-        """The assurance suite has families of worlds, and the others have none."""
+        """The assurance study has families of worlds, and the others have none."""
         for family in self.families:
             checks.choice("family", family, tuple(FAMILIES))
         if len(set(self.families)) < len(self.families):
             raise InputError("a family is listed twice: list it once")
-        if bool(self.families) != (self.suite == ASSURANCE):
+        if bool(self.families) != (self.study == ASSURANCE):
             raise InputError(
-                f"{self.suite} has families of worlds, and none is listed: list them"
-                if self.suite == ASSURANCE
-                else f"{self.suite} has no families of worlds: leave them out"
+                f"{self.study} has families of worlds, and none is listed: list them"
+                if self.study == ASSURANCE
+                else f"{self.study} has no families of worlds: leave them out"
             )
 
     def _values(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the runner and the aggregation must know of a suite, and which suites there are."""
+"""What the runner and the aggregation must know of a study, and which studies there are."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from spibb import checks
 from spibb.errors import InputError
-from spibb.experiments import assurance, helicopter, suites
-from spibb.experiments.spec import FINITE, SUITES, Column, Experiment
+from spibb.experiments import assurance, finite, helicopter
+from spibb.experiments.spec import FINITE, STUDY_NAMES, Column, Experiment
 
 Repeat = Callable[[Experiment, int], list[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
 class Study:
-    """A suite: its grids by name, and one repetition of it, a function from (experiment, run).
+    """A kind of experiment: its grids by name, and one repetition, from (experiment, run).
 
     `prepare` refuses what cannot run, before anything is written. `seconds` times one repetition.
     A part holds at most `largest_chunk` repetitions. Rows that agree in `settings` (columns of the
@@ -42,9 +42,9 @@ class Study:
 
 def _seconds_of_second_run(experiment: Experiment, run: int) -> float:
     """Seconds of one repetition, after another has compiled what it needs."""
-    suites.repeat(experiment, run)
+    finite.repeat(experiment, run)
     begin = time.perf_counter()
-    suites.repeat(experiment, run)
+    finite.repeat(experiment, run)
     return time.perf_counter() - begin
 
 
@@ -54,9 +54,9 @@ def _make_all(experiment: Experiment) -> None:
 
 
 FINITE_STUDY = Study(
-    grids=tuple(suites.GRIDS),
-    default=suites.default_experiment,
-    repeat=suites.repeat,
+    grids=tuple(finite.GRIDS),
+    default=finite.default_experiment,
+    repeat=finite.repeat,
     seconds=_seconds_of_second_run,
     largest_chunk=200,
     settings=("eta", "size"),
@@ -90,20 +90,20 @@ STUDIES = dict.fromkeys(FINITE, FINITE_STUDY) | {"helicopter": HELICOPTER, "assu
 
 
 def study_of(experiment: Experiment) -> Study:
-    """The study of an experiment's suite."""
-    return STUDIES[experiment.suite]
+    """The study of an experiment."""
+    return STUDIES[experiment.study]
 
 
-def usual_runs(suite: str, grid: str) -> int:
+def usual_runs(study: str, grid: str) -> int:
     """How many repetitions a grid has where no number is given."""
-    known = STUDIES[checks.choice("suite", suite, SUITES)].usual_runs
+    known = STUDIES[checks.choice("study", study, STUDY_NAMES)].usual_runs
     if grid not in known:
-        raise InputError(f"{suite} has no usual number of repetitions: give --runs")
+        raise InputError(f"{study} has no usual number of repetitions: give --runs")
     return known[grid]
 
 
 def select_experiment(
-    suite: str,
+    study: str,
     grid: str,
     columns: Sequence[str] = (),
     sizes: Sequence[float] = (),
@@ -114,22 +114,22 @@ def select_experiment(
     baseline: str | None = None,
     **training: Any,
 ) -> Experiment:
-    """The paper's grid of a suite, cut down to what is named; nothing named keeps all.
+    """The paper's grid of a study, cut down to what is named; nothing named keeps all.
 
     `also` are columns beside those, `baseline` names that of a gridworld. `training`
     are entries of `Training`; None and () keep those of the grid.
     """
-    study = STUDIES[checks.choice("suite", suite, SUITES)]
-    checks.choice("grid", grid, study.grids)
-    whole = study.default(suite, grid)
+    kind = STUDIES[checks.choice("study", study, STUDY_NAMES)]
+    checks.choice("grid", grid, kind.grids)
+    whole = kind.default(study, grid)
     chosen = tuple(Column.parse(key) for key in columns) or whole.columns
     named = {name: value for name, value in training.items() if value not in (None, ())}
     if etas and not whole.etas:
-        raise InputError(f"{suite} has no eta: it has one baseline; leave --etas out")
+        raise InputError(f"{study} has no eta: it has one baseline; leave --etas out")
     if families and not whole.families:
-        raise InputError(f"{suite} has no families of worlds: leave --families out")
+        raise InputError(f"{study} has no families of worlds: leave --families out")
     if named and whole.training is None:
-        raise InputError(f"{suite} trains no networks: leave --{next(iter(named))} out")
+        raise InputError(f"{study} trains no networks: leave --{next(iter(named))} out")
     return replace(
         whole,
         columns=chosen + tuple(Column.parse(key) for key in also),

@@ -67,7 +67,7 @@ class Claim:
     """An empirical sentence of the paper, in our words, and how to decide it."""
 
     id: str
-    suite: str
+    study: str
     where: str
     sentence: str
     statistic: str
@@ -135,13 +135,13 @@ def claim(
     statistic: str,
     region: Region,
     *,
-    suite: str,
+    study: str,
     versions: tuple[Version, ...] = (),
 ) -> Callable[[Callable[..., Interval]], Callable[..., Interval]]:
     """Register a function that finds the statistic of a claim; once per version, if there are."""
 
     def register(find: Callable[..., Interval]) -> Callable[..., Interval]:
-        entry: Callable[..., Claim] = partial(_entry, id, suite, where, sentence, statistic, region)
+        entry: Callable[..., Claim] = partial(_entry, id, study, where, sentence, statistic, region)
         if not versions:
             REGISTRY.append(entry(find))
         REGISTRY.extend(entry(partial(find, key=version.key), version) for version in versions)
@@ -166,12 +166,12 @@ def between(lower: float, upper: float) -> Region:
 
 
 def _entry(
-    id: str, suite: str, where: str, sentence: str, statistic: str, region: Region,
+    id: str, study: str, where: str, sentence: str, statistic: str, region: Region,
     find: Callable[..., Interval], version: Version | None = None,
 ) -> Claim:  # fmt: skip
     if version is not None:
         id, sentence = f"{id}-{version.name}", f"{sentence} ({version.words})"
-    return Claim(id, suite, where, sentence, statistic, region, find)
+    return Claim(id, study, where, sentence, statistic, region, find)
 
 
 def _number(value: float) -> str:

@@ -31,9 +31,9 @@ MARKDOWN, TABLE = "claims.md", "claims.csv"
 
 
 def claims(results: Results) -> list[Ruling]:
-    """The verdict of every claim about the suite of these results."""
-    suite = results.experiment.suite
-    return [claim.decide(results) for claim in REGISTRY if claim.suite == suite]
+    """The verdict of every claim about the study of these results."""
+    study = results.experiment.study
+    return [claim.decide(results) for claim in REGISTRY if claim.study == study]
 
 
 def write_claims(results: Results, folder: Path) -> list[Ruling]:
@@ -50,7 +50,7 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
     counts = Counter(ruling.verdict for ruling in rulings)
     found = ", ".join(f"{number} {name}" for name, number in counts.most_common())
     lines = [
-        f"# Claims: {results.experiment.suite}, {results.runs:,} runs",
+        f"# Claims: {results.experiment.study}, {results.runs:,} runs",
         "",
         f"{len(rulings)} claims: {found}. Made by spibb {__version__} with",
         "",
@@ -65,7 +65,7 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
         "| claim | where | what is claimed | decided by | value | verdict |",
         "|---|---|---|---|---|---|",
     ]
-    more = tables(results) if results.experiment.suite == ASSURANCE else []
+    more = tables(results) if results.experiment.study == ASSURANCE else []
     return "\n".join([*lines, *(_line(ruling) for ruling in rulings), "", *more])
 
 

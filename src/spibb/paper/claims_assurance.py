@@ -28,7 +28,7 @@ CELLS = (
     "95 % limit) and of those that these logs cannot clear (upper 95 % limit above δ"
 )
 
-promise = partial(claim, suite="assurance")
+promise = partial(claim, study="assurance")
 
 
 def _found(view: View, column: str) -> None:

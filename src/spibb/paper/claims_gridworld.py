@@ -31,7 +31,7 @@ PI_B, PI_LEQ_B = "pi-b:n_wedge=5", "pi-leq-b:n_wedge=5"
 HEAT = "3.1, Figures 1b-c"
 MEAN, TAIL = "3.1, Figure 1d", "3.1, Figure 1e"
 
-gridworld = partial(claim, suite="gridworld")
+gridworld = partial(claim, study="gridworld")
 
 
 def wedge_cells(view: View, algorithm: str, statistic: str) -> dict[tuple[float, int], Interval]:

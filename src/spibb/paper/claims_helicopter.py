@@ -15,7 +15,7 @@ from spibb.paper.evidence import AbsentError, View, difference, distance, larges
 from spibb.paper.networks import BASELINE, training_of
 from spibb.stats import Interval
 
-helicopter = partial(claim, suite="helicopter")
+helicopter = partial(claim, study="helicopter")
 FAR = 1.0
 """By how much a return is far from another."""
 SPREAD = 0.5

@@ -9,7 +9,7 @@ from spibb.paper.claim import HCPI, RAMDP, Keys, above, below, claim
 from spibb.paper.evidence import View, average, difference, distance, largest, smallest
 from spibb.stats import Interval
 
-gridworld = partial(claim, suite="gridworld")
+gridworld = partial(claim, study="gridworld")
 
 
 @gridworld(

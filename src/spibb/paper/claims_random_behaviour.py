@@ -12,7 +12,7 @@ from spibb.stats import Interval
 BENCHMARK, HEAT = "3.2, Figure 2a", "3.2, Figures 2b-c"
 PI_B, PI_LEQ_B = "pi-b:n_wedge=20", "pi-leq-b:n_wedge=20"
 
-random_behaviour = partial(claim, suite="gridworld-random")
+random_behaviour = partial(claim, study="gridworld-random")
 
 
 @random_behaviour(

@@ -15,7 +15,7 @@ BAD, GOOD = 0.1, 0.9
 AT_BAD, AT_GOOD, TAIL = "3.3, Figure 3a", "3.3, Figure 3b", "3.3, Figure 3c"
 WEDGES = "3.3, Figure 3f"
 
-random_mdps = partial(claim, suite="random-mdps")
+random_mdps = partial(claim, study="random-mdps")
 
 
 @random_mdps(

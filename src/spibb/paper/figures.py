@@ -33,7 +33,7 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
     """
     _make(folder / "figures")
     paths, pictures, absent = [], [], []
-    for figure in paper_figures(results.experiment.suite):
+    for figure in paper_figures(results.experiment.study):
         missing = figure.plot.missing(results.experiment)
         if missing:
             absent.append(Absent(figure.number, figure.label, figure.caption, missing))
@@ -51,7 +51,7 @@ def _make(folder: Path) -> None:
 
 
 def _drawn(figure: PaperFigure, results: Results) -> Figure:
-    made = f"{DATA.get(results.experiment.suite, results.experiment.suite)}, {results.runs:,} runs"
+    made = f"{DATA.get(results.experiment.study, results.experiment.study)}, {results.runs:,} runs"
     title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
     return figure.plot.draw(results, title)
 

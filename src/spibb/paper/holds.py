@@ -64,10 +64,10 @@ def gather(
     results: Sequence[tuple[Path, Results]], family: Sequence[tuple[Path, Results]] = ()
 ) -> Page:
     """Decide the claims of every study, whose folders may have different columns."""
-    by_suite: dict[str, list[Results]] = {}
+    by_study: dict[str, list[Results]] = {}
     for _, found in results:
-        by_suite.setdefault(found.experiment.suite, []).append(found)
-    rulings = [ruling for group in by_suite.values() for ruling in claims(joined(group))]
+        by_study.setdefault(found.experiment.study, []).append(found)
+    rulings = [ruling for group in by_study.values() for ruling in claims(joined(group))]
     studies = [f"{found.runs:,} runs: {experiment_command(found, f)}" for f, found in results]
     figures = {
         path.name.split("_")[0]: path

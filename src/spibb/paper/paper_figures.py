@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spibb.experiments.assurance import OLD_RULE, covered, worse
-from spibb.experiments.suites import ETAS, N_WEDGES
+from spibb.experiments.finite import ETAS, N_WEDGES
 from spibb.paper.assurance_figures import CellDots, GainPanels, ReliabilityPanels
 from spibb.paper.curves import Curves
 from spibb.paper.domain import Domain
@@ -59,8 +59,8 @@ class PaperFigure:
         return f"fig{self.number}_{self.label.replace('<', 'leq')}"
 
 
-def paper_figures(suite: str) -> list[PaperFigure]:
-    """The figures of a suite, in the paper's order."""
+def paper_figures(study: str) -> list[PaperFigure]:
+    """The figures of a study, in the paper's order."""
     makers = {
         "gridworld": (_figure_1, _figure_5, _figure_6, _figure_7_gridworld, _figure_8),
         "gridworld-random": (_figure_2, _figure_9),
@@ -71,7 +71,7 @@ def paper_figures(suite: str) -> list[PaperFigure]:
         "helicopter": (_figure_4, _figure_12),
         "assurance": (_assurance,),
     }  # fmt: skip
-    return [figure for maker in makers[suite] for figure in maker()]
+    return [figure for maker in makers[study] for figure in maker()]
 
 
 def _spibb(n_wedge: int) -> tuple[str, str]:

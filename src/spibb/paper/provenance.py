@@ -13,7 +13,7 @@ from spibb.experiments.studies import study_of
 def experiment_command(results: Results, folder: Path) -> str:
     """The command that makes the same rows, as it is typed."""
     experiment = results.experiment
-    words = ["spibb", "experiment", experiment.suite, "--runs", str(results.runs)]
+    words = ["spibb", "experiment", experiment.study, "--runs", str(results.runs)]
     words += ["--out", str(folder), *_selection(experiment)]
     return shlex.join(words)
 
@@ -21,7 +21,7 @@ def experiment_command(results: Results, folder: Path) -> str:
 def _selection(experiment: Experiment) -> list[str]:
     """Options for what differs from the paper's benchmark."""
     study = study_of(experiment)
-    grids = {name: study.default(experiment.suite, name) for name in study.grids}
+    grids = {name: study.default(experiment.study, name) for name in study.grids}
     kind = [name for name, grid in grids.items() if _one_log(grid) == _one_log(experiment)]
     whole = [name for name in kind if _begins(experiment.columns, grids[name].columns)]
     same = [name for name in whole if grids[name].families == experiment.families]

@@ -10,12 +10,12 @@ from itertools import groupby
 from pathlib import Path
 
 from spibb.errors import InputError
+from spibb.experiments.finite import gridworld
 from spibb.experiments.parts import part_files
 from spibb.experiments.results import Cell, Results, load_results
 from spibb.experiments.runner import read_spec
 from spibb.experiments.spec import GRIDWORLDS, Experiment
 from spibb.experiments.studies import study_of
-from spibb.experiments.suites import gridworld
 from spibb.stats import Interval
 from spibb.tables import Progress
 
@@ -36,8 +36,8 @@ def read_results(folder: Path, progress: Progress | None = None) -> Results:
             f"{str(folder / NUMBERS)!r} is no table of `spibb figures` ({error}): make it again"
         ) from None
     known = (math.nan, math.nan)
-    if experiment.suite in GRIDWORLDS:
-        world = gridworld(experiment.suite == "gridworld-random", experiment.baseline or "authors")
+    if experiment.study in GRIDWORLDS:
+        world = gridworld(experiment.study == "gridworld-random", experiment.baseline or "authors")
         known = world.baseline_value, world.optimal_value
     return Results(experiment, max(cell.runs for cell in cells), *known, cells)
 
@@ -68,7 +68,7 @@ def joined(results: Sequence[Results]) -> Results:
     for other in most[1:]:
         if replace(other.experiment, columns=first.experiment.columns) != first.experiment:
             raise InputError(
-                f"two folders of {first.experiment.suite} differ in more than their columns: name "
+                f"two folders of {first.experiment.study} differ in more than their columns: name "
                 "folders of one seed, one baseline and the same sizes"
             )
     cells: dict[tuple[object, ...], Cell] = {}

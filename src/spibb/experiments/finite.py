@@ -60,12 +60,12 @@ SEARCH = (
 GRIDS = {"main": MAIN, "search": SEARCH}
 
 
-def default_experiment(suite: str, grid: str = "main") -> Experiment:
-    """The paper's grid of a suite: `main` is its benchmark, `search` its hyper-parameter search."""
+def default_experiment(study: str, grid: str = "main") -> Experiment:
+    """The paper's grid of a study: `main` is its benchmark, `search` its hyper-parameter search."""
     columns = tuple(Column.parse(key) for key in GRIDS[grid])
-    if suite == "random-mdps":
-        return Experiment(suite, RANDOM_SIZES, columns, ETAS)
-    return Experiment(suite, GRIDWORLD_SIZES, columns)
+    if study == "random-mdps":
+        return Experiment(study, RANDOM_SIZES, columns, ETAS)
+    return Experiment(study, GRIDWORLD_SIZES, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +82,10 @@ class World:
 
 def worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
     """The worlds of one repetition: one, or one per η."""
-    if experiment.suite == "random-mdps":
+    if experiment.study == "random-mdps":
         yield from _random_worlds(experiment, rng)
         return
-    yield gridworld(experiment.suite == "gridworld-random", experiment.baseline or "authors")
+    yield gridworld(experiment.study == "gridworld-random", experiment.baseline or "authors")
 
 
 @cache
@@ -106,9 +106,9 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     keys = [column.key for column in experiment.columns]
     rows = []
     for world in worlds(experiment, rng):
-        contest = _contest(world, experiment.columns, experiment.max_steps)
+        trainer = _trainer(world, experiment.columns, experiment.max_steps)
         for size in experiment.sizes:
-            found = contest.performances(size, rng)
+            found = trainer.performances(size, rng)
             rows.append(
                 {"run": run, "eta": world.eta, "size": size, "baseline": world.baseline_value,
                  "optimal": world.optimal_value}
@@ -118,8 +118,8 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
 
 
 @lru_cache(maxsize=1)
-def _contest(world: World, columns: tuple[Column, ...], max_steps: int) -> Contest:
-    return Contest(_algorithms(columns), world, max_steps)
+def _trainer(world: World, columns: tuple[Column, ...], max_steps: int) -> Trainer:
+    return Trainer(_algorithms(columns), world, max_steps)
 
 
 @lru_cache(maxsize=1)
@@ -127,7 +127,7 @@ def _algorithms(columns: tuple[Column, ...]) -> tuple[Algorithm, ...]:
     return tuple(column.make() for column in columns)
 
 
-class Contest:
+class Trainer:
     """Algorithms that meet on the same data sets of one world.
 
     Those that the compiled call knows take it; the others are trained kind by kind.
@@ -137,8 +137,8 @@ class Contest:
         members = [told(algorithm, world) for algorithm in algorithms]
         self.world, self.size = world, len(members)
         self.sampler = Sampler(world.mdp, world.behaviour, max_steps)
-        self.plan = compiled.Plan(members, self.sampler, world.baseline, V_MAX)
-        self.known = self.plan.members
+        self.compiled = compiled.CompiledTrainer(members, self.sampler, world.baseline, V_MAX)
+        self.known = self.compiled.members
         rest = sorted(set(range(self.size)) - set(self.known))
         self.others = [
             ([m for m in rest if type(members[m]) is kind],
@@ -151,7 +151,7 @@ class Contest:
         codes, lengths = self.sampler.draw(size, rng=rng)
         found = np.empty(self.size)
         if self.known:
-            found[self.known] = self.plan.performances(codes, lengths)
+            found[self.known] = self.compiled.performances(codes, lengths)
         for places, policies in self._policies_of_others(codes, lengths):
             found[places] = dense.performances(self.world.mdp.task, policies)
         return found

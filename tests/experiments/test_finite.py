@@ -16,8 +16,8 @@ from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled
+from spibb.experiments.finite import Trainer, default_experiment, repeat, worlds
 from spibb.experiments.spec import Column, Experiment
-from spibb.experiments.suites import Contest, default_experiment, repeat, worlds
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
@@ -34,14 +34,14 @@ COLUMNS = tuple(
 )  # fmt: skip
 
 
-def experiment(suite="gridworld", **changes):
-    etas = (0.1, 0.9) if suite == "random-mdps" else ()
-    return Experiment(suite, (10, 50), COLUMNS, etas, **changes)
+def experiment(study="gridworld", **changes):
+    etas = (0.1, 0.9) if study == "random-mdps" else ()
+    return Experiment(study, (10, 50), COLUMNS, etas, **changes)
 
 
-@pytest.mark.parametrize("suite", ["gridworld", "gridworld-random", "random-mdps"])
-def test_a_repetition_gives_a_row_per_world_and_size_and_every_column(suite):
-    spec = experiment(suite)
+@pytest.mark.parametrize("study", ["gridworld", "gridworld-random", "random-mdps"])
+def test_a_repetition_gives_a_row_per_world_and_size_and_every_column(study):
+    spec = experiment(study)
     rows = repeat(spec, 3)
     assert len(rows) == 2 * max(1, len(spec.etas))
     for row in rows:
@@ -50,10 +50,10 @@ def test_a_repetition_gives_a_row_per_world_and_size_and_every_column(suite):
         assert row["model-free:n_wedge=5"] == pytest.approx(row["pi-b:n_wedge=5"], abs=1e-6)
 
 
-@pytest.mark.parametrize("suite", ["gridworld", "gridworld-random", "random-mdps"])
-def test_rows_of_the_compiled_path_equal_those_of_the_public_classes(suite):
+@pytest.mark.parametrize("study", ["gridworld", "gridworld-random", "random-mdps"])
+def test_rows_of_the_compiled_path_equal_those_of_the_public_classes(study):
     """Every column again, one by one, from a log and through `improve`."""
-    spec = experiment(suite)
+    spec = experiment(study)
     run = 7
     rows = iter(repeat(spec, run))
     rng = np.random.default_rng(np.random.SeedSequence(spec.seed, spawn_key=(run,)))
@@ -111,7 +111,7 @@ def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, 
             HCPI(estimator=estimator, delta=d, baseline_value=truth, behaviour=behaviour)
             for d in (0.1, 0.5, 0.9, 1.0)
         ]
-        plan = compiled.Plan(group, sampler, baseline, 1.0)
+        plan = compiled.CompiledTrainer(group, sampler, baseline, 1.0)
         assert len(plan.members) == len(group)
         for fast, algorithm in zip(plan.performances(codes, lengths), group):
             slow = exact_value(mdp, algorithm.improve(problem).policy)
@@ -145,7 +145,7 @@ def test_hcpi_on_codes_counts_what_the_log_lacks_as_its_lowest_return(seed):
         for rival in (-30.0, exact_value(mdp, baseline), 0.0)
         for lowest in (None, -20.0, 0.0)
     ]  # fmt: skip
-    plan = compiled.Plan(group, sampler, baseline, v_max)
+    plan = compiled.CompiledTrainer(group, sampler, baseline, v_max)
     assert len(plan.members) == len(group)
     found = plan.performances(codes, lengths)
     slow = [exact_value(mdp, algorithm.improve(problem).policy) for algorithm in group]
@@ -157,7 +157,7 @@ def test_the_columns_of_both_grids_take_the_compiled_call():
     (world,) = worlds(experiment(), np.random.default_rng(0))
     for grid in ("main", "search"):
         algorithms = [column.make() for column in default_experiment("gridworld", grid).columns]
-        assert Contest(algorithms, world, 50).others == []
+        assert Trainer(algorithms, world, 50).others == []
 
 
 @pytest.mark.parametrize("size", [20, 5000])
@@ -174,7 +174,7 @@ def test_safety_tests_on_codes_accept_what_they_accept_on_the_log(size):
     log = sampler.to_log(codes, lengths)
     problem = Problem.from_log(log, baseline, discount=0.5, v_max=1.0)
     group = [RobustMDP(), RaMDP(safety_test=True), RaMDP(), RobustMDP(safety_test=False)]
-    plan = compiled.Plan(group, sampler, baseline, 1.0)
+    plan = compiled.CompiledTrainer(group, sampler, baseline, 1.0)
     assert len(plan.members) == len(group)
     found = plan.performances(codes, lengths)
     slow = [exact_value(mdp, algorithm.improve(problem).policy) for algorithm in group]
@@ -188,7 +188,7 @@ def test_no_safety_test_on_codes_accepts_a_log_without_reward():
     sampler = Sampler(mdp, baseline, 5)  # the goal is eight steps away
     codes, lengths = sampler.draw(10, rng=np.random.default_rng(0))
     group = [RobustMDP(), RaMDP(safety_test=True), RobustMDP(safety_test=False)]
-    found = compiled.Plan(group, sampler, baseline, 1.0).performances(codes, lengths)
+    found = compiled.CompiledTrainer(group, sampler, baseline, 1.0).performances(codes, lengths)
     truth = exact_value(mdp, baseline)
     np.testing.assert_allclose(found[:2], truth, atol=1e-12)
     assert found[2] != pytest.approx(truth)
@@ -205,15 +205,15 @@ def test_no_safety_test_on_codes_accepts_a_log_without_reward():
 def test_configurations_that_the_compiled_call_lacks_take_their_class(key):
     (world,) = worlds(experiment(), np.random.default_rng(0))
     algorithm = Column.parse(key).make()
-    contest = Contest([algorithm, BasicRL()], world, 50)
-    assert contest.known == [1]
-    assert np.isfinite(contest.performances(20, np.random.default_rng(0))).all()
+    trainer = Trainer([algorithm, BasicRL()], world, 50)
+    assert trainer.known == [1]
+    assert np.isfinite(trainer.performances(20, np.random.default_rng(0))).all()
 
 
 def test_the_order_of_the_columns_makes_no_difference():
     (world,) = worlds(experiment(), np.random.default_rng(0))
     algorithms = [column.make() for column in COLUMNS]
     order = np.random.default_rng(1).permutation(len(algorithms))
-    found = Contest(algorithms, world, 50).performances(20, np.random.default_rng(0))
-    mixed = Contest([algorithms[m] for m in order], world, 50)
+    found = Trainer(algorithms, world, 50).performances(20, np.random.default_rng(0))
+    mixed = Trainer([algorithms[m] for m in order], world, 50)
     np.testing.assert_array_equal(mixed.performances(20, np.random.default_rng(0)), found[order])
