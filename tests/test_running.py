@@ -184,3 +184,25 @@ def test_a_log_in_memory_is_inspected_as_its_table_is(log):
     read = Log.from_frame(table)  # names no state that it does not visit
     assert spibb.inspect_log(read) == spibb.inspect_log(spibb.open_log(table))
     assert spibb.inspect_log(log).states == 25
+
+
+def test_a_run_shows_its_verdict_and_an_improvement_the_one_it_has(log):
+    done = spibb.run(log, baseline=BASELINE, n_wedge=5)
+    assert done.verdict is done.assessment.verdict
+    assert f"verdict={done.verdict.grade}" in repr(done)
+    fresh = PiBSpibb(5).improve(spibb.Problem.from_log(log, BASELINE))
+    assert "verdict" not in repr(fresh)
+    assert f"verdict={fresh.verdict.grade}" in repr(fresh)
+
+
+def test_an_estimated_baseline_is_no_file_and_the_call_is_whole(folder):
+    found = spibb.run(str(folder / "log.csv"), baseline="estimate:1", spreadsheet_safe=True)
+    origin = found.assessment.origin
+    assert [source.role for source in origin.sources] == ["log"]
+    assert "spreadsheet_safe=True" in origin.command
+
+
+@pytest.mark.parametrize("holdout", ["", None, False, 1.0])
+def test_a_share_held_out_is_a_number(log, holdout):
+    with pytest.raises(InputError, match="holdout is"):
+        spibb.run(log, holdout=holdout)

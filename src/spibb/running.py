@@ -18,7 +18,7 @@ from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
 from spibb.log import Log
-from spibb.pipeline import hold_out, load_problem
+from spibb.pipeline import ESTIMATE, hold_out, load_problem
 from spibb.policy import Policy
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
@@ -27,6 +27,7 @@ from spibb.report.page import render
 from spibb.sceptic import doubts
 from spibb.showing import Shown
 from spibb.tables import Progress
+from spibb.verdict import Verdict
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,12 +47,17 @@ class Run(Shown):
     def _facts(self) -> Mapping[str, Any]:
         """The improvement's, and the folder."""
         folder = {} if self.folder is None else {"folder": str(self.folder)}
-        return {**self.improvement._facts(), **folder}
+        return {**self.improvement._facts(), "verdict": str(self.verdict.grade), **folder}
 
     @property
     def improvement(self) -> Improvement:
         """The trained policy with its values in the estimated model."""
         return self.assessment.result
+
+    @property
+    def verdict(self) -> Verdict:
+        """How sure the log is: certified, supported, or not supported."""
+        return self.assessment.verdict
 
     @property
     def policy(self) -> Policy:
@@ -120,10 +126,11 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     ('improved', <Grade.NOT_SUPPORTED: 'not supported'>)
     """
     chosen, sure = configured(algorithm, options, delta)
-    apart = checks.number("holdout", holdout, 0, 1, "()") if holdout else 0.0
+    apart = checks.number("holdout", holdout, 0, 1, "[)")
     call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
-                 discount=discount, delta=delta, v_max=v_max, holdout=holdout or None,
+                 discount=discount, delta=delta, v_max=v_max, holdout=apart or None,
                  seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
+                 spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
                  **options)  # fmt: skip
     with _claimed(out, force) as held:
         table = open_log(source, columns=columns, bins=bins, progress=progress)
@@ -131,7 +138,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
         inspection = inspect_log(table, problem.counts)
         origin = Origin.of(command or call, seed, [*_files("log", source),
-                                                   *_files("baseline", baseline)])  # fmt: skip
+                                                   *_baseline_file(baseline)])  # fmt: skip
         kept, held_out = hold_out(problem, apart, seed) if apart else (problem, None)
         assessment = assess(
             chosen.improve(kept), origin, delta=sure, findings=inspection.findings,
@@ -232,6 +239,12 @@ def _files(role: str, given: Any) -> list[tuple[str, str | Path]]:
         return [(role, given)]
     several = isinstance(given, list | tuple) and all(isinstance(g, str | Path) for g in given)
     return [(role, one) for one in given] if several else []
+
+
+def _baseline_file(given: Any) -> list[tuple[str, str | Path]]:
+    """The file of a baseline; none where it was estimated."""
+    asked = isinstance(given, str) and given.partition(":")[0] == ESTIMATE
+    return [] if asked and not Path(given).exists() else _files("baseline", given)
 
 
 def _call(*given: Any, **named: Any) -> str:

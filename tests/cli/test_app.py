@@ -179,7 +179,7 @@ def test_terminal_summary_and_report_show_the_same_values(run, tmp_path):
         assert f"{title.lower()} {told} [" in terminal
         assert re.search(rf"{title}, model</dt><dd[^>]*>{re.escape(told)}<", page)
     assert values["earned"]["mean"] == pytest.approx(-1.5)
-    assert "The log earned −1.500 ± 0.093" in terminal
+    assert "The log earned −1.500 ± 0.182 (95 %) per episode" in terminal
     assert "The log earned, per episode</dt><dd>−1.500<" in page
 
 

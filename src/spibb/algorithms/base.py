@@ -443,6 +443,7 @@ class Improvement(Frozen):
             "states_changed": f"{int(moved.sum())} of {len(moved)}",
             "pairs_copied": f"{self.bootstrapped.mean():.0%}",
             **({"reason": reason} if reason else {}),
+            **({"verdict": str(self.verdict.grade)} if "verdict" in vars(self) else {}),
             **({} if self.converged else {"converged": False}),
         }  # fmt: skip
 

@@ -130,7 +130,7 @@ def print_verdict(console: Console, verdict: Verdict) -> None:
 def values_line(evidence: Evidence) -> str:
     """What the log really earned, and what its models say."""
     earned = evidence.earned
-    log = "What the log earned is not known, since only counts were kept."
+    log = f"What the log earned is not known: {evidence.no_estimates}."
     if earned is not None:
         cut = f", {earned.cut:,} of them cut short" if earned.cut else ""
         log = (
