@@ -603,6 +603,9 @@ def claims(
     from spibb.paper.stored import read_results
 
     console = _console()
+    for place, folder in enumerate(folders):
+        if folder.resolve() in {other.resolve() for other in folders[:place]}:
+            raise InputError(f"{str(folder)!r} is given twice: its rows would count twice")
     single, family = [], []
     with progress(console, "aggregating the rows", "of the columns") as tell:
         for folder in folders:

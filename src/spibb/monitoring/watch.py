@@ -139,7 +139,24 @@ def monitor(
     `margin` is how much worse is tolerated. No return may leave `lowest_return` and
     `highest_return`; without them those declared to `spibb improve` count. `drop` asks how many
     more episodes would show a drop of that size; without it the answer is for the drop that as many
-    episodes as the baseline's log has would show. `order` says in words what the order is.
+    episodes as the baseline's log has would show.
+
+    Parameters:
+        policy: the folder of the policy at work.
+        log: its episodes.
+        delta: probability of a false alarm, ever; and of a false "no worse".
+        margin: how much worse is tolerated.
+        lowest_return: no return is below it.
+        highest_return: none is above it.
+        drop: a loss per episode to plan for.
+        order: what the order of the episodes is, in words.
+
+    Returns:
+        The verdict, with means, intervals and warnings.
+
+    >>> _ = spibb.run(log, "kept", baseline=baseline, n_wedge=1e9, force=True)
+    >>> spibb.monitor("kept", log, lowest_return=0, highest_return=1).verdict
+    'undecided'
     """
     deployed = policy if isinstance(policy, Deployed) else load_deployed(policy)
     checks.delta(delta)
