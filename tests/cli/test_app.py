@@ -364,7 +364,7 @@ def test_held_out_episodes_train_nothing_and_are_the_same_for_a_seed(run, demo, 
 def test_a_share_to_hold_out_is_checked(run, demo, tmp_path):
     code, _, said = run("improve", demo[0] / "log.csv", "--out", tmp_path / "x", "--holdout", "1.5")
     assert code == 2
-    assert "holdout is 1.5, expected a number in (0, 1)" in said
+    assert "holdout is 1.5, expected a number in [0, 1)" in said
     assert not (tmp_path / "x").exists()
 
 

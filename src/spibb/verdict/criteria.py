@@ -125,8 +125,8 @@ def _baseline(evidence: Evidence) -> Criterion:
     wrong = problem.misreported
     if problem.contradictions:
         wrong = (
-            f"{problem.contradictions:,} of its decisions take an action that the current policy "
-            "never takes"
+            f"in {problem.contradictions:,} of {int(problem.decisions.sum()):,} decisions it takes "
+            "an action that the current policy never takes"
         )
     found = "as given" if not problem.baseline_estimated else "estimated from the log"
     return Criterion(
