@@ -371,7 +371,7 @@ def test_a_frame_gives_the_log_of_its_columns():
     assert log.truncated.tolist() == FRAME["truncated"]
     assert log.episode_starts.tolist() == [0, 3, 5]
     assert log.action_prob is None
-    assert repr(log) == "Log(transitions=5, episodes=2, states=4, actions=2, rewards=0 to 1)"
+    assert repr(log) == "Log(transitions=5, episodes=2, states=4, actions=2, rewards=-1 to 1)"
 
 
 def test_a_frame_and_arrays_give_the_same_log():
