@@ -22,7 +22,7 @@ from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.small import SMALL
 from spibb.errors import InputError
-from spibb.evaluate import exact_value
+from spibb.evaluate import exact_value, returns
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
@@ -95,7 +95,10 @@ def test_the_value_of_one_pair_has_the_quantiles_of_its_beta_posterior():
 @settings(max_examples=30)
 @given(problems(), n_wedges)
 def test_with_huge_counts_the_posterior_is_the_model(problem, n_wedge):
+    """But for one state of two actions: the slope explains any difference between them, and how
+    far actions differ beside it stays unknown however long the log is."""
     assume((problem.counts.pairs > 0).all())
+    assume(problem.counts.shape != (1, 2))
     counts, many = problem.counts, 10**9
     counts = replace(
         counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
@@ -412,3 +415,21 @@ def test_policies_are_read_by_label():
         posterior_improvement(
             log, Policy([[1.0, 0.0]], ["t"], log.actions), straight, 0.0, rng=rng()
         )
+
+
+def test_steps_that_never_pay_are_not_believed_to_pay_because_ends_do():
+    """Nearly every outcome is seen once; together they prove that only ends are rewarded."""
+    rng = np.random.default_rng(0)
+    lengths = rng.geometric(0.1, 400)
+    n, last = lengths.sum(), np.cumsum(lengths) - 1
+    won = np.zeros(n)
+    won[last] = rng.random(len(last)) < 0.7
+    log = Log.from_arrays(
+        rng.integers(60, size=n), rng.integers(3, size=n), won,
+        terminated=np.isin(np.arange(n), last),
+    )  # fmt: skip
+    baseline = Policy.uniform(log.states, log.actions)
+    told = posterior_improvement(log, baseline, baseline, 0.99, rng=rng, draws=100)
+    earned = returns(log, 0.99)
+    error = earned.std() / np.sqrt(len(earned))
+    assert abs(told.values[:, 1].mean() - earned.mean()) < 3 * error

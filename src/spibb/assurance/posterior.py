@@ -12,7 +12,7 @@ from spibb import checks
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.values import Evaluator
-from spibb.counts import Counts
+from spibb.counts import END, Counts
 from spibb.estimate import in_common
 from spibb.frozen import Frozen
 from spibb.labels import Vocabulary
@@ -161,13 +161,16 @@ class Belief:
     def _successes(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         """How often each outcome paid the higher and the lower reward [K], with Jeffreys' ½ each.
 
-        No more is added than the log as a whole would lead to expect in as many visits and one,
-        so that a rare success is not believed of every pair seen once; less where no outcome
-        varied and that is no accident (`PooledRows.doubt`).
+        No more is added than the log's other ends, or the steps before them, would lead to expect
+        in as many visits and one, so that a rare success is not believed of every pair seen once;
+        less where no outcome varied and that is no accident (`PooledRows.doubt`).
         """
-        n = self.rows.n
+        n, ends = self.rows.n, self.rows.successors == END
         won = n * np.clip((self.rows.mean_reward - low) / (high - low), 0, 1)
-        rate = won.sum() / n.sum()
+        overall = won.sum() / n.sum()
+        rate = np.empty(len(n))
+        for kind in (ends, ~ends):
+            rate[kind] = (won[kind].sum() + overall) / (n[kind].sum() + 1)
         more, less = (np.minimum(0.5, share * (n + 1)) for share in (rate, 1 - rate))
         return won + self.rows.doubt * more, n - won + self.rows.doubt * less
 
