@@ -222,7 +222,8 @@ def _departures(evidence: Evidence) -> Criterion:
     return Criterion(
         "single changes", what, text, "surely positive" if alone else "not negative", passed,
         f"The log's own episodes do not confirm the changes: made one at a time they gain {text} "
-        "per episode, and whole episodes are too unlike those of the new policy to tell.",
+        "per episode" + (", and whole episodes are too unlike those of the new policy to tell."
+                         if alone else "."),
         "More episodes, or fewer changes: a larger N∧.",
     )  # fmt: skip
 
