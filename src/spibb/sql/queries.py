@@ -1,227 +1,14 @@
 """The SQL that counts a log: one text for every engine, in DuckDB's dialect.
 
-Every query reads a table called `log`. Nothing that a user writes becomes part of a query but
-quoted column names and the numbers of bin edges.
+Every query reads a table called `log`; `expressions` says how its columns are read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from spibb.binning import Bins
-from spibb.checks import InputError
-from spibb.columns import FLAGS
-from spibb.sql.engines import (
-    FLAG,
-    INTEGER,
-    NUMBER,
-    OTHER,
-    TEXT,
-    TIME,
-    WIDE,
-    Engine,
-    quoted,
-)  # fmt: skip
-
-STEP_NUMBER, STEP_TIME, STEP_ZONED = "DECIMAL(38, 9)", "TIMESTAMP", "TIMESTAMPTZ"
-"""How steps written as text are read: exactly, unlike floats; as times, all with a zone or none."""
-STEP_TYPES = (STEP_NUMBER, STEP_TIME, STEP_ZONED)
-ZONE = r":[0-9.]+\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z][A-Za-z_/]*)\s*$"
-"""What follows the minutes or seconds of a time that has a zone."""
-LABELS = ("episode_id", "state", "action", "next_state")
-INFINITY = "CAST('inf' AS DOUBLE)"
-
-
-def finite(number: str) -> str:
-    """Whether a number is neither NaN nor infinite.
-
-    Footers of Parquet files tell the range of a column without its NaN, and DuckDB believes them:
-    it takes ``x <= 5`` for true of all rows, and ``isnan(x)`` for false. A difference is computed.
-    """
-    return f"{number} - {number} = 0"
-
-
-@dataclass(frozen=True)
-class Expressions:
-    """SQL expressions for the columns of a log; labels may span several columns."""
-
-    episode: str
-    step: str
-    state: tuple[str, ...]
-    action: tuple[str, ...]
-    next_state: tuple[str, ...]
-    reward: str
-    terminated: str
-    truncated: str | None
-    action_prob: str | None
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The keys of the aggregation besides the end flag."""
-        return (*self.state, *self.action, *self.next_state)
-
-    @property
-    def ends(self) -> tuple[str, ...]:
-        """The end flags that there are."""
-        return (self.terminated,) if self.truncated is None else (self.terminated, self.truncated)
-
-    def by_column(self, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
-        """Our name, the caller's column, and the expression that reads it."""
-        found = {
-            "episode_id": (self.episode,), "step": (self.step,), "state": self.state,
-            "action": self.action, "next_state": self.next_state, "reward": (self.reward,),
-            "terminated": (self.terminated,), "truncated": (self.truncated,),
-            "action_prob": (self.action_prob,),
-        }  # fmt: skip
-        for name, columns in names.items():
-            for column, expression in zip(columns, found[name]):
-                assert expression is not None
-                yield name, column, expression
-
-
-def expressions(
-    engine: Engine,
-    names: Mapping[str, tuple[str, ...]],
-    bins: Mapping[str, Bins],
-    step_type: str = STEP_NUMBER,
-) -> Expressions:
-    """Expressions that type and bin the caller's columns."""
-    read = Reader(engine, bins, step_type)
-    pairs = tuple(zip(names["state"], names["next_state"] or names["state"]))
-    return Expressions(
-        episode=read.label(_only(names, "episode_id")),
-        step=read.step(_only(names, "step")),
-        state=tuple(read.label(column, other) for column, other in pairs),
-        action=tuple(read.label(column) for column in names["action"]),
-        next_state=tuple(read.label(other, column) for column, other in pairs)
-        if names["next_state"] else (),
-        reward=read.number(_only(names, "reward"), "reward"),
-        terminated=read.flag(_only(names, "terminated")),
-        truncated=read.flag(_only(names, "truncated")) if names["truncated"] else None,
-        action_prob=(
-            read.number(_only(names, "action_prob"), "action_prob")
-            if names["action_prob"] else None
-        ),
-    )  # fmt: skip
-
-
-def _only(names: Mapping[str, tuple[str, ...]], name: str) -> str:
-    if len(names[name]) > 1:
-        raise InputError(f"{name} spans {len(names[name])} columns, expected one: map one")
-    return names[name][0]
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Expressions for one engine's columns by their kinds; NULL where a value cannot be read."""
-
-    engine: Engine
-    bins: Mapping[str, Bins]
-    step_type: str = STEP_NUMBER
-
-    def label(self, column: str, like: str | None = None) -> str:
-        """A label: text, a whole number of 64 bits, or a flag; binned where `like` is.
-
-        State and successor are read alike: where one is text so is the other.
-        """
-        bins = self.bins.get(column) or self.bins.get(like or column)
-        if bins is not None:
-            return bins.sql(self.number(column, column))
-        mine, theirs = self._label_kind(column), self._label_kind(like or column)
-        label = self._plain_label(column)
-        if mine != theirs and TEXT in (mine, theirs):
-            return label if mine == TEXT else f"CAST({label} AS VARCHAR)"
-        return f"CAST({label} AS BIGINT)" if mine == FLAG and theirs == INTEGER else label
-
-    def _label_kind(self, column: str) -> str:
-        kind = self.engine.kinds[column]
-        return {NUMBER: INTEGER, WIDE: INTEGER, TIME: TEXT}.get(kind, kind)
-
-    def _plain_label(self, column: str) -> str:
-        kind, name = self.engine.kinds[column], quoted(column)
-        if kind == OTHER:
-            raise InputError(
-                f"column {column!r} mixes types or is nested: make every value a string, or a "
-                "whole number"
-            )
-        if kind == NUMBER:
-            whole = f"{name} = FLOOR({name}) AND ABS({name}) < 9007199254740992"
-            label = f"CASE WHEN {whole} THEN CAST({name} AS BIGINT) END"
-            return f"CASE WHEN {finite(name)} THEN {label} END"
-        if kind == WIDE:
-            inside = f"{name} BETWEEN -9223372036854775808 AND 9223372036854775807"
-            return f"CASE WHEN {inside} THEN CAST({name} AS BIGINT) END"
-        return f"CAST({name} AS VARCHAR)" if kind == TIME else name
-
-    def number(self, column: str, name: str) -> str:
-        """A double."""
-        kind = self.engine.kinds[column]
-        if kind == TEXT and self.engine.casts_text:
-            return _cast_text(quoted(column), "DOUBLE")
-        if kind == FLAG:
-            return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
-        if kind not in (INTEGER, WIDE, NUMBER):
-            raise InputError(
-                f"{name} is {kind} in column {column!r}, expected numbers: cast the column, or map "
-                "another"
-            )
-        return f"CAST({quoted(column)} AS DOUBLE)"
-
-    def step(self, column: str) -> str:
-        """What sorts an episode: a finite number or a time."""
-        kind, name = self.engine.kinds[column], quoted(column)
-        if kind == NUMBER:
-            return f"CASE WHEN {finite(name)} THEN {name} END"
-        if kind in (INTEGER, WIDE, TIME):
-            return name
-        if kind == TEXT and self.engine.casts_text:
-            return self._step_in_text(name)
-        raise InputError(
-            f"step is {kind} in column {column!r}, expected numbers or times: cast the column, or "
-            "map another"
-        )
-
-    def _step_in_text(self, name: str) -> str:
-        if self.step_type == STEP_NUMBER:
-            return _cast_text(name, STEP_NUMBER)
-        value = f"TRY_CAST({name} AS {self.step_type})"
-        zoned = f"regexp_matches({name}, '{ZONE}')"
-        alike = zoned if self.step_type == STEP_ZONED else f"NOT {zoned}"
-        return f"CASE WHEN {alike} AND isfinite({value}) THEN {value} END"
-
-    def flag(self, column: str) -> str:
-        """A boolean."""
-        kind, name = self.engine.kinds[column], quoted(column)
-        if kind == FLAG:
-            return name
-        if kind in (INTEGER, WIDE, NUMBER):
-            return f"CASE WHEN {name} = 1 THEN TRUE WHEN {name} = 0 THEN FALSE END"
-        if kind == TEXT:
-            words = {wanted: [f"'{w}'" for w, value in FLAGS.items() if value is wanted]
-                     for wanted in (True, False)}  # fmt: skip
-            yes, no = ", ".join(words[True]), ", ".join(words[False])
-            word = f"LOWER({name})"
-            return f"CASE WHEN {word} IN ({yes}) THEN TRUE WHEN {word} IN ({no}) THEN FALSE END"
-        raise InputError(f"column {column!r} is {kind}, expected true/false or 0/1: cast it")
-
-
-def _cast_text(name: str, kind: str) -> str:
-    """A number in text; DuckDB would read 1_000 as 1000."""
-    return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"
-
-
-def present(engine: Engine, name: str, column: str) -> str:
-    """A column, NULL where the value is missing; a label that is NaN is."""
-    if engine.kinds[column] != NUMBER or name not in LABELS:
-        return quoted(column)
-    name = quoted(column)
-    return f"CASE WHEN {finite(name)} OR ABS({name}) = {INFINITY} THEN {name} END"
-
-
-def possible(prob: str) -> str:
-    """Whether a propensity is one."""
-    return f"CASE WHEN {finite(prob)} THEN {prob} > 0 AND {prob} <= 1 ELSE FALSE END"
+from spibb.sql.engines import Engine, quoted
+from spibb.sql.expressions import Expressions, possible, present
 
 
 def profile_query(
@@ -406,22 +193,6 @@ def quantile_query(number: str, bins: int) -> str:
     return f"SELECT {_aliased(list(cuts))} FROM log WHERE {number} IS NOT NULL"
 
 
-def _named(letter: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
-    return [(text, f"{letter}{i}") for i, text in enumerate(texts)]
-
-
-def _times(condition: str) -> str:
-    return f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"
-
-
-def _aliased(parts: list[str]) -> str:
-    return ", ".join(f"{part} AS c{i}" for i, part in enumerate(parts))
-
-
-def _positions(n: int) -> str:
-    return ", ".join(str(i + 1) for i in range(n))
-
-
 def episodes_query(x: Expressions) -> str:
     """Number of episodes, their lengths, and how many terminate."""
     inner = (
@@ -472,3 +243,19 @@ def neighbours_query(x: Expressions, steps_are_numbers: bool, loose: bool) -> st
 
 def _bare(name: str, loose: bool) -> str:
     return f"REGEXP_REPLACE(CAST({name} AS VARCHAR), '\\.0$', '')" if loose else name
+
+
+def _named(letter: str, texts: tuple[str, ...]) -> list[tuple[str, str]]:
+    return [(text, f"{letter}{i}") for i, text in enumerate(texts)]
+
+
+def _times(condition: str) -> str:
+    return f"SUM(CASE WHEN {condition} THEN 1 ELSE 0 END)"
+
+
+def _aliased(parts: list[str]) -> str:
+    return ", ".join(f"{part} AS c{i}" for i, part in enumerate(parts))
+
+
+def _positions(n: int) -> str:
+    return ", ".join(str(i + 1) for i in range(n))

@@ -18,6 +18,16 @@ from spibb.columns import EMPTY, code_states, resolve
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql import queries
 from spibb.sql.engines import TEXT, TIME, Engine
+from spibb.sql.expressions import (
+    STEP_NUMBER,
+    STEP_TYPES,
+    Expressions,
+    Reader,
+    expressions,
+    finite,
+    possible,
+    present,
+)
 from spibb.sql.reading import label_type
 
 Labels = Vocabulary | Sequence[Label]
@@ -117,7 +127,7 @@ class TypedTable:
         return self.number("SELECT COUNT(*) AS n FROM log")
 
     @cached_property
-    def x(self) -> queries.Expressions:
+    def x(self) -> Expressions:
         """The columns as SQL expressions; steps in text are numbers, or else times."""
         return self._profiled[0]
 
@@ -127,12 +137,12 @@ class TypedTable:
         return self._profiled[1]
 
     @cached_property
-    def _profiled(self) -> tuple[queries.Expressions, Profile]:
+    def _profiled(self) -> tuple[Expressions, Profile]:
         step = self.names["step"][0]
         in_text = self.engine.kinds[step] == TEXT
         tried = []
-        for step_type in queries.STEP_TYPES if in_text else queries.STEP_TYPES[:1]:
-            x = queries.expressions(self.engine, self.names, self.bins, step_type)
+        for step_type in STEP_TYPES if in_text else STEP_TYPES[:1]:
+            x = expressions(self.engine, self.names, self.bins, step_type)
             tried.append((x, self._ask(x)))
             if tried[-1][1].read(step) == tried[-1][1].there(step):
                 break
@@ -140,7 +150,7 @@ class TypedTable:
         self._check(x, profile)
         return x, profile
 
-    def _ask(self, x: queries.Expressions) -> Profile:
+    def _ask(self, x: Expressions) -> Profile:
         fields, query = queries.profile_query(x, self.names, self.engine)
         values = [column[0].as_py() for column in self.engine.table(query).columns]
         profile = Profile(dict(zip(fields, values)))
@@ -151,16 +161,16 @@ class TypedTable:
     @property
     def steps_are_times(self) -> bool:
         """Whether steps in text read as times."""
-        return queries.STEP_NUMBER not in self.x.step
+        return STEP_NUMBER not in self.x.step
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""
         return int(self.engine.table(query).column(0)[0].as_py())
 
-    def _check(self, x: queries.Expressions, profile: Profile) -> None:
+    def _check(self, x: Expressions, profile: Profile) -> None:
         """Refuse what is missing or cannot be read, and name its first row."""
         for name, column, expression in x.by_column(self.names):
-            there = queries.present(self.engine, name, column)
+            there = present(self.engine, name, column)
             if name != "next_state" and profile.there(column) < profile.rows:
                 where, _, n = self._first(column, f"{there} IS NULL")
                 raise InputError(f"column {column!r} is missing in {where}{n}: fill or drop them")
@@ -169,7 +179,7 @@ class TypedTable:
                 unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"
                 self._refuse(name, column, unread, wanted)
         if x.action_prob is not None and profile.found["possible"] < profile.rows:
-            impossible = f"NOT ({queries.possible(x.action_prob)})"
+            impossible = f"NOT ({possible(x.action_prob)})"
             self._refuse("action_prob", self.names["action_prob"][0], impossible, POSSIBLE)
         self.check_rewards(profile.reward_range)
 
@@ -178,8 +188,8 @@ class TypedTable:
 
         The extremes in a Parquet file's footer overlook NaN; finite rewards may add up to infinity.
         """
-        reward = queries.Reader(self.engine, {}).number(self.names["reward"][0], "reward")
-        bad = f"NOT ({queries.finite(reward)})"
+        reward = Reader(self.engine, {}).number(self.names["reward"][0], "reward")
+        bad = f"NOT ({finite(reward)})"
         if not np.isfinite(numbers).all() and self.number(queries.times_query(bad)):
             self._refuse("reward", self.names["reward"][0], bad, FINITE)
 
@@ -314,14 +324,14 @@ class TypedTable:
         Numbers or times; episodes of equal value stay in the order of their names.
         """
         if column not in self.engine.kinds:
-            present = list(self.engine.columns)
+            columns = list(self.engine.columns)
             raise InputError(
-                f"the log has no column {column!r}{did_you_mean(column, present)}: its columns are "
-                f"{some(present, 20)}; name one that orders the episodes"
+                f"the log has no column {column!r}{did_you_mean(column, columns)}: its columns are "
+                f"{some(columns, 20)}; name one that orders the episodes"
             )
         by_number = self.names["episode_id"][0] in self.engine.loose
-        for step_type in queries.STEP_TYPES:
-            value = queries.Reader(self.engine, {}, step_type).step(column)
+        for step_type in STEP_TYPES:
+            value = Reader(self.engine, {}, step_type).step(column)
             found = self.engine.table(queries.places_query(self.x, value, by_number))
             place, bad = (column.cast("int64").to_numpy() for column in found.columns)
             if not bad.any():
@@ -337,7 +347,7 @@ def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:
         return given
     if not isinstance(given, int):
         return Bins(tuple(given))
-    number = queries.Reader(engine, {}).number(column, column)
+    number = Reader(engine, {}).number(column, column)
     row = engine.table(queries.quantile_query(number, given)).to_pylist()[0]
     return quantile_bins((cut for cut in row.values() if cut is not None), column)
 
