@@ -514,7 +514,7 @@ def test_it_runs_as_a_program(tmp_path):
 def test_the_help_lists_every_registered_algorithm():
     """It is written out, because the registry would cost the help a second."""
     from spibb.algorithms import REGISTRY
-    from spibb.cli.app import ALGORITHMS
+    from spibb.cli.commands.improve import ALGORITHMS
 
     assert set(ALGORITHMS.rstrip(".").replace(" or ", ", ").split(", ")) == set(REGISTRY)
 

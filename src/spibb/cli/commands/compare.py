@@ -1,0 +1,51 @@
+"""`spibb compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spibb.cli.options import DiscountOption, with_columns
+from spibb.cli.waiting import new_console, progress
+
+if TYPE_CHECKING:
+    from spibb.ingest.mapping import ColumnMap
+
+
+@with_columns
+def compare(
+    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
+    b: Annotated[Path, typer.Argument(metavar="B", help="Another, or the baseline.")],
+    log: Annotated[
+        str | None, typer.Option(help="A log: adds visits, values and which is better.")
+    ] = None,
+    discount: DiscountOption = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
+    *,
+    column_map: ColumnMap,
+) -> None:
+    """Say in which states two policies differ and by how much.
+
+    With a log, also what both are worth in its models, and the verdict on A in the place of B.
+    """
+    from spibb.cli import terminal
+    from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
+    from spibb.monitoring.deployed import discount_for
+    from spibb.report.comparison import compare as compare_policies
+
+    console = new_console()
+    with progress(console, "reading and comparing"):
+        first, second = load_policy(a), load_policy(b)
+        left, right, records = first.policy, second.policy, None
+        gamma, source = discount_for(discount, *((a, b) if log is not None else ()))
+        if log is not None:
+            column_map = second.complete(first.complete(column_map))
+            records = read_log(log, columns=column_map.columns, bins=column_map.bins)
+            left, right = read_policy(a, records), read_policy(b, records)
+        found = compare_policies(left, right, records, discount=gamma, seed=seed)
+    terminal.print_comparison(console, found)
+    if log is not None:
+        terminal.say_path(console, f"Discount {gamma:g}, {source}")

@@ -1,0 +1,66 @@
+"""`spibb evaluate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spibb.cli.options import DiscountOption, LogArgument, with_columns
+from spibb.cli.waiting import ESTIMATORS, new_console, progress
+
+if TYPE_CHECKING:
+    from spibb.ingest.mapping import ColumnMap
+
+
+@with_columns
+def evaluate(
+    log: LogArgument,
+    policy: Annotated[
+        Path, typer.Option(help="The policy to evaluate: state, action, probability.")
+    ],
+    behaviour: Annotated[
+        Path | None,
+        typer.Option(help="The policy that made the log; the column action_prob if absent."),
+    ] = None,
+    discount: DiscountOption = None,
+    delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
+    lowest_return: Annotated[
+        float, typer.Option(help="A number that no return can be below; exact bounds need it.")
+    ] = 0.0,
+    highest_return: Annotated[
+        float,
+        typer.Option(help="One that none can exceed; exact bounds of the difference need it."),
+    ] = float("inf"),
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    *,
+    column_map: ColumnMap,
+) -> None:
+    """Estimate what a policy would earn from a log that another policy made.
+
+    Prints six off-policy estimators with four lower bounds each, and the same for the difference to
+    the policy that made the log. A policy that was trained on this
+    very log looks better than it is: keep some episodes apart for this.
+    """
+    import numpy as np
+
+    from spibb.cli import terminal
+    from spibb.ingest import read_log, read_policy
+    from spibb.ingest.policy_files import load_policy
+    from spibb.monitoring.deployed import discount_for
+    from spibb.ope import off_policy_estimates
+
+    console = new_console()
+    with progress(console, "reading and evaluating", compiles=ESTIMATORS):
+        column_map = load_policy(policy).complete(column_map)
+        gamma, source = discount_for(discount, policy)
+        records = read_log(log, columns=column_map.columns, bins=column_map.bins)
+        made = None if behaviour is None else read_policy(behaviour, records)
+        report = off_policy_estimates(
+            records, read_policy(policy, records), made, gamma, delta=delta,
+            lowest_return=lowest_return, highest_return=highest_return,
+            rng=np.random.default_rng(seed),
+        )  # fmt: skip
+    terminal.print_estimates(console, report)
+    terminal.say_path(console, f"Discount {gamma:g}, {source}")

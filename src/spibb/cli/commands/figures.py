@@ -1,0 +1,30 @@
+"""`spibb figures`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spibb.cli.waiting import new_console, progress
+
+
+def figures(
+    folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+) -> None:
+    """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    from spibb.cli import terminal
+    from spibb.experiments.results import results_table
+    from spibb.paper.figures import write_figures
+    from spibb.paper.stored import read_results
+    from spibb.tables import write_table
+
+    console = new_console()
+    with progress(console, "aggregating the rows", "of the columns") as tell:
+        results = read_results(folder, tell)
+    with progress(console, "drawing"):
+        write_table(results_table(results), folder / "table.csv")
+        paths = write_figures(results, folder)
+    terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
+    terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")

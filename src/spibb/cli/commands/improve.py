@@ -1,0 +1,126 @@
+"""`spibb improve`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.waiting import SOLVER, new_console, progress
+from spibb.errors import InputError
+
+if TYPE_CHECKING:
+    from spibb.ingest.mapping import ColumnMap
+
+ALGORITHMS = (
+    "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
+)
+
+
+@with_columns
+def improve(  # noqa: PLR0913 (one parameter per option)
+    log: LogArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")],
+    baseline: Annotated[
+        str | None,
+        typer.Option(
+            help="The policy that made the log: state, action, probability. Without it, or with "
+            "estimate:SMOOTHING, it is read off the log."
+        ),
+    ] = None,
+    algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
+    n_wedge: Annotated[
+        str | None,
+        typer.Option(
+            help="Minimum visits before a state–action pair is trusted (default 10), or auto."
+        ),
+    ] = None,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(help="Another option of the algorithm, as name=value; repeatable."),
+    ] = None,
+    discount: Annotated[
+        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
+    ] = 0.95,
+    delta: Annotated[
+        float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
+    ] = None,
+    v_max: Annotated[
+        float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
+    ] = None,
+    holdout: Annotated[
+        float, typer.Option(help="Share of the episodes that is kept apart to test the result.")
+    ] = 0.0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
+    ] = 0,
+    sceptic: Annotated[
+        bool,
+        typer.Option(
+            "--sceptic",
+            help="Add a page for sceptics to the report: hidden causes, memory, drift, overlap, "
+            "rehearsals. Takes some ten seconds.",
+        ),
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
+    spreadsheet_safe: Annotated[
+        bool,
+        typer.Option(
+            "--spreadsheet-safe",
+            help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
+        ),
+    ] = False,
+    *,
+    column_map: ColumnMap,
+) -> None:
+    """Improve a baseline policy from its log, departing from it only where the log has evidence.
+
+    The log has the columns episode_id, step, state, action, reward, terminated, and optionally
+    next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
+    policy.csv, policy.parquet, policy.json, summary.json and report.html.
+    """
+    import shlex
+
+    from spibb.algorithms import configured
+    from spibb.cli import terminal
+    from spibb.running import run
+
+    console = new_console()
+    chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
+    with progress(console, "reading, counting, improving", compiles=SOLVER) as tell:
+        done = run(
+            log, out, baseline=baseline, algorithm=chosen, columns=column_map.columns,
+            bins=column_map.bins, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
+            seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
+            progress=tell,
+            command=shlex.join(["spibb", *sys.argv[1:]]),
+        )  # fmt: skip
+    terminal.print_improvement(console, done.assessment)
+    terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
+    terminal.say_path(console, f"Report: {out / 'report.html'}")
+
+
+def _parse_options(
+    pairs: list[str], n_wedge: str | None, delta: float | None = None
+) -> dict[str, Any]:
+    """Read name=value pairs; values are numbers or booleans where they look like them."""
+    from spibb.checks import parse_value
+
+    options: dict[str, Any] = {}
+    source: dict[str, str] = {} if delta is None else {"delta": f"--delta {delta:g}"}
+    if n_wedge is not None:
+        options["n_wedge"], source["n_wedge"] = parse_value(n_wedge), f"--n-wedge {n_wedge}"
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--option {pair!r} has no '=': write name=value")
+        name = name.replace("-", "_")
+        if name in source:
+            raise InputError(
+                f"{source[name]} and --option {pair} give one option twice: keep one of them"
+            )
+        options[name], source[name] = parse_value(text), f"--option {pair}"
+    return options

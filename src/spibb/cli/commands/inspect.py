@@ -1,0 +1,32 @@
+"""`spibb inspect`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.waiting import new_console, progress
+
+if TYPE_CHECKING:
+    from spibb.ingest.mapping import ColumnMap
+
+
+@with_columns
+def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
+    """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
+
+    The last lines say in how many states it could certify a change, up to 200,000 rows.
+    """
+    from spibb.cli.tables import print_inspection
+    from spibb.counts import Counts
+    from spibb.forecast import LARGEST, forecast
+    from spibb.ingest import open_log
+    from spibb.ingest.inspection import inspect_log
+
+    console = new_console()
+    with progress(console, "reading and counting") as tell:
+        table = open_log(log, columns=column_map.columns, bins=column_map.bins, progress=tell)
+        rows = table.log() if table.rows <= LARGEST else None
+        inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
+        found = None if rows is None else forecast(rows)
+    print_inspection(console, inspection, found)
