@@ -19,6 +19,7 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import estimate_mdp
 from spibb.log import Log
 from spibb.mdp import MDP
+from spibb.propensities import behaviour_probs
 from spibb.simulate import simulate
 
 WANTED = 10e6
@@ -60,7 +61,7 @@ def main() -> None:
     log = simulate(mdp, baseline, 10_000, rng=np.random.default_rng(0))
     trained = np.eye(4)[np.random.default_rng(1).integers(0, 4, 25)]
     candidates = ope.Candidates.mixtures(trained, baseline.probs, ALPHAS)
-    propensities = ope.behaviour_probs(log, baseline.probs)
+    propensities = behaviour_probs(log, baseline.probs)
     model = estimate_mdp(Counts.from_log(log), DISCOUNT)
 
     def ours(names: tuple[str, ...]) -> ope.Contributions:

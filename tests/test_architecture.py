@@ -15,9 +15,9 @@ ORDER = [
     "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
-    "ope", "conformity", "visits", "stats", "envs", "ingest", "algorithms", "verdict", "sceptic",
-    "pipeline", "monitoring", "deep", "report", "running", "experiments", "paper", "cli",
-    "__main__",
+    "propensities", "ope", "conformity", "visits", "stats", "envs", "ingest", "algorithms",
+    "verdict", "sceptic", "pipeline", "monitoring", "deep", "report", "running", "experiments",
+    "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

@@ -11,9 +11,12 @@ import pytest
 
 from spibb import mean_bounds, ope
 from spibb.errors import InputError
+from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
+from spibb.ope.estimate import warning_of
 from spibb.policy import Policy
+from spibb.propensities import behaviour_probs, disagreement
 
 N_LOGS = 2_000
 
@@ -32,7 +35,7 @@ def mixed(mdp: MDP, seed: int, share: float = 0.5) -> tuple[np.ndarray, np.ndarr
 
 def compute(log, pi, mu, discount, **options) -> ope.Contributions:
     return ope.contributions(
-        log, ope.Candidates.of(pi), ope.behaviour_probs(log, mu), discount, **options
+        log, ope.Candidates.of(pi), behaviour_probs(log, mu), discount, **options
     )
 
 
@@ -201,7 +204,7 @@ def test_all_lanes_equal_the_slow_estimators(seed, rule):
     alphas = np.array([0, 0.3, 1])
     candidates = ope.Candidates.mixtures(pi, mu, alphas)
     model = slow.random_mdp(rng(seed + 50))
-    propensities = ope.behaviour_probs(log, mu)
+    propensities = behaviour_probs(log, mu)
     found = ope.contributions(log, candidates, propensities, 0.9, model=model, truncated=rule)
     for lane, alpha in enumerate(alphas):
         lane_pi = (1 - alpha) * pi + alpha * mu
@@ -225,7 +228,7 @@ def test_weighted_contributions_are_the_influence_of_each_episode(name):
     model = slow.random_mdp(rng(9))
     found = compute(log, pi, mu, 0.9, model=model).estimate(name)
     q, v = slow.exact_values(model, pi)
-    episodes = slow.unroll(log, pi, ope.behaviour_probs(log, mu), 0.9, q, v)
+    episodes = slow.unroll(log, pi, behaviour_probs(log, mu), 0.9, q, v)
     for i in range(10):
         up, down = np.ones(10), np.ones(10)
         up[i], down[i] = 1 + 1e-5, 1 - 1e-5
@@ -332,7 +335,7 @@ def test_effective_sample_size_and_warnings():
     assert ope.effective_sample_size(np.ones(40)) == pytest.approx(40)
     assert ope.effective_sample_size(np.array([1e200, 0, 0])) == pytest.approx(1)
     assert ope.effective_sample_size(np.zeros(3)) == 0
-    warn = ope._warning
+    warn = warning_of
     assert warn(np.ones(40), 40) is None
     assert "9.0 of 9 episodes" in warn(np.ones(9), 9)
     assert "one of the 100 episodes carries 91%" in warn(np.r_[1000, np.ones(99)], 1.2)
@@ -561,7 +564,7 @@ def test_a_behaviour_that_contradicts_action_prob_is_refused():
 def test_recorded_probabilities_may_be_rounded(logged, agrees):
     log = Log.from_arrays(["x"], ["a"], [1.0], terminated=[True], action_prob=[logged],
                           action_labels=["a", "b"])  # fmt: skip
-    assert (ope.disagreement(log, np.array([[1 / 3, 2 / 3]])) is None) == agrees
+    assert (disagreement(log, np.array([[1 / 3, 2 / 3]])) is None) == agrees
 
 
 def test_bernstein_outside_the_declared_range_is_an_error():
@@ -632,7 +635,7 @@ def difference_report(n=400, **options):
 
 def test_a_difference_is_the_estimate_less_what_the_log_earned():
     report, log, _ = difference_report()
-    assert report.earned == pytest.approx(ope.returns(log, 0.9).mean())
+    assert report.earned == pytest.approx(returns(log, 0.9).mean())
     for row, difference in zip(report.rows, report.differences):
         assert difference.estimate.name == row.estimate.name
         assert difference.estimate.value == pytest.approx(row.estimate.value - report.earned)
@@ -697,7 +700,7 @@ def test_the_order_of_the_episodes_changes_no_estimate_and_no_bound(seed, ordere
     log = slow.simulate(mdp, behaviour, 80, rng)
     order = {
         "shuffled": rng.permutation(80),
-        "by return": np.argsort(ope.returns(log, mdp.discount)),
+        "by return": np.argsort(returns(log, mdp.discount)),
         "reversed": np.arange(80)[::-1],
     }[ordered]
     made, policy = (Policy(p, log.states, log.actions) for p in (behaviour, target))

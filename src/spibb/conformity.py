@@ -12,8 +12,8 @@ from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
-from spibb.ope import check_recorded, disagreement
 from spibb.policy import Policy
+from spibb.propensities import check_recorded, disagreement
 
 LEAST_EXPECTED = 5.0
 """Cells in which fewer decisions are expected are pooled."""

@@ -49,6 +49,11 @@ def estimate_mdp(
     )
 
 
+def pessimistic_model(counts: Counts, discount: float, lowest_return: float) -> MDP:
+    """M̂ with pairs that were never seen worth `lowest_return`."""
+    return estimate_mdp(counts, discount, unseen="pessimistic", v_max=-lowest_return)
+
+
 def expected_rewards(counts: Counts, unseen: str, v_max: float) -> np.ndarray:
     """R̂ [S, A], with the value of `unseen` where the log has nothing."""
     return np.where(counts.pairs > 0, counts.mean_reward, unseen_value(unseen, v_max))

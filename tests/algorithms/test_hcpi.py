@@ -20,6 +20,7 @@ from spibb.errors import InputError
 from spibb.kernels import hcpi as kernels
 from spibb.kernels.tuples import Codebook
 from spibb.log import Log
+from spibb.mean_bounds import student_t_bound
 from spibb.policy import Policy
 
 UNIFORM = Policy([[0.5, 0.5]], ["x"], ["bad", "good"])
@@ -104,7 +105,7 @@ def test_candidates_mix_the_trainer_with_the_baseline(trainer):
         pi = (1 - alpha) * trained + alpha * problem.baseline.probs
         q, v = slow.exact_values(training.model, pi)
         terms = slow.slow_dr(slow.unroll(rest, pi, propensities, 0.9, q, v), 0.9)
-        assert bound == pytest.approx(ope.student_t_bound(np.array(terms), 0.9), rel=1e-9)
+        assert bound == pytest.approx(student_t_bound(np.array(terms), 0.9), rel=1e-9)
 
 
 def test_baseline_performance_is_the_mean_return_of_the_test_episodes():

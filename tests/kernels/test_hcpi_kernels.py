@@ -11,10 +11,10 @@ from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi import ALPHAS
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.estimate import pessimistic_model
 from spibb.kernels import hcpi
 from spibb.kernels.tuples import Codebook
 from spibb.mean_bounds import student_t_bound
-from spibb.ope import pessimistic_model
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.solve import evaluate

@@ -37,8 +37,8 @@ from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.ope import disagreement
 from spibb.policy import Policy
+from spibb.propensities import disagreement
 from spibb.showing import Shown
 from spibb.solve import Box, Solution, evaluate, free_box, unit_of
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from spibb import betting, checks, ope
+from spibb import betting, checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
@@ -17,6 +17,7 @@ from spibb.conformity import recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.propensities import behaviour_probs, disagreement
 from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
@@ -305,12 +306,12 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     log = problem.log
     assert log is not None  # `improve` has checked it
     if not problem.baseline_estimated:
-        ope.behaviour_probs(log, problem.baseline.probs)
+        behaviour_probs(log, problem.baseline.probs)
         return problem, True
     if log.action_prob is None:
         return problem, False
     table = recorded_table(log)
-    if wrong := ope.disagreement(log, table):
+    if wrong := disagreement(log, table):
         raise InputError(
             f"{wrong.replace('in the policy', 'on average')}: one policy must have made the log; "
             "put what the probability depends on into the state, or drop the column"

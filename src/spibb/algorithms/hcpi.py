@@ -14,11 +14,13 @@ from scipy.special import stdtrit
 from spibb import checks, ope
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.errors import InputError
+from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
 from spibb.kernels.tuples import Codebook
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.propensities import behaviour_probs
 from spibb.solve import evaluate
 
 ALPHAS = np.arange(11) / 10
@@ -108,7 +110,7 @@ class HCPI(Algorithm):
             raise InputError(
                 "hcpi needs the episodes, and this problem holds counts only: build it from a log"
             )
-        propensities = ope.behaviour_probs(problem.log, self._behaviour(problem))
+        propensities = behaviour_probs(problem.log, self._behaviour(problem))
         n_train = self._n_train(problem.log.n_episodes)
         n_test = problem.log.n_episodes - n_train
         if n_test < 2:
@@ -219,7 +221,7 @@ class HCPI(Algorithm):
             propensities[log.episode_starts[n_train] :],
             training.discount,
             names=tuple({self.estimator, "pdis"}),
-            model=ope.pessimistic_model(training.counts, training.discount, lowest),
+            model=pessimistic_model(training.counts, training.discount, lowest),
             truncated=self.truncated,
             lowest_return=lowest,
         )

@@ -22,9 +22,10 @@ from spibb.departures import (
     values_where_seen,
 )
 from spibb.errors import InputError
+from spibb.estimate import pessimistic_model
 from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
-from spibb.ope import OffPolicyReport, off_policy_estimates, pessimistic_model
+from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 
 Z95 = 1.96

@@ -1,0 +1,101 @@
+"""Lower bounds on a policy's value, from its estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb import checks
+from spibb.errors import InputError
+from spibb.mean_bounds import bca_bound, bernstein_bound, betting_bound, student_t_bound
+from spibb.ope.estimate import Estimate
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """ρ(π) ≥ value with probability 1 − δ under the assumption; `refusal` says why there is none.
+
+    `value` is NaN where the bound is refused.
+    """
+
+    name: str
+    value: float
+    delta: float
+    assumption: str
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedEstimate:
+    """An estimate with its lower bounds."""
+
+    estimate: Estimate
+    bounds: tuple[LowerBound, ...]
+
+
+def _limit(estimate: Estimate) -> float:
+    """What no contribution can be below; where that is not known, exact bounds say nothing."""
+    if estimate.limit == -math.inf:
+        raise InputError(
+            f"{' and '.join(EXACT)} need a limit that no contribution can be below, and "
+            f"{estimate.name!r} has none: {estimate.no_limit}; {estimate.remedy}, or use "
+            "another bound"
+        )
+    return estimate.limit
+
+
+def _seen(estimate: Estimate) -> np.ndarray:
+    """The contributions; without any weight they say nothing of the policy."""
+    if estimate.effective_sample_size == 0 and estimate.warning:
+        raise InputError(estimate.warning)
+    return estimate.contributions
+
+
+_BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] = {
+    "bernstein": lambda estimate, delta, _: max(
+        bernstein_bound(estimate.limited, delta, lowest=_limit(estimate)), estimate.limit
+    ),
+    "betting": lambda estimate, delta, _: betting_bound(
+        estimate.limited, delta, lowest=_limit(estimate)
+    ),
+    "student-t": lambda estimate, delta, _: student_t_bound(_seen(estimate), delta),
+    "bca": lambda estimate, delta, rng: bca_bound(_seen(estimate), delta, rng=rng),
+}
+BOUNDS = tuple(_BOUNDS)
+EXACT = ("bernstein", "betting")
+"""Bounds that hold in samples of any size, given a limit that no contribution can be below."""
+_ASSUMPTIONS: Mapping[str, str] = {
+    "bernstein": "independent episodes, none of which can contribute less than {lowest:g}",
+    "betting": "independent episodes, none of which can contribute less than {lowest:g}",
+    "student-t": "independent episodes, and a mean that is close to normal",
+    "bca": "independent episodes, enough of them to stand for what was not seen",
+}
+
+
+def lower_bound(
+    estimate: Estimate, bound: str, delta: float, *, rng: np.random.Generator
+) -> LowerBound:
+    """A lower bound on ρ(π) that fails with probability `delta`: 0.9 means 10 % confidence.
+
+    Only "bca" draws from `rng`.
+    """
+    checks.choice("bound", bound, BOUNDS)
+    assumption = _ASSUMPTIONS[bound].format(lowest=estimate.limit)
+    return LowerBound(bound, _BOUNDS[bound](estimate, delta, rng), delta, assumption)
+
+
+def with_bounds(
+    estimate: Estimate, names: Sequence[str], delta: float, rng: np.random.Generator
+) -> BoundedEstimate:
+    """Bounds of an estimate; one that does not apply says why instead of stopping the rest."""
+    bounds = []
+    for name in names:
+        try:
+            found = lower_bound(estimate, name, delta, rng=rng)
+        except InputError as error:
+            found = LowerBound(name, math.nan, delta, "", refusal=str(error))
+        bounds.append(found)
+    return BoundedEstimate(estimate, tuple(bounds))

@@ -1,0 +1,145 @@
+"""What every episode of a log adds to every estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb import checks
+from spibb.errors import InputError
+from spibb.evaluate import returns
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.ope.estimate import Estimate, effective_sample_size, warning_of
+from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep
+
+ESTIMATORS = tuple(TERMS)
+WEIGHTED = ("wis", "wpdis", "wdr")
+MODELLED = ("dr", "wdr")
+TRUNCATED = ("recorded", "model")
+ROUNDING = 1e-12
+"""Relative to a limit: what is below it by less is rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contributions:
+    """What every episode adds to every estimate of every candidate.
+
+    `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
+    estimator, and `limited` the same with missing mass at the limit, for those that have one.
+    `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
+    its contributions can be below it; the others cannot.
+    """
+
+    weights: np.ndarray
+    terms: Mapping[str, np.ndarray]
+    limited: Mapping[str, np.ndarray]
+    lowest_return: float
+    no_limits: Mapping[str, str]
+
+    def estimate(self, name: str, lane: int = 0) -> Estimate:
+        """The estimate of one candidate."""
+        terms = self.terms[checks.choice("estimator", name, tuple(self.terms))]
+        weights = self.weights[:, lane].copy()
+        size = effective_sample_size(weights)
+        return Estimate(
+            name=name,
+            value=float(terms[:, lane].mean()),
+            contributions=terms[:, lane].copy(),
+            limited=self.limited.get(name, terms)[:, lane].copy(),
+            weights=weights,
+            effective_sample_size=size,
+            warning=warning_of(weights, size),
+            limit=-math.inf if name in self.no_limits else self.lowest_return,
+            no_limit=self.no_limits.get(name, ""),
+            remedy="declare a lower one" if name in LIMITED else "use is or pdis",
+        )
+
+
+def contributions(
+    log: Log,
+    candidates: Candidates,
+    propensities: np.ndarray,
+    discount: float,
+    *,
+    names: Sequence[str] = ESTIMATORS,
+    model: MDP | None = None,
+    truncated: str = "recorded",
+    lowest_return: float = 0.0,
+) -> Contributions:
+    """All wanted estimators of all candidates: one pass over the log, two more for weighted ones.
+
+    `propensities` [N] are the behaviour's probabilities of the logged actions. Candidates, model
+    and log share their labels. A weighted estimate is NaN where no episode has any weight.
+    """
+    for name in names:
+        checks.choice("estimator", name, ESTIMATORS)
+    _check_model(model, discount, truncated, names)
+    _check_shapes(log, candidates, propensities, model)
+    checks.discount(discount)
+    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    sweep = Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
+    return Contributions(
+        sweep.plain[0], {name: TERMS[name](sweep) for name in names},
+        {name: LIMITED[name](sweep, lowest_return) for name in names if name in LIMITED},
+        lowest_return,
+        no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
+    )  # fmt: skip
+
+
+def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
+    """Why an estimator's contributions can be below a declared limit L on returns, by estimator.
+
+    is cannot: L + w(G − L) with G ≥ L. Nor can pdis if no reward is below (1 − γ)L. dr can,
+    whatever is declared: an error of its model is multiplied by weights that nothing limits.
+    """
+    found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
+    found["dr"] = "an error of its model, times a weight, can be below any limit"
+    low = float(returns(log, discount).min())
+    if low < lowest - ROUNDING * abs(lowest):
+        found["is"] = f"the log has a return of {low:g}, below the declared {lowest:g}"
+    reward, least = float(log.reward.min()), (1 - discount) * lowest
+    if reward < least - ROUNDING * abs(least):
+        found["pdis"] = (
+            f"the log has a reward of {reward:g}, below (1 − γ) times the declared {lowest:g}"
+        )
+    return found
+
+
+def _no_limits_beyond(sweep: Sweep) -> dict[str, str]:
+    """The same for what a model adds beyond the cut of an episode."""
+    low = float(sweep.tables[2].min())
+    if sweep.truncated == "recorded" or low >= sweep.lowest_return:
+        return {}
+    reason = f"the model completes cut episodes with {low:g}, below {sweep.lowest_return:g}"
+    return dict.fromkeys(LIMITED, reason)
+
+
+def _check_model(model: MDP | None, discount: float, truncated: str, names: Iterable[str]) -> None:
+    checks.choice("truncated", truncated, TRUNCATED)
+    if model is None:
+        needy = [f"estimator {name!r}" for name in names if name in MODELLED]
+        needy += ["truncated='model'"] if truncated == "model" else []
+        if needy:
+            raise InputError(f"{needy[0]} needs a model and none was given: give an MDP")
+    elif model.discount != discount:
+        raise InputError(
+            f"the model's discount is {model.discount:g} and the estimate's is {discount:g}: "
+            "use one discount"
+        )
+
+
+def _check_shapes(
+    log: Log, candidates: Candidates, propensities: np.ndarray, model: MDP | None
+) -> None:
+    """What the kernels index must be there: they read without a check."""
+    shape = len(log.states), len(log.actions)
+    if candidates.probs.shape[:2] != shape or (model is not None and model.shape != shape):
+        raise InputError(
+            f"the policies are {candidates.probs.shape[:2]} and the log's labels {shape}: give "
+            "policies, model and log the same labels"
+        )
+    checks.same_length(state=log.state, propensities=propensities)

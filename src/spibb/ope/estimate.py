@@ -1,0 +1,77 @@
+"""One estimate of a policy's value, and what it rests on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spibb.frozen import Frozen
+
+FEW_EPISODES = 10
+LARGE_SHARE = 0.5
+FAR = 5.0
+"""Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
+LEAST_FAR = 0.05
+"""by how much: probabilities may be rounded."""
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate(Frozen):
+    """One estimate of ρ(π): `value` is the mean of the `contributions` [E] of the episodes.
+
+    For a weighted estimator the contributions are its linearisation, θ + E·ω_i·(G_i − θ) for wis
+    and the same at every step for the others: their mean is the estimate, and their spread its
+    standard error (delta method), which that of E·ω_i·G_i is not. `weights` [E] are the importance
+    weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
+    the estimate rests on a handful of episodes. `limited` [E] are contributions of the same mean in
+    truth, of which none of any episode, seen or not, can be below `limit`: see the module. Where
+    nothing is known it is −∞, `no_limit` says why, and `remedy` what helps.
+    """
+
+    name: str
+    value: float
+    contributions: np.ndarray
+    limited: np.ndarray
+    weights: np.ndarray
+    effective_sample_size: float
+    warning: str | None = None
+    limit: float = -math.inf
+    no_limit: str = "no limit was declared"
+    remedy: str = "declare a lower one"
+
+    @property
+    def pessimistic(self) -> Estimate:
+        """The estimate by the limited contributions: what the log lacks counts as the limit."""
+        return replace(self, value=float(self.limited.mean()), contributions=self.limited)
+
+
+def effective_sample_size(weights: np.ndarray) -> float:
+    """Kish's (Σw)²/Σw² of weights [E]: 0 where there is no weight at all, or where it overflows."""
+    largest = weights.max(initial=0.0)
+    if not 0 < largest < math.inf:
+        return 0.0
+    scaled = weights / largest
+    return float(scaled.sum() ** 2 / (scaled**2).sum())
+
+
+def warning_of(weights: np.ndarray, size: float) -> str | None:
+    """Say when an estimate rests on a handful of episodes, or on wrong probabilities."""
+    n = len(weights)
+    if not np.isfinite(weights).all():
+        return "the importance weights overflow: the episodes are too long for these ratios"
+    if size == 0:
+        return f"none of the {n} episodes is possible under the policy: no evidence from the log"
+    share = weights.max() / weights.sum()
+    if share > LARGE_SHARE and n > 1:
+        return f"one of the {n} episodes carries {share:.0%} of the weight: do not rely on it"
+    if size < FEW_EPISODES:
+        return f"the estimate rests on about {size:.1f} of {n} episodes: do not rely on it"
+    off = abs(float(weights.mean()) - 1)
+    if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(n)):
+        return (
+            f"the mean importance weight is {weights.mean():.3g}, and should be 1: the behaviour's "
+            "probabilities are wrong, or the log lacks what the policy does"
+        )
+    return None

@@ -1,0 +1,198 @@
+"""All estimators with all bounds of one policy on one log."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.counts import Counts
+from spibb.estimate import in_common, pessimistic_model
+from spibb.evaluate import returns
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.ope.bounds import BOUNDS, BoundedEstimate, with_bounds
+from spibb.ope.contributions import ESTIMATORS, ROUNDING, contributions
+from spibb.ope.estimate import Estimate
+from spibb.ope.sweep import Candidates
+from spibb.policy import Policy
+from spibb.propensities import behaviour_probs
+from spibb.showing import Shown
+
+
+@dataclass(frozen=True, eq=False)
+class OffPolicyReport(Shown):
+    """All estimators with all bounds of one policy on one log.
+
+    `n_truncated` episodes of the `n_episodes` were cut; `truncated` is the rule applied to them.
+    `earned` is the mean return of the log, and `differences` are the estimates less that, episode
+    by episode, with bounds of their own: what the policy gains over the one that made the log. The
+    rule "model" completes cut episodes by each policy's own values, and so has differences only
+    where the behaviour is given as a policy.
+    """
+
+    rows: tuple[BoundedEstimate, ...]
+    differences: tuple[BoundedEstimate, ...]
+    earned: float
+    delta: float
+    n_episodes: int
+    n_truncated: int
+    truncated: str
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The sample, and what each estimator says."""
+        found = {row.estimate.name: row.estimate.value for row in self.rows}
+        return {"episodes": self.n_episodes, "delta": self.delta, "earned": self.earned, **found}
+
+    def __getitem__(self, name: str) -> BoundedEstimate:
+        names = [row.estimate.name for row in self.rows]
+        return self.rows[names.index(checks.choice("estimator", name, names))]
+
+    def difference(self, name: str) -> BoundedEstimate:
+        """The difference by one estimator."""
+        names = [row.estimate.name for row in self.differences]
+        return self.differences[names.index(checks.choice("estimator", name, names))]
+
+    @property
+    def effective_sample_size(self) -> float:
+        """Kish's size of the episode weights, which all estimators share."""
+        return self.rows[0].estimate.effective_sample_size
+
+    @property
+    def warning(self) -> str | None:
+        """What the estimates suffer from, if anything; the same for all."""
+        return self.rows[0].estimate.warning
+
+
+@checks.takes(
+    log=Log, policy=Policy, behaviour=(type(None), Policy), model=(type(None), MDP),
+    rng=np.random.Generator,
+)  # fmt: skip
+def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
+    log: Log,
+    policy: Policy,
+    behaviour: Policy | None = None,
+    discount: float = 0.95,
+    *,
+    delta: float = 0.05,
+    model: MDP | None = None,
+    truncated: str = "recorded",
+    lowest_return: float = 0.0,
+    highest_return: float = math.inf,
+    bounds: Sequence[str] = ("bernstein", "betting", "student-t", "bca"),
+    rng: np.random.Generator,
+) -> OffPolicyReport:
+    """Evaluate a policy on a log: every estimator, with lower bounds at failure rate `delta`.
+
+    Nothing here knows how `policy` was made: trained on this very log, its estimates flatter it.
+
+    Parameters:
+        log: the episodes.
+        policy: what is evaluated.
+        behaviour: the policy that made the log; None takes the log's `action_prob`.
+        discount: γ in [0, 1).
+        delta: failure probability of each bound.
+        model: its values are the Q̂ and V̂ of dr, wdr and the rule "model". None estimates it from
+            the same log, which costs dr its unbiasedness (by O(1/E)).
+        truncated: what a cut episode counts: "recorded" or "model".
+        lowest_return: no return is below it (for pdis: no reward is below (1 − γ) times it). This
+            is declared, not seen.
+        highest_return: no return is above it; exact bounds of a difference need it.
+        bounds: names of the lower bounds. "bca" resamples all episodes, which takes long with
+            100,000 of them.
+        rng: the source of random numbers.
+
+    Returns:
+        Six estimates with their bounds, by name, and their differences to what the log earned.
+
+    >>> report = spibb.off_policy_estimates(log, baseline, baseline, 0.9,
+    ...                                     rng=np.random.default_rng(0), bounds=("student-t",))
+    >>> round(report["is"].estimate.value, 9)
+    0.6
+    """
+    checks.discount(discount)
+    checks.delta(delta)
+    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    checks.number("highest_return", highest_return, lowest_return, math.inf, "(]")
+    for bound in checks.several("bounds", bounds, '("student-t",)'):
+        checks.choice("bound", bound, BOUNDS)
+    estimates, earned = _estimates(
+        log, policy, behaviour, discount,
+        model=model, truncated=truncated, lowest_return=lowest_return,
+    )  # fmt: skip
+    gains = [] if earned is None else [_less(one, earned, highest_return) for one in estimates]
+    return OffPolicyReport(
+        rows=tuple(with_bounds(estimate, bounds, delta, rng) for estimate in estimates),
+        differences=tuple(with_bounds(gain, bounds, delta, rng) for gain in gains),
+        earned=math.nan if earned is None else float(earned.mean()),
+        delta=delta,
+        n_episodes=log.n_episodes,
+        n_truncated=int(log.truncated.sum()),
+        truncated=truncated,
+    )
+
+
+def _estimates(
+    log: Log,
+    policy: Policy,
+    behaviour: Policy | None,
+    discount: float,
+    *,
+    model: MDP | None,
+    truncated: str,
+    lowest_return: float,
+) -> tuple[list[Estimate], np.ndarray | None]:
+    """All six estimates, and what each episode earned [E], as far as it compares with them.
+
+    Where a model completes cut episodes it must complete them for the behaviour too, so that it
+    has to be a policy.
+    """
+    log, (target, *made) = _aligned(log, model, policy=policy, behaviour=behaviour)
+    propensities = behaviour_probs(log, made[0] if made else None)
+    if model is None:
+        model = pessimistic_model(Counts.from_log(log), discount, lowest_return)
+    completed = truncated == "model"
+    found = contributions(
+        log, Candidates.of(target, *made) if completed else Candidates.of(target), propensities,
+        discount, model=model, truncated=truncated, lowest_return=lowest_return,
+    )  # fmt: skip
+    earned = found.terms["is"][:, -1] if completed else returns(log, discount)
+    return [found.estimate(name) for name in ESTIMATORS], earned if made or not completed else None
+
+
+def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Estimate:
+    """An estimate of ρ(π) − ρ(μ): each episode's contribution less what it earned [E].
+
+    The behaviour's importance weights are 1, so that its own estimate is the mean return; most
+    of the chance in the episodes cancels. No difference is below the contributions' limit less the
+    highest return.
+    """
+    gains, limited = estimate.contributions - earned, estimate.limited - earned
+    limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
+    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
+        limit, remedy = -math.inf, "declare a higher one"
+        reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
+    elif estimate.limit > -math.inf and highest_return == math.inf:
+        reason, remedy = "no highest_return was declared", "declare one"
+    return replace(
+        estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
+        no_limit=reason, remedy=remedy,
+    )  # fmt: skip
+
+
+def _aligned(
+    log: Log, model: MDP | None, **policies: Policy | None
+) -> tuple[Log, tuple[np.ndarray, ...]]:
+    """The log, and the rows [S, A] of the policies given, in common labels: the model's, if any."""
+    given = {what: policy for what, policy in policies.items() if policy is not None}
+    if model is None:
+        log, aligned = in_common(log, given)
+    else:
+        states, actions = model.states, model.actions
+        aligned = [policy.aligned(states, actions, what) for what, policy in given.items()]
+        log = log.with_labels(states, actions)
+    return log, tuple(policy.probs for policy in aligned)
