@@ -23,6 +23,7 @@ _HOME = {
     "Counts": "spibb.counts",
     "read_log": "spibb.ingest",
     "count_log": "spibb.ingest",
+    "read_vectors": "spibb.ingest.vectors",
     "read_policy": "spibb.ingest.policy_files",
     "load_policy": "spibb.ingest.policy_files",
     "Bins": "spibb.binning",
@@ -109,6 +110,7 @@ if TYPE_CHECKING:
     from spibb.ingest.inspection import inspect_log as inspect_log
     from spibb.ingest.policy_files import load_policy as load_policy
     from spibb.ingest.policy_files import read_policy as read_policy
+    from spibb.ingest.vectors import read_vectors as read_vectors
     from spibb.labels import Vocabulary as Vocabulary
     from spibb.log import Log as Log
     from spibb.mdp import MDP as MDP

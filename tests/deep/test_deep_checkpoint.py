@@ -14,6 +14,7 @@ import jax
 import optax
 
 from spibb.deep import DivergenceError, SpibbDQN, session, train_many
+from spibb.deep.checkpoint import write_arrays
 from spibb.errors import InputError
 
 CONFIG = SpibbDQN(n_wedge=5, hidden=(8,), passes=16, anneal_every=1000, seeds=(0, 1))
@@ -115,8 +116,8 @@ def test_a_file_that_is_no_checkpoint_is_named(tmp_path, interrupted):
 )
 def test_a_damaged_entry_of_a_checkpoint_is_named(interrupted, change, message):
     with np.load(interrupted) as file:
-        arrays = {**file, **change}
-    np.savez(interrupted, **{name: value for name, value in arrays.items() if value is not None})
+        arrays = {**file, **change, "sha256": None}
+    write_arrays(interrupted, {name: value for name, value in arrays.items() if value is not None})
     with pytest.raises(InputError) as raised:
         CONFIG.train(LOG, deep_extra.counts, checkpoint=interrupted)
     assert message in str(raised.value)

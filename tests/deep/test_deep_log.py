@@ -143,3 +143,34 @@ def test_without_the_extra_the_message_has_the_command():
     last = result.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: spibb.deep needs JAX")
     assert 'pip install ".[deep]"' in last
+
+
+def rows_of(log):
+    """A table of a log's transitions, one episode each."""
+    import pyarrow as pa
+
+    n = len(log["actions"])
+    table = {"episode_id": np.arange(n), "step": np.zeros(n), "action": log["actions"],
+             "reward": log["rewards"], "terminated": log["terminated"]}  # fmt: skip
+    for k in range(2):
+        table |= {f"x{k}": log["states"][:, k], f"next_x{k}": log["next_states"][:, k]}
+    return pa.table(table)
+
+
+def test_a_frame_gives_the_same_log_as_arrays():
+    columns = deep_extra.columns()
+    wanted = DeepLog(**columns, baseline=deep_extra.baseline)
+    found = DeepLog.from_frame(
+        rows_of(columns), deep_extra.baseline, columns={"state": ["x0", "x1"]}
+    )
+    for name in ("states", "actions", "rewards", "terminated"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
+    goes_on = ~wanted.terminated
+    np.testing.assert_array_equal(found.next_states[goes_on], wanted.next_states[goes_on])
+
+
+def test_rows_without_a_successor_are_left_out():
+    table = rows_of(deep_extra.columns()).drop_columns(["next_x0", "next_x1"])
+    found = DeepLog.from_frame(table, deep_extra.baseline, columns={"state": ["x0", "x1"]})
+    assert len(found) == deep_extra.columns()["terminated"].sum()
+    assert found.terminated.all()

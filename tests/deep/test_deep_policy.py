@@ -13,6 +13,7 @@ import deep_extra
 from test_deep_targets import slow_row
 
 from spibb.deep import MLP, DeepPolicy, SoftmaxBaseline, load_policy
+from spibb.deep.checkpoint import write_arrays
 from spibb.errors import InputError
 
 NETWORK = MLP.init((2, 8, 4), np.random.default_rng(0))
@@ -108,8 +109,8 @@ def test_a_damaged_policy_file_is_named(tmp_path, change, message):
     path = tmp_path / "policy.npz"
     policy(5).save(path)
     with np.load(path) as file:
-        arrays = {**file, **change}
-    np.savez(path, **{name: value for name, value in arrays.items() if value is not None})
+        arrays = {**file, **change, "sha256": None}
+    write_arrays(path, {name: value for name, value in arrays.items() if value is not None})
     with pytest.raises(InputError, match=message):
         load_policy(path, deep_extra.baseline, deep_extra.counts)
 
@@ -165,3 +166,49 @@ def test_a_softmax_baseline_is_a_distribution_and_survives_its_file(tmp_path):
     np.testing.assert_array_equal(loaded(STATES), probs)
     with pytest.raises(InputError, match="temperature is 0"):
         SoftmaxBaseline(NETWORK, 0)
+
+
+def torch_weights():
+    """What `state_dict()` of nn.Sequential(Linear, ReLU, Linear) holds."""
+    pairs = enumerate(zip(NETWORK.weights, NETWORK.biases))
+    return {
+        f"{2 * i}.{name}": part
+        for i, (weight, bias) in pairs
+        for name, part in (("weight", weight.T), ("bias", bias))
+    }
+
+
+def test_weights_of_pytorch_give_the_same_network():
+    found = MLP.from_torch(torch_weights())
+    np.testing.assert_array_equal(found.values(STATES), NETWORK.values(STATES))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({}, "found nothing"),
+        ({"0.weight": np.ones((2, 2)), "0.running_mean": np.ones(2)}, "running_mean"),
+        ({"0.weight": np.ones((2, 2)), "1.bias": np.ones(2)}, "0.weight without 0.bias"),
+        ({"0.weight": np.ones((2, 3, 3)), "0.bias": np.ones(2)}, "weight_0"),
+        ({"0.weight": np.full((2, 3), np.nan), "0.bias": np.ones(2)}, "not finite"),
+        ([1], "expected a module or its state_dict"),
+    ],
+)
+def test_other_modules_of_pytorch_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        MLP.from_torch(given)
+
+
+@pytest.mark.parametrize("entry", ["weight_0", "n_wedge", "variant", "sha256"])
+def test_a_policy_that_was_changed_is_refused_by_its_hash(entry, tmp_path):
+    path = tmp_path / "policy.npz"
+    policy(5).save(path)
+    with np.load(path) as file:
+        arrays = dict(file)
+    if entry == "sha256":
+        del arrays[entry]
+    else:
+        arrays[entry] = np.asarray("pi-leq-b") if entry == "variant" else arrays[entry] * 1.001
+    np.savez(path, **arrays)
+    with pytest.raises(InputError, match=r"changed after it was written|no 'sha256'"):
+        load_policy(path, deep_extra.baseline, deep_extra.counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,13 +30,28 @@ from spibb.loading import (
 
 
 def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
-    """Write an .npz file whole."""
+    """Write an .npz file whole, with the hash of what is in it."""
+    named = {name: np.asarray(value) for name, value in arrays.items()}
 
     def write(place: Path) -> None:
         with place.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+            np.savez(file, **named, **{HASH: digest(named)})  # type: ignore[arg-type]
 
     write_whole(Path(path), write)
+
+
+HASH = "sha256"
+"""The entry that has the hash of all others."""
+
+
+def digest(arrays: Mapping[str, np.ndarray]) -> str:
+    """The SHA-256 of named arrays: names, types, shapes and contents."""
+    found = hashlib.sha256()
+    for name in sorted(arrays):
+        value = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {value.dtype.str} {value.shape}\n".encode())
+        found.update(value.tobytes())
+    return found.hexdigest()
 
 
 REMEDY = "it is damaged, or not one of ours; name another file"
@@ -48,8 +64,18 @@ def read_arrays(path: str | Path, kind: str, forms: Mapping[str, Form]) -> dict[
     found = str(arrays.get("kind", "unknown"))
     if found != kind:
         raise InputError(f"{str(path)!r} holds {found!r}, expected a {kind}: check the path")
+    _check_hash(arrays, what, required=kind == "policy")
     check(arrays, record(forms, more=True), Place(what, REMEDY))
     return arrays
+
+
+def _check_hash(arrays: dict[str, np.ndarray], what: str, *, required: bool) -> None:
+    """Refuse arrays that are not those which were written."""
+    stored = arrays.pop(HASH, None)
+    if stored is None and required:
+        raise InputError(f"{what} has no {HASH!r}: it is damaged or incomplete; write it again")
+    if stored is not None and str(stored) != digest(arrays):
+        raise InputError(f"{what} was changed after it was written, as its hash shows: restore it")
 
 
 CHECKPOINT = {

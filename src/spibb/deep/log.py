@@ -11,6 +11,8 @@ import numpy as np
 from spibb import checks
 from spibb.checks import InputError
 from spibb.frozen import Frozen
+from spibb.ingest.mapping import ColumnNames
+from spibb.ingest.vectors import VectorLog, read_vectors
 
 StateFunction = Callable[[np.ndarray], Any]
 """States [M, d] to one number per action [M, A]: a baseline's probabilities, or pseudo-counts."""
@@ -63,6 +65,34 @@ class DeepLog(Frozen):
             object.__setattr__(self, name, column)
         object.__setattr__(self, "baseline", baseline)
         self.freeze()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        baseline: StateFunction,
+        *,
+        columns: ColumnNames | None = None,
+    ) -> DeepLog:
+        """The transitions of a table, read by the rules of `read_vectors`.
+
+        `frame` is a dataframe, a file, or whatever else `open_log` takes. An action's code is the
+        place of its label among the sorted labels. Rows that do not say what followed are left out.
+        """
+        return cls.from_vectors(read_vectors(frame, columns=columns), baseline)
+
+    @classmethod
+    def from_vectors(cls, log: VectorLog, baseline: StateFunction) -> DeepLog:
+        """The transitions of a log whose successors are known."""
+        rows = log.known
+        if not rows.any():
+            raise InputError(
+                "no row of the log says what followed it: check episode_id, step and next_state"
+            )
+        return cls(
+            log.states[rows], log.action[rows], log.reward[rows], log.next_states[rows],
+            log.terminated[rows], baseline, n_actions=len(log.actions),
+        )  # fmt: skip
 
     def __len__(self) -> int:
         return len(self.states)

@@ -83,6 +83,9 @@ class MLP(eqx.Module):
         weights = tuple(arrays[f"weight_{i}"] for i in range(n_layers))
         biases = tuple(arrays[f"bias_{i}"] for i in range(n_layers))
         for i, (weight, bias) in enumerate(zip(weights, biases)):
+            for name, part in (("weight", weight), ("bias", bias)):
+                if not np.isfinite(part).all():
+                    raise InputError(f"{what}: {name}_{i} is not finite: it is damaged")
             fits = len(weight) == len(biases[i - 1]) if i else True
             if not fits or weight.shape[1] != len(bias):
                 raise InputError(
@@ -90,6 +93,41 @@ class MLP(eqx.Module):
                     "before and after it: it is damaged"
                 )
         return cls(weights, biases)
+
+    @classmethod
+    def from_torch(cls, module: Any) -> MLP:
+        """The network of a PyTorch module of linear layers with ReLU between them.
+
+        `module` is the module, or its `state_dict()`: matrices ``*.weight`` [out, in] and vectors
+        ``*.bias`` [out], in the order of the layers. PyTorch itself is not needed.
+        """
+        given = module.state_dict() if hasattr(module, "state_dict") else module
+        if not isinstance(given, Mapping):
+            raise InputError(
+                f"from_torch got {type(given).__name__}, expected a module or its state_dict()"
+            )
+        layers = [name.removesuffix("weight") for name in given if name.endswith("weight")]
+        others = [name for name in given if not name.endswith(("weight", "bias"))]
+        if others or len(given) != 2 * len(layers) or not layers:
+            raise InputError(
+                f"from_torch needs linear layers, each with weight and bias, and found "
+                f"{', '.join(map(str, given)) or 'nothing'}: build the network of nn.Linear and "
+                "nn.ReLU only"
+            )
+        arrays: dict[str, np.ndarray] = {}
+        for i, layer in enumerate(layers):
+            if f"{layer}bias" not in given:
+                raise InputError(f"from_torch found {layer}weight without {layer}bias: add it")
+            weight, bias = (_numbers(given[f"{layer}{part}"]) for part in ("weight", "bias"))
+            arrays |= {f"weight_{i}": weight.T.copy(), f"bias_{i}": bias}
+        return cls.from_arrays(arrays, "PyTorch network")
+
+
+def _numbers(tensor: Any) -> np.ndarray:
+    """A tensor on any device, or an array, in 32 bits."""
+    for step in ("detach", "cpu"):
+        tensor = getattr(tensor, step, lambda same=tensor: same)()
+    return np.array(tensor, dtype=np.float32)
 
 
 def _forward(weights: Sequence[Any], biases: Sequence[Any], x: np.ndarray) -> np.ndarray:

@@ -75,16 +75,19 @@ def expressions(
     names: Mapping[str, tuple[str, ...]],
     bins: Mapping[str, Bins],
     step_type: str = STEP_NUMBER,
+    *,
+    numbers: bool = False,
 ) -> Expressions:
-    """Expressions that type and bin the caller's columns."""
+    """Expressions that type and bin the caller's columns; with `numbers`, states are vectors."""
     read = Reader(engine, bins, step_type)
+    state = read.finite if numbers else read.label
     pairs = tuple(zip(names["state"], names["next_state"] or names["state"]))
     return Expressions(
         episode=read.label(_only(names, "episode_id")),
         step=read.step(_only(names, "step")),
-        state=tuple(read.label(column, other) for column, other in pairs),
+        state=tuple(state(column, other) for column, other in pairs),
         action=tuple(read.label(column) for column in names["action"]),
-        next_state=tuple(read.label(other, column) for column, other in pairs)
+        next_state=tuple(state(other, column) for column, other in pairs)
         if names["next_state"] else (),
         reward=read.number(_only(names, "reward"), "reward"),
         terminated=read.flag(_only(names, "terminated")),
@@ -157,6 +160,11 @@ class Reader:
                 "another"
             )
         return f"CAST({quoted(column)} AS DOUBLE)"
+
+    def finite(self, column: str, like: str) -> str:
+        """A part of a vector: a finite double. `like` is there as for labels."""
+        number = self.number(column, column)
+        return f"CASE WHEN {finite(number)} THEN {number} END"
 
     def step(self, column: str) -> str:
         """What sorts an episode: a finite number or a time."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -40,6 +40,7 @@ WANTED = {
 A_LABEL = "text, or a whole number of 64 bits that is exact: bin the column or turn it into text"
 A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
 FINITE = f"a finite number: {FIX}"
+STATES = ("state", "next_state")
 POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
 
 
@@ -97,6 +98,9 @@ class TypedTable:
     names: Mapping[str, tuple[str, ...]]
     bins: Mapping[str, Bins]
 
+    numbers: ClassVar[bool] = False
+    """Whether states are vectors of numbers; else they are labels."""
+
     @classmethod
     def open(
         cls, engine: Engine, columns: Mapping[str, Any], bins: Mapping[str, Request | Bins]
@@ -142,7 +146,7 @@ class TypedTable:
         in_text = self.engine.kinds[step] == TEXT
         tried = []
         for step_type in STEP_TYPES if in_text else STEP_TYPES[:1]:
-            x = expressions(self.engine, self.names, self.bins, step_type)
+            x = expressions(self.engine, self.names, self.bins, step_type, numbers=self.numbers)
             tried.append((x, self._ask(x)))
             if tried[-1][1].read(step) == tried[-1][1].there(step):
                 break
@@ -175,7 +179,8 @@ class TypedTable:
                 where, _, n = self._first(column, f"{there} IS NULL")
                 raise InputError(f"column {column!r} is missing in {where}{n}: fill or drop them")
             if profile.read(column) < profile.there(column):
-                wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, A_LABEL)
+                label = FINITE if self.numbers and name in STATES else A_LABEL
+                wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, label)
                 unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"
                 self._refuse(name, column, unread, wanted)
         if x.action_prob is not None and profile.found["possible"] < profile.rows:
@@ -235,8 +240,8 @@ class TypedTable:
         action_labels: Labels | None = None,
     ) -> CodedRows:
         """Code the first columns of a table: those of states, actions and successors."""
-        names, actions = self.names["state"], self.names["action"]
-        width = len(names) + len(actions)
+        names = self.names["state"]
+        width = len(names) + len(self.names["action"])
         state, action = found.columns[: len(names)], found.columns[len(names) : width]
         following = found.columns[width : width + len(names)]
         types = self._state_types(state, following, terminated)
@@ -247,12 +252,19 @@ class TypedTable:
             terminated, given, names,
         )  # fmt: skip
         assert successor is not None
+        plays, played = self.code_actions(action, action_labels)
+        return CodedRows(states, plays, codes, played, successor, tuple(types))
+
+    def code_actions(
+        self, columns: Sequence[Any], labels: Labels | None = None
+    ) -> tuple[Vocabulary, np.ndarray]:
+        """Code the columns of the actions."""
+        names = self.names["action"]
         typed = [
             cast(column, _label_type([column], name) if self._is_loose(name) else None)
-            for column, name in zip(action, actions)
+            for column, name in zip(columns, names)
         ]
-        plays, played = _coded(typed, action_labels, actions)
-        return CodedRows(states, plays, codes, played, successor, tuple(types))
+        return _coded(typed, labels, names)
 
     def _state_types(
         self, state: list[Any], following: list[Any], terminated: np.ndarray
@@ -287,28 +299,39 @@ class TypedTable:
         self, state_labels: Labels | None = None, action_labels: Labels | None = None
     ) -> dict[str, Any]:
         """All rows by episode and step: the fields of a Log."""
+        found = self._ordered
+        shared = self._shared(found)
+        coded = self.code(found, shared["terminated"], state_labels, action_labels)
+        return shared | {
+            "state": coded.state,
+            "action": coded.action,
+            "next_state": coded.successor,
+            "states": coded.states,
+            "actions": coded.actions,
+            "bins": self.bins,
+        }
+
+    @property
+    def _ordered(self) -> Any:
+        """All rows by episode and step: see `queries.rows_query`."""
         by_number = self.names["episode_id"][0] in self.engine.loose
-        found = self.engine.table(queries.rows_query(self.x, by_number))
+        return self.engine.table(queries.rows_query(self.x, by_number))
+
+    def _shared(self, found: Any) -> dict[str, Any]:
+        """What rows have whether their states are labels or vectors, checked for their order."""
         first, repeated, goes_on = (_flags(column) for column in found.columns[-3:])
         self.check_order(int(repeated.sum()), int(goes_on.sum()))
         ended, cut, reward, prob = found.columns[-7:-3]
-        rewards = _floats(reward)
+        rewards = floats(reward)
         self.check_rewards(rewards)
         terminated = _flags(ended)
-        coded = self.code(found, terminated, state_labels, action_labels)
         last = np.append(first[1:], True)
         return {
-            "state": coded.state,
-            "action": coded.action,
             "reward": rewards,
-            "next_state": coded.successor,
             "terminated": terminated,
             "truncated": (_flags(cut) | last) & ~terminated,
             "episode_starts": np.append(np.flatnonzero(first), len(first)),
-            "states": coded.states,
-            "actions": coded.actions,
-            "action_prob": None if self.x.action_prob is None else _floats(prob),
-            "bins": self.bins,
+            "action_prob": None if self.x.action_prob is None else floats(prob),
         }
 
     @property
@@ -383,7 +406,8 @@ def _flags(column: Any) -> np.ndarray:
     return from_arrow(column.cast("bool"), missing=False)
 
 
-def _floats(column: Any) -> np.ndarray:
+def floats(column: Any) -> np.ndarray:
+    """A column of numbers in 64 bits, NaN where there is none."""
     return np.array(from_arrow(column.cast("float64")))
 
 

@@ -1,0 +1,139 @@
+"""VectorLog: a log whose states are vectors of numbers, read by the same rules as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spibb.frozen import Frozen
+from spibb.ingest.mapping import ColumnNames
+from spibb.labels import Vocabulary
+from spibb.showing import Interval
+from spibb.sql.typed import TypedTable, floats
+from spibb.tables import Progress
+
+
+@dataclass(frozen=True, eq=False)
+class VectorLog(Frozen):
+    """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, sorted by episode and step.
+
+    `states` and `next_states` [N, d] have the columns `features`; a next state is NaN where nothing
+    follows: the process ended (`terminated`), or the record stops without saying what came next.
+    `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1] and `action_prob`
+    are those of a `Log`.
+    """
+
+    states: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_states: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    episode_starts: np.ndarray
+    features: tuple[str, ...]
+    actions: Vocabulary
+    action_prob: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the range of the rewards."""
+        return {
+            "transitions": len(self),
+            "episodes": self.n_episodes,
+            "features": len(self.features),
+            "actions": len(self.actions),
+            "rewards": Interval(self.reward.min(), self.reward.max()),
+        }
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes E."""
+        return len(self.episode_starts) - 1
+
+    @cached_property
+    def known(self) -> np.ndarray:
+        """bool [N]: what followed is known, so that the transition can be learnt from."""
+        return np.asarray(self.terminated | np.isfinite(self.next_states).all(axis=1))
+
+    @cached_property
+    def remaining(self) -> np.ndarray:
+        """Number of steps from each row to the end of its episode's record, itself included [N]."""
+        ends = np.repeat(self.episode_starts[1:], np.diff(self.episode_starts))
+        return ends - np.arange(len(self))
+
+    def episodes(self, which: np.ndarray) -> VectorLog:
+        """The log of some episodes only, given by number, in that order."""
+        lengths = np.diff(self.episode_starts)[which]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
+        rows = first + np.arange(starts[-1])
+        columns = {
+            name: getattr(self, name)[rows]
+            for name in ("states", "action", "reward", "next_states", "terminated", "truncated")
+        }
+        prob = None if self.action_prob is None else self.action_prob[rows]
+        return replace(self, **columns, action_prob=prob, episode_starts=starts)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorTable(TypedTable):
+    """A log where it lies, whose states are numbers."""
+
+    numbers: ClassVar[bool] = True
+
+    def log(self) -> VectorLog:
+        """All rows: next states and cuts by the rules of `TypedTable.fields`."""
+        found = self._ordered
+        shared = self._shared(found)
+        d = len(self.names["state"])
+        width = d + len(self.names["action"])
+        actions, action = self.code_actions(found.columns[d:width])
+        following = _matrix(found.columns[width : width + d])
+        following[shared["terminated"]] = np.nan
+        return VectorLog(
+            states=_matrix(found.columns[:d]), action=action, next_states=following,
+            features=self.names["state"], actions=actions, **shared,
+        )  # fmt: skip
+
+
+def open_vectors(
+    source: Any, *, columns: ColumnNames | None = None, progress: Progress | None = None
+) -> VectorTable:
+    """Find the columns of a log whose states are vectors, and check that every value is there."""
+    from spibb.ingest import _engine
+
+    return VectorTable.open(_engine(source, progress), columns or {}, {})
+
+
+def read_vectors(
+    source: Any, *, columns: ColumnNames | None = None, progress: Progress | None = None
+) -> VectorLog:
+    """Read a log whose states are vectors of numbers.
+
+    Parameters:
+        source: whatever `open_log` takes: a file, a pattern, a folder, a dataframe, a table.
+        columns: our column names mapped to yours, as in `read_log`; the state's are numeric:
+            ``{"state": ["x1", "x2"]}``. Next states are in `next_x1` and `next_x2`, in the columns
+            mapped to `next_state`, or in the next row of the episode.
+        progress: told now and then which share of a query is done, from 0 to 1.
+
+    Returns:
+        The rows by episode and step.
+
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "x": [0.5, 1.5], "y": [3, 4],
+    ...                   "action": [0, 1], "reward": [0, 1], "terminated": [False, True]})
+    >>> spibb.read_vectors(frame, columns={"state": ["x", "y"]})
+    VectorLog(transitions=2, episodes=1, features=2, actions=2, rewards=0 to 1)
+    """
+    return open_vectors(source, columns=columns, progress=progress).log()
+
+
+def _matrix(columns: Any) -> np.ndarray:
+    return np.column_stack([floats(column) for column in columns])
