@@ -144,9 +144,9 @@ def test_the_script_of_a_user_is_typed(tmp_path):
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )  # fmt: skip
     mine = [line for line in done.stdout.splitlines() if line.startswith("script.py")]
-    assert mine == ['script.py:23: note: Revealed type is "spibb.algorithms.base.Improvement"'], (
-        done.stdout
-    )
+    assert mine == [
+        'script.py:23: note: Revealed type is "spibb.algorithms.improvement.Improvement"'
+    ], done.stdout
 
 
 def test_install_lines_work_from_a_clone_and_name_extras_that_exist():

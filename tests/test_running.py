@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import spibb
 import spibb.tables
 from spibb import Certified, InputError, Log, PiBSpibb, Policy, counts, estimate
-from spibb.algorithms import base
+from spibb.algorithms import problem
 from spibb.cli.app import app
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
@@ -63,9 +63,9 @@ def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
                  "wider": wider}  # fmt: skip
     resolved = count_calls(monkeypatch, typed, "resolve")
     read = count_calls(monkeypatch, typed.TypedTable, "fields")
-    aligned = count_calls(monkeypatch, base, "align")
-    made = count_calls(monkeypatch, base, "as_policy")
-    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", base)
+    aligned = count_calls(monkeypatch, problem, "align")
+    made = count_calls(monkeypatch, problem, "as_policy")
+    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", problem)
     counted = count_calls(monkeypatch, counts, "densify")
     spibb.run(sources[kind], baseline=baselines[given], n_wedge=5)
     assert len(resolved) == 1

@@ -39,8 +39,8 @@ _HOME = {
     "estimate_baseline": "spibb.estimate",
     "exact_value": "spibb.evaluate",
     "posterior_improvement": "spibb.assurance.posterior",
-    "Problem": "spibb.algorithms.base",
-    "Improvement": "spibb.algorithms.base",
+    "Problem": "spibb.algorithms.problem",
+    "Improvement": "spibb.algorithms.improvement",
     "Algorithm": "spibb.algorithms.base",
     "off_policy_estimates": "spibb.ope",
     "monitor": "spibb.monitoring.watch",
@@ -83,11 +83,11 @@ if TYPE_CHECKING:
     from spibb.algorithms.arbrm import ARBRM as ARBRM
     from spibb.algorithms.auto import Auto as Auto
     from spibb.algorithms.base import Algorithm as Algorithm
-    from spibb.algorithms.base import Improvement as Improvement
-    from spibb.algorithms.base import Problem as Problem
     from spibb.algorithms.basic_rl import BasicRL as BasicRL
     from spibb.algorithms.certified import Certified as Certified
     from spibb.algorithms.hcpi import HCPI as HCPI
+    from spibb.algorithms.improvement import Improvement as Improvement
+    from spibb.algorithms.problem import Problem as Problem
     from spibb.algorithms.ramdp import RaMDP as RaMDP
     from spibb.algorithms.robust_mdp import RobustMDP as RobustMDP
     from spibb.algorithms.spibb import ModelFreeSpibb as ModelFreeSpibb

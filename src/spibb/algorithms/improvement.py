@@ -1,0 +1,230 @@
+"""What every algorithm returns: a policy, its values, and ways to ask how sure it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+import spibb
+from spibb import checks
+from spibb.algorithms.problem import ROUNDING, Problem
+from spibb.assurance.posterior import Posterior, posterior_improvement
+from spibb.certificate import Certificate, Premises, certify, refuse
+from spibb.checks import InputError
+from spibb.departures import changed_states
+from spibb.frozen import Frozen
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.solve import Solution, evaluate
+
+if TYPE_CHECKING:
+    from spibb.algorithms.base import Algorithm
+    from spibb.verdict import Verdict
+
+ESTIMATED = (
+    "the baseline collected the log; it was estimated from that log, and the bound compares with "
+    "the estimate: how far this lies from the policy that really acted is not counted"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Improvement(Frozen):
+    """A trained policy and what the estimated model M̂ says about it.
+
+    `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
+    baseline was copied because evidence is too thin. All arrays are read-only.
+
+    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+    >>> result
+    Improvement(algorithm=PiBSpibb(n_wedge=1, unseen='zero', method='auto'),
+    value_in_model=0.9, baseline_value_in_model=0.54, states_changed=1 of 2, pairs_copied=0%)
+    >>> result.verdict.grade
+    <Grade.NOT_SUPPORTED: 'not supported'>
+    """
+
+    policy: Policy
+    q: np.ndarray
+    v: np.ndarray
+    bootstrapped: np.ndarray
+    iterations: int
+    converged: bool
+    problem: Problem
+    algorithm: Algorithm
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What was done, the values in the model, how much changed, and why if that is said."""
+        moved = changed_states(self.policy.probs, self.problem.baseline.probs)
+        reason = getattr(self, "reason", None)
+        return {
+            "algorithm": self.algorithm, "value_in_model": self.value,
+            "baseline_value_in_model": self.baseline_value,
+            "states_changed": f"{int(moved.sum())} of {len(moved)}",
+            "pairs_copied": f"{self.bootstrapped.mean():.0%}",
+            **({"reason": reason} if reason else {}),
+            **({"verdict": str(self.verdict.grade)} if "verdict" in vars(self) else {}),
+            **({} if self.converged else {"converged": False}),
+        }  # fmt: skip
+
+    def save(
+        self,
+        folder: str | Path,
+        *,
+        delta: float | None = None,
+        seed: int = 0,
+        force: bool = False,
+        spreadsheet_safe: bool = False,
+    ) -> Path:
+        """Write what ``spibb improve`` writes: the policy with policy.json, summary and report.
+
+        Parameters:
+            folder: must be empty, or `force` given; the files appear all at once.
+            delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+            seed: seed of the posterior draws.
+            force: write into a folder that is not empty.
+            spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+
+        Returns:
+            The folder.
+        """
+        return spibb.save_result(
+            self, folder, delta=delta, seed=seed, force=force, spreadsheet_safe=spreadsheet_safe
+        )
+
+    def report(self, path: str | Path, *, delta: float | None = None, seed: int = 0) -> Path:
+        """Write the report, one HTML file that needs nothing else, and return its path."""
+        return spibb.write_report(self, path, delta=delta, seed=seed)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        theirs = self.problem.states, self.problem.actions
+        if (self.policy.states, self.policy.actions) != theirs:
+            raise InputError(
+                f"algorithm {self.algorithm.name!r} returned a policy whose labels are not those "
+                "of the problem: make it with problem.states and problem.actions"
+            )
+
+    @classmethod
+    def from_solution(
+        cls, solution: Solution, bootstrapped: np.ndarray, problem: Problem, algorithm: Algorithm
+    ) -> Improvement:
+        """Label a solution."""
+        policy = Policy.trusted(solution.probs, problem.states, problem.actions)
+        return cls(policy, solution.q, solution.v, bootstrapped, solution.iterations,
+                   solution.converged, problem, algorithm)  # fmt: skip
+
+    @cached_property
+    def model(self) -> MDP:
+        """The estimated model that `q` and `v` refer to."""
+        return self.algorithm.model(self.problem)
+
+    @cached_property
+    def values(self) -> np.ndarray:
+        """V^π in M̂ [S], the model that fits the log best, with unseen pairs worth 0.
+
+        It is `v` where the algorithm solved that model, and not where it took another: unseen
+        pairs worth −V_max (Basic RL), penalised rewards (RaMDP), the worst case (Robust MDP).
+        """
+        return self.v if self.model is self.problem.model else self._in_model(self.policy)
+
+    @cached_property
+    def baseline_values(self) -> np.ndarray:
+        """V^{π_b} in M̂ [S]."""
+        return self._in_model(self.problem.baseline)
+
+    def _in_model(self, policy: Policy) -> np.ndarray:
+        return evaluate(self.problem.model, policy.probs).v
+
+    @cached_property
+    def value(self) -> float:
+        """ρ(π, M̂), which flatters a policy that was trained on the same log."""
+        return float(self.problem.model.initial @ self.values)
+
+    @cached_property
+    def baseline_value(self) -> float:
+        """ρ(π_b, M̂), in the same model as `value`."""
+        return float(self.problem.model.initial @ self.baseline_values)
+
+    @cached_property
+    def objective(self) -> float:
+        """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
+        return float(self.model.initial @ self.v)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How sure the log is: certified, supported, or not supported (`spibb.judge`)."""
+        return spibb.judge(self)
+
+    def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
+        """The gain in models drawn given the log (`spibb.posterior_improvement`).
+
+        Its probability is a belief of a model that judges with the log that trained the policy:
+        measured as over-confident (docs/choosing.md). `verdict` says what to make of it.
+        """
+        problem = self.problem
+        return posterior_improvement(
+            problem.counts, self.policy, problem.baseline, problem.discount,
+            rng=np.random.default_rng(seed), draws=draws,
+        )  # fmt: skip
+
+    def certificate(self, delta: float = 0.05) -> Certificate:
+        """Theorem 2 and tighter bounds on the loss, or the reason why there is none.
+
+        Returns:
+            `bounds` with their ζ: ρ(π, M) ≥ ρ(π_b, M) − ζ with probability 1 − δ; or a `refusal`.
+
+        >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+        >>> result.certificate(delta=0.1).best.vacuous
+        True
+        """
+        problem = self.problem
+        n_wedge = getattr(self.algorithm, "n_wedge", math.nan)
+        checks.delta(delta)
+        refusal = self.algorithm.no_certificate or _refusal(self, n_wedge)
+        if refusal is not None:
+            return refuse(n_wedge, delta, refusal)
+        n_states, n_actions = problem.baseline.probs.shape
+        premises = Premises(n_states, n_actions, problem.discount, problem.v_max, delta)
+        return certify(
+            n_wedge,
+            premises,
+            gain=self.value - self.baseline_value,
+            return_range=problem.return_range,
+            assumptions=_assumptions(problem),
+        )
+
+
+def _refusal(result: Improvement, n_wedge: float) -> str | None:
+    problem = result.problem
+    if problem.contradictions:
+        return (
+            f"the log contradicts the baseline: {problem.contradictions} transitions take an "
+            "action that the baseline never plays, so the baseline did not collect them"
+        )
+    if n_wedge == 0:
+        return "n_wedge = 0 trusts every pair, and the bounds are infinite"
+    if problem.misreported:
+        return f"the log contradicts the baseline: {problem.misreported}"
+    largest = max(float(np.abs(v).max()) for v in (result.values, result.baseline_values))
+    if largest > problem.v_max * (1 + ROUNDING):
+        return (
+            f"a state is worth {largest:.4g} in the model, and the theorem takes v_max = "
+            f"{problem.v_max:g} as the limit of all values: give a larger v_max, or leave it out"
+        )
+    return None
+
+
+def _assumptions(problem: Problem) -> tuple[str, ...]:
+    source = "given" if problem.v_max_given else "derived from the rewards in the log"
+    collected = ESTIMATED if problem.baseline_estimated else "the baseline collected the log"
+    return (
+        collected,
+        "episodes are independent and identically distributed",
+        "the process is Markov in the states given",
+        f"no return exceeds v_max = {problem.v_max:g} in absolute value ({source})",
+    )

@@ -1,0 +1,317 @@
+"""What every algorithm takes: a log's statistics, the baseline that made it, and the discount."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb import evaluate as evaluation
+from spibb.checks import InputError
+from spibb.conformity import contradiction, decisions, misrecorded
+from spibb.counts import Counts
+from spibb.estimate import (
+    Baseline,
+    Counted,
+    as_policy,
+    default_v_max,
+    estimate_baseline,
+    estimate_mdp,
+    shown_v_max,
+)
+from spibb.ingest.policy_frames import is_frame, policy_from_frame
+from spibb.kernels import projection
+from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
+from spibb.labels import Label, Vocabulary
+from spibb.log import Log
+from spibb.mdp import MDP
+from spibb.policy import Policy
+from spibb.propensities import disagreement
+from spibb.showing import Shown
+from spibb.solve import Box, free_box, unit_of
+
+_INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
+NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
+ROUNDING = 1e-6
+"""Relative to V_max: values beyond it by less are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Circumstances:
+    """What is known of a data set before it is drawn, or of a problem: all that may set a grid.
+
+    `behaviour` made the episodes, of which there are `n_episodes`. Rewards and `v_max` are in
+    units of `unit`.
+    """
+
+    shape: tuple[int, int]
+    discount: float
+    v_max: float
+    baseline: Policy
+    behaviour: Policy
+    n_episodes: int
+    unit: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Problem(Shown):
+    """A log's statistics, the baseline that made it, and the discount: what is to be improved.
+
+    `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
+    seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms
+    that need more than their counts. `baseline_estimated` says that the baseline was read off the
+    log itself.
+
+    >>> problem = spibb.Problem.from_log(log, baseline, discount=0.9)
+    >>> problem
+    Problem(states=2, actions=2, transitions=6, episodes=3, discount=0.9,
+    v_max=10 (derived), baseline=given)
+    """
+
+    counts: Counts
+    baseline: Policy
+    discount: float
+    v_max: float
+    v_max_given: bool = False
+    log: Log | None = None
+    baseline_estimated: bool = False
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and what the user knows of the process."""
+        return {
+            "states": len(self.states), "actions": len(self.actions),
+            "transitions": int(self.counts.n.sum()), "episodes": self.n_episodes,
+            "discount": self.discount,
+            "v_max": f"{self.v_max:.4g} ({'given' if self.v_max_given else 'derived'})",
+            "baseline": "estimated" if self.baseline_estimated else "given",
+        }  # fmt: skip
+
+    def __post_init__(self) -> None:
+        for name, coded in (("counts", self.counts), ("log", self.log)):
+            if coded is not None and (coded.states, coded.actions) != (self.states, self.actions):
+                raise InputError(
+                    f"the problem's {name} and baseline have different labels: build it with "
+                    "Problem.from_log or Problem.from_counts, which align them"
+                )
+        if self.v_max_given:
+            _check_v_max(self)
+
+    @classmethod
+    @checks.takes(log=Log)
+    def from_log(
+        cls,
+        log: Log,
+        baseline: Baseline | None = None,
+        *,
+        discount: float = 0.95,
+        v_max: float | None = None,
+        smoothing: float = 0.0,
+    ) -> Problem:
+        """Count a log and align it with the baseline's labels.
+
+        The baseline is a policy; a dataframe, long (state, action, probability) or wide (a row per
+        state, a column per action), read by its labels; an array [S, A] in the order of the log's
+        labels; a function that gives the distribution of a state's label; or None: estimated from
+        the log, with smoothing.
+        """
+        checks.discount(discount)
+        if baseline is None:
+            counts = Counts.from_log(log)
+            policy = estimate_baseline(counts, smoothing=smoothing)
+        else:
+            log, policy = align(log, _policy(baseline, log))
+            counts = Counts.from_log(log)
+        return cls._of(counts, policy, discount, v_max, log=log, estimated=baseline is None)
+
+    @classmethod
+    @checks.takes(counts=Counts)
+    def from_counts(
+        cls,
+        counts: Counts,
+        baseline: Baseline | None = None,
+        *,
+        discount: float = 0.95,
+        v_max: float | None = None,
+        smoothing: float = 0.0,
+    ) -> Problem:
+        """A problem whose log is not at hand; the baseline is as in `from_log`."""
+        checks.discount(discount)
+        if baseline is None:
+            policy = estimate_baseline(counts, smoothing=smoothing)
+        else:
+            counts, policy = align(counts, _policy(baseline, counts))
+        return cls._of(counts, policy, discount, v_max, estimated=baseline is None)
+
+    @classmethod
+    def _of(
+        cls,
+        counts: Counts,
+        policy: Policy,
+        discount: float,
+        v_max: float | None,
+        *,
+        log: Log | None = None,
+        estimated: bool,
+    ) -> Problem:
+        """The problem of parts that have the same labels."""
+        if v_max is not None:
+            checks.number("v_max", v_max, 0, math.inf, "()")
+        bound = v_max if v_max is not None else default_v_max(counts, discount)
+        return cls(
+            counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
+            baseline_estimated=estimated,
+        )  # fmt: skip
+
+    @property
+    def states(self) -> Vocabulary:
+        """Labels of the states."""
+        return self.baseline.states
+
+    @property
+    def actions(self) -> Vocabulary:
+        """Labels of the actions."""
+        return self.baseline.actions
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes in the log."""
+        return int(self.counts.starts.sum())
+
+    @cached_property
+    def available(self) -> np.ndarray:
+        """bool [S, A]: the baseline plays the action there, or the log contains it."""
+        return (self.baseline.probs > 0) | (self.counts.pairs > 0)
+
+    @cached_property
+    def seen_first(self) -> Box:
+        """Any policy over the pairs seen; where a state has none, over the actions available."""
+        return free_box(projection.seen_or_available(self.data.model.counts, self.available))
+
+    @property
+    def model(self) -> MDP:
+        """M̂ with unseen pairs worth 0."""
+        return self.models["zero"]
+
+    @cached_property
+    def models(self) -> Mapping[str, MDP]:
+        """M̂ for each treatment of unseen pairs, estimated when asked for."""
+        return _Models(self)
+
+    @cached_property
+    def return_range(self) -> float:
+        """How far apart two returns can be, given v_max and the signs of the rewards seen."""
+        low, high = self.counts.reward_range
+        return self.v_max * ((low < 0) + (high > 0))
+
+    @cached_property
+    def data(self) -> Data:
+        """What the log says, as the compiled algorithms take it: in units of the rewards.
+
+        Its record is empty. Arrays are copied, since kernels are compiled for writable ones.
+        """
+        model, unit = self.model, self.unit
+        rows = Rows(model.indptr.copy(), model.successors.copy(), model.probs.copy())
+        counted = Model(self.counts.pairs.copy(), model.rewards / unit, rows, self.discount)
+        low, high = self.counts.reward_range
+        return Data(
+            counted, self.baseline.probs.copy(), model.initial.copy(), low / unit, high / unit,
+            self.v_max / unit, NO_RECORD,
+        )  # fmt: skip
+
+    @cached_property
+    def unit(self) -> float:
+        """The unit of the rewards, in which no tolerance depends on their scale."""
+        return unit_of(np.array([self.counts.reward_range]))
+
+    @property
+    def circumstances(self) -> Circumstances:
+        """What sets the grid of an algorithm's kernel."""
+        return Circumstances(
+            self.counts.shape, self.discount, self.v_max / self.unit, self.baseline, self.baseline,
+            int(self.counts.starts.sum()), self.unit,
+        )  # fmt: skip
+
+    @cached_property
+    def decisions(self) -> np.ndarray:
+        """How often each action was taken [S, A], also where nothing is known of what followed."""
+        return self.counts.pairs if self.log is None else decisions(self.log)
+
+    @cached_property
+    def contradictions(self) -> int:
+        """Number of logged decisions whose action the baseline never plays."""
+        return int(self.decisions[self.baseline.probs == 0].sum())
+
+    @cached_property
+    def misreported(self) -> str | None:
+        """Why the baseline, or `action_prob`, cannot be what made the log, in words, if it cannot.
+
+        1. `action_prob` must be the given baseline's probability, and sum to 1 in every state.
+        2. Actions must be as frequent as the given baseline says, or else `action_prob`.
+        """
+        if self.baseline_estimated:
+            return None if self.log is None else misrecorded(self.log)
+        wrong = None if self.log is None else disagreement(self.log, self.baseline.probs)
+        return wrong or contradiction(
+            self.decisions, self.baseline.probs, self.states, self.actions
+        )
+
+
+def _check_v_max(problem: Problem) -> None:
+    """Refuse a bound on returns that the log has exceeded."""
+    log, discount = problem.log, problem.discount
+    shown = shown_v_max(problem.counts, discount)
+    if log is not None:
+        shown = max(shown, evaluation.shown_v_max(log, discount))
+    if problem.v_max < shown * (1 - ROUNDING):
+        raise InputError(
+            f"v_max is {problem.v_max:g}, but the log shows returns of {shown:.8g} in absolute "
+            f"value: give at least {shown:.8g}, or leave v_max out"
+        )
+
+
+class _Models(dict[str, MDP]):
+    """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__()
+        self._problem = problem
+
+    def __missing__(self, unseen: str) -> MDP:
+        problem = self._problem
+        model = estimate_mdp(problem.counts, problem.discount, unseen=unseen, v_max=problem.v_max)
+        self[unseen] = model
+        return model
+
+
+def _policy(given: Baseline, log: Log | Counts) -> Policy:
+    """A baseline in any form that `Problem.from_log` takes."""
+    if is_frame(given):
+        return policy_from_frame(given, log)
+    return as_policy(given, log)
+
+
+def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
+    """Give a log (or its counts) and a baseline the same labels.
+
+    They are the baseline's, and actions that only the log has. The baseline may know states that
+    the log never visits; the converse is an error. Columns have the names that the log gives them.
+    """
+    baseline = baseline.named(log.states.names, log.actions.names)
+    if log.states == baseline.states and log.actions == baseline.actions:
+        return log, baseline
+    known = baseline.actions.index
+    extra: list[Label] = [label for label in log.actions.labels if label not in known]
+    actions = Vocabulary((*baseline.actions.labels, *extra), baseline.actions.names)
+    missing = [label for label in log.states.labels if label not in baseline.states.index]
+    if missing:
+        raise InputError(
+            f"baseline has no row for state {checks.some(missing)} ({len(missing)} of the log's "
+            f"{len(log.states)} states): add the rows, or drop those states from the log"
+        )
+    aligned = baseline.aligned(baseline.states, actions, "baseline")
+    return log.with_labels(baseline.states, actions), aligned
