@@ -11,8 +11,8 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "kernels",
-    "pseudocounts", "arrays", "labels", "words", "tables", "policy", "binning", "columns", "sql",
-    "log", "splits",
+    "pseudocounts", "arrays", "labels", "words", "tables", "binning", "columns", "sql", "cases",
+    "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
     "propensities", "ope", "conformity", "visits", "stats", "envs", "ingest", "algorithms",

@@ -19,6 +19,8 @@ _HOME = {
     "InputError": "spibb.checks",
     "Vocabulary": "spibb.labels",
     "Policy": "spibb.policy",
+    "Decisions": "spibb.deciding",
+    "LoadedPolicy": "spibb.ingest.loaded",
     "Log": "spibb.log",
     "Counts": "spibb.counts",
     "read_log": "spibb.ingest",
@@ -97,6 +99,7 @@ if TYPE_CHECKING:
     from spibb.binning import Bins as Bins
     from spibb.checks import InputError as InputError
     from spibb.counts import Counts as Counts
+    from spibb.deciding import Decisions as Decisions
     from spibb.estimate import estimate_baseline as estimate_baseline
     from spibb.estimate import estimate_mdp as estimate_mdp
     from spibb.evaluate import exact_value as exact_value
@@ -108,6 +111,7 @@ if TYPE_CHECKING:
     from spibb.ingest.converters import from_d3rlpy as from_d3rlpy
     from spibb.ingest.converters import from_minari as from_minari
     from spibb.ingest.inspection import inspect_log as inspect_log
+    from spibb.ingest.loaded import LoadedPolicy as LoadedPolicy
     from spibb.ingest.policy_files import load_policy as load_policy
     from spibb.ingest.policy_files import read_policy as read_policy
     from spibb.ingest.vectors import read_vectors as read_vectors

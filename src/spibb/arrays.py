@@ -54,3 +54,11 @@ def from_arrow(column: Any, missing: float = math.nan) -> np.ndarray:
 def _bits(buffer: Any) -> np.ndarray:
     """The flags that a buffer of bits holds, and some zeros behind."""
     return np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little").astype(bool)
+
+
+def scrambled(x: np.ndarray) -> np.ndarray:
+    """A permutation of the 64-bit numbers that spreads neighbours (splitmix64)."""
+    x = x + np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray(x ^ (x >> np.uint64(31)))

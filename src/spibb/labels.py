@@ -164,7 +164,7 @@ def factorize_present(values: Any, *names: str) -> tuple[Vocabulary, np.ndarray,
     `values` are those of `factorize`; the last result is a mask [N], the codes are as many as it
     marks. A label of several parts is missing as soon as one part is.
     """
-    columns = _columns(values, "/".join(names))
+    columns = label_parts(values, "/".join(names))
     coded = [_factorize_one(column, name) for column, name in zip(columns, _spread(names, columns))]
     present = np.logical_and.reduce([codes >= 0 for _, codes in coded])
     parts = [(labels, codes[present]) for labels, codes in coded]
@@ -229,10 +229,10 @@ def _spread(names: tuple[str, ...], columns: Sequence[Any]) -> Iterable[str]:
     return names if len(names) == len(columns) else [names[0]] * len(columns)
 
 
-def _columns(values: Any, name: str) -> list[Any]:
+def label_parts(values: Any, name: str) -> list[Any]:
     """The parts of a column of labels: one per element of a tuple label."""
     if isinstance(values, list) and values and _is_arrow(values[0]):
-        return values if len(values) > 1 else _columns(values[0], name)
+        return values if len(values) > 1 else label_parts(values[0], name)
     if isinstance(values, np.ma.MaskedArray):
         return [part.tolist() for part in (values.T if values.ndim == 2 else [values])]
     if isinstance(values, np.ndarray) and (values.ndim == 2 or values.dtype.kind != "O"):

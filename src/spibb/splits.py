@@ -7,6 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from spibb import checks
+from spibb.arrays import scrambled
 from spibb.errors import InputError
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -41,7 +42,7 @@ def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
         for rewards in (np.round(log.reward / unit, 9), log.reward)
     )
     if log.action_prob is not None:
-        exact = np.bitwise_xor(_scrambled(exact), log.action_prob.view(np.uint64))
+        exact = np.bitwise_xor(scrambled(exact), log.action_prob.view(np.uint64))
     content = _content(log, rounded)
     order = np.lexsort((_content(log, exact), content))
     return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
@@ -58,9 +59,9 @@ def _content(log: Log, ranks: np.ndarray) -> np.ndarray:
     following = np.where(log.next_state < 0, np.uint64(0), states[log.next_state])
     parts = (states[log.state], actions[log.action], following, log.terminated, log.truncated, step)
     with np.errstate(over="ignore"):
-        number = _scrambled(ranks)
+        number = scrambled(ranks)
         for part in parts:
-            number = _scrambled(number + part.astype(np.uint64))
+            number = scrambled(number + part.astype(np.uint64))
         return np.asarray(np.add.reduceat(number, log.episode_starts[:-1]))
 
 
@@ -68,11 +69,3 @@ def _label_numbers(labels: Vocabulary) -> np.ndarray:
     """64 bits for each label that depend on its name alone."""
     digests = b"".join(sha256(repr(label).encode()).digest()[:8] for label in labels.labels)
     return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
-
-
-def _scrambled(x: np.ndarray) -> np.ndarray:
-    """A permutation of the 64-bit numbers that spreads neighbours (splitmix64)."""
-    x = x + np.uint64(0x9E3779B97F4A7C15)
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(x ^ (x >> np.uint64(31)))

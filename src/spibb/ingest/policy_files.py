@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +12,11 @@ import numpy as np
 
 from spibb.arrays import from_arrow
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, number, parse_value, some, takes
+from spibb.checks import InputError, did_you_mean, some, takes
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
-from spibb.ingest.mapping import ColumnMap
+from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
@@ -225,66 +223,6 @@ def describe_policy(
     }  # fmt: skip
     text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
     write_text(folder / SIDECAR, text)
-
-
-@dataclass(frozen=True, eq=False)
-class LoadedPolicy:
-    """A policy from a file, which encodes raw cases as the log was encoded.
-
-    A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
-    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``.
-    """
-
-    policy: Policy
-    bins: Mapping[str, Bins]
-    origin: Mapping[str, Any]
-
-    def complete(self, column_map: ColumnMap) -> ColumnMap:
-        """Read a log as this policy's was read, in all that the mapping leaves open."""
-        if not self.origin:
-            return column_map
-        names = {"state": self.policy.states.names, "action": self.policy.actions.names}
-        return column_map.completed(names, self.bins)
-
-    def encode(self, case: Mapping[str, Any] | Label) -> Label:
-        """The label of the state that a case is in."""
-        if not isinstance(case, Mapping):
-            return case
-        names = self.policy.states.names
-        for name in (*case, *names):
-            if name not in names or name not in case:
-                wrong = "is no column of the state" if name not in names else "is missing"
-                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
-        parts = tuple(self._part(name, case[name], i) for i, name in enumerate(names))
-        return parts if len(parts) > 1 else parts[0]
-
-    def _part(self, name: str, value: Any, position: int) -> Label:
-        if name in self.bins:
-            if value in self.bins[name].labels:
-                return value
-            raw = parse_value(value) if isinstance(value, str) else value
-            return self.bins[name].label(number(name, raw, -math.inf, math.inf, "()"))
-        known = self.policy.states[0]
-        example = known[position] if isinstance(known, tuple) else known
-        if isinstance(example, str):
-            return str(value)
-        return parse_value(value) if isinstance(value, str) else value
-
-    def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
-        """The distribution over actions for a case; a state that was never seen has none."""
-        label = self.encode(case)
-        if self.policy.states.find(label) is None:
-            known = self.policy.states.labels
-            raise InputError(
-                f"state {label!r} is not in the policy, which knows {len(known)} states such as "
-                f"{some(known[:3])}: the log never showed it, so act as before"
-            )
-        return self.policy.row(label)
-
-    def best(self, case: Mapping[str, Any] | Label) -> Label:
-        """The most probable action for a case; the first of several."""
-        row = self.row(case)
-        return max(row, key=lambda action: row[action])
 
 
 @takes(path=(str, Path))

@@ -12,7 +12,8 @@ from spibb.episode_returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
 from spibb.frozen import Frozen
-from spibb.ingest.policy_files import LoadedPolicy, load_policy
+from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.policy_files import load_policy
 from spibb.loading import either, null, read_json, real, record, row
 from spibb.sql.reading import read_table
 

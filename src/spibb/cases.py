@@ -1,0 +1,272 @@
+"""Cases: new rows, and the states that they are in, encoded as the log of a policy was.
+
+A case is a label of a state, or raw values of the state's columns, numbers cut into the bins of the
+log. One case and a million are encoded by one definition, `CaseEncoder.part`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spibb.arrays import from_arrow
+from spibb.binning import Bins
+from spibb.checks import InputError, did_you_mean, number, parse_value, some
+from spibb.columns import labels_column, to_arrow_table
+from spibb.frozen import Frozen
+from spibb.labels import Label, Vocabulary, label_parts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNKNOWN = -1
+"""The code of a case whose state the policy does not know."""
+DENSE = 1 << 22
+"""Up to so many entries a table is looked up directly."""
+
+
+@dataclass(frozen=True, eq=False)
+class CaseEncoder:
+    """From cases to codes of `states`; `bins` cut the columns that were cut in the log."""
+
+    states: Vocabulary
+    bins: Mapping[str, Bins] = field(default_factory=dict)
+
+    def label(self, case: Mapping[str, Any] | Label) -> Label:
+        """The label of the state that a case is in."""
+        if not isinstance(case, Mapping):
+            return case
+        names = self.states.names
+        for name in (*case, *names):
+            if name not in names or name not in case:
+                wrong = "is no column of the state" if name not in names else "is missing"
+                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
+        parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
+        for name, part in zip(names, parts):
+            if part is None:
+                raise InputError(f"{name!r} is missing: give a value, or act as before")
+        return parts if len(parts) > 1 else parts[0]
+
+    def part(self, position: int, value: Any) -> Label | None:
+        """A value of one column as the part of a label; None where it is missing."""
+        name, raw = self.states.names[position], _plain(value)
+        if raw is None:
+            return None
+        if name in self.bins:
+            cut = self.bins[name]
+            if raw in cut.labels:
+                return raw
+            read = parse_value(raw) if isinstance(raw, str) else raw
+            return cut.label(number(name, read, -math.inf, math.inf, "()"))
+        if isinstance(self._example(position), str):
+            return str(raw)
+        return parse_value(raw) if isinstance(raw, str) else raw
+
+    def _example(self, position: int) -> Label:
+        known = self.states[0]
+        return known[position] if isinstance(known, tuple) else known
+
+    def codes(self, cases: Any) -> np.ndarray:
+        """The code of each case's state [N]; UNKNOWN where there is none, or a value is missing.
+
+        `cases` are a dataframe or a mapping with the columns of the state, or labels of states.
+        """
+        columns = case_columns(cases, self.states.names)
+        found = [self._part_codes(i, column) for i, column in enumerate(columns)]
+        code = found[0]
+        for level, part in zip(self._levels, found[1:]):
+            code = level.find(code, part)
+        return np.where(code < 0, UNKNOWN, self._order[code])
+
+    def _part_codes(self, position: int, column: pa.Array) -> np.ndarray:
+        """The code of each value of one column among the values that states have there."""
+        cut, index = self.bins.get(self.states.names[position]), self._index[position]
+        if cut is not None and _is_number(column):
+            values = from_arrow(column.cast("float64"))
+            _check_finite(values, self.states.names[position])
+            known = np.array([*(index.get(label, UNKNOWN) for label in cut.labels), UNKNOWN])
+            place = np.searchsorted(np.array(cut.edges), values, side="right")
+            return known[np.where(np.isnan(values), -1, place)]
+        coded = column if _is_dictionary(column) else column.dictionary_encode()
+        rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
+        codes = [self._code(position, v, rows) for v in enumerate(coded.dictionary.to_pylist())]
+        return np.array([*codes, UNKNOWN], dtype=np.int64)[rows]
+
+    def _code(self, position: int, numbered: tuple[int, Any], rows: np.ndarray) -> int:
+        """The code of a value that some of the rows have."""
+        try:
+            part = self.part(position, numbered[1])
+        except InputError as error:
+            where = np.flatnonzero(rows == numbered[0])
+            if len(where) == 0:
+                return UNKNOWN
+            raise InputError(f"{error}{_in_rows(where)}") from None
+        example = self._example(position)
+        alike = isinstance(part, bool) == isinstance(example, bool)  # Python takes true for 1
+        return self._index[position].get(part, UNKNOWN) if alike else UNKNOWN
+
+    @cached_property
+    def _parts(self) -> list[Sequence[Label]]:
+        """The columns of the states' labels."""
+        if len(self.states.names) == 1:
+            return [self.states.labels]
+        return [list(part) for part in zip(*self.states.labels)]
+
+    @cached_property
+    def _index(self) -> list[dict[Label, int]]:
+        """A code for each distinct value of each column."""
+        return [
+            {label: code for code, label in enumerate(dict.fromkeys(part))} for part in self._parts
+        ]
+
+    @cached_property
+    def _prefixes(self) -> tuple[list[_Level], np.ndarray]:
+        """The levels of the search, and the state [S] behind each code of the last one."""
+        coded = [
+            np.array([index[label] for label in part], dtype=np.int64)
+            for part, index in zip(self._parts, self._index)
+        ]
+        levels, prefix = [], coded[0]
+        for part, index in zip(coded[1:], self._index[1:]):
+            level = _Level(np.unique(prefix * len(index) + part), len(index))
+            prefix = level.find(prefix, part)
+            levels.append(level)
+        order = np.empty(len(self.states), dtype=np.int64)
+        order[prefix] = np.arange(len(self.states))
+        return levels, order
+
+    @property
+    def _levels(self) -> list[_Level]:
+        return self._prefixes[0]
+
+    @property
+    def _order(self) -> np.ndarray:
+        return self._prefixes[1]
+
+
+@dataclass(frozen=True, eq=False)
+class _Level(Frozen):
+    """Which pairs (code of the columns so far, code in the next column) some state has.
+
+    `keys` are sorted: code so far × `size` + next code. The place of a key is the code from here.
+    """
+
+    keys: np.ndarray
+    size: int
+
+    def find(self, prefix: np.ndarray, part: np.ndarray) -> np.ndarray:
+        """The code of each pair [N], UNKNOWN where no state has it."""
+        known = (prefix >= 0) & (part >= 0)
+        wanted = np.where(known, prefix * self.size + part, 0)
+        if self.keys[-1] < DENSE:
+            return np.where(known, self._places[np.minimum(wanted, self.keys[-1] + 1)], UNKNOWN)
+        place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(known & (self.keys[place] == wanted), place, UNKNOWN)
+
+    @cached_property
+    def _places(self) -> np.ndarray:
+        places = np.full(self.keys[-1] + 2, UNKNOWN, dtype=np.int64)
+        places[self.keys] = np.arange(len(self.keys))
+        return places
+
+
+def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
+    """The columns of the state as Arrow arrays, of a dataframe, a mapping, or labels."""
+    if isinstance(cases, Mapping) or hasattr(type(cases), "columns"):
+        return _named_columns(cases, names)
+    parts = label_parts(labels_column(cases), "/".join(names))
+    if len(parts) != len(names):
+        raise InputError(
+            f"cases are labels of {len(parts)} parts, and a state here is {', '.join(names)}: give "
+            "a table with these columns"
+        )
+    return [_array(part, name) for part, name in zip(parts, names)]
+
+
+def _named_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
+    import narwhals as nw
+
+    if isinstance(cases, Mapping):
+        _check_named(list(cases), names)
+        return _same_length({name: _array(cases[name], name) for name in names})
+    frame = nw.from_native(cases)
+    _check_named(frame.collect_schema().names(), names)
+    chosen = frame.select(*names)
+    table = to_arrow_table(chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen)
+    return [_whole(table.column(name)) for name in names]
+
+
+def _check_named(present: Sequence[str], names: Sequence[str]) -> None:
+    for name in names:
+        if name not in present:
+            hint = did_you_mean(name, [str(other) for other in present])
+            raise InputError(
+                f"the cases have no column {name!r}{hint}: a state here is {', '.join(names)}, "
+                f"and their columns are {some(present, 20)}"
+            )
+
+
+def _same_length(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
+    if len({len(column) for column in columns.values()}) > 1:
+        lengths = ", ".join(f"{name} {len(column)}" for name, column in columns.items())
+        raise InputError(f"the columns of the cases differ in length ({lengths}): fix them")
+    return list(columns.values())
+
+
+def _array(values: Any, name: str) -> pa.Array:
+    import pyarrow as pa
+
+    given = labels_column(values)
+    try:
+        return _whole(given if _is_arrow(given) else pa.array(given, from_pandas=True))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise InputError(
+            f"column {name!r} of the cases mixes types: make every value text, or a number"
+        ) from None
+
+
+def _check_finite(values: np.ndarray, name: str) -> None:
+    infinite = np.flatnonzero(np.isinf(values))
+    if len(infinite):
+        value = values[infinite[0]]
+        raise InputError(f"{name} is {value}, expected a number in (-inf, inf){_in_rows(infinite)}")
+
+
+def _in_rows(where: np.ndarray) -> str:
+    return f", in row {where[0]} of the cases ({len(where)} such rows): fix or drop it"
+
+
+def _is_arrow(values: Any) -> bool:
+    return type(values).__module__.startswith("pyarrow")
+
+
+def _whole(column: Any) -> Any:
+    import pyarrow as pa
+
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _is_dictionary(column: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_dictionary(column.type))
+
+
+def _is_number(column: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+                or pa.types.is_decimal(column.type))  # fmt: skip
+
+
+def _plain(value: Any) -> Any:
+    """A value without NumPy's types; NaN is missing, and 3.0 the whole number 3, as in logs."""
+    raw = value.item() if isinstance(value, np.generic) else value
+    if isinstance(raw, float):
+        return None if math.isnan(raw) else int(raw) if raw.is_integer() else raw
+    return raw

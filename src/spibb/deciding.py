@@ -1,0 +1,138 @@
+"""Decisions for many cases at once, drawn or the most probable, the same however they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.arrays import scrambled
+from spibb.cases import UNKNOWN, CaseEncoder
+from spibb.checks import InputError
+from spibb.frozen import Frozen
+from spibb.labels import Label, Vocabulary
+from spibb.tables import label_columns
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+UNSEEN = ("error", "empty")
+LISTED = 5
+"""How many cases in unknown states a message names."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(Frozen):
+    """An action for each of N cases.
+
+    Parameters:
+        codes: the actions' codes [N]; −1 where the policy does not know the state.
+        probability: with which each was taken [N]; NaN where there is none.
+        actions: the labels behind the codes.
+
+    >>> policy = spibb.Policy([[1, 0], [0, 1]], ["mild", "severe"], ["treat", "wait"])
+    >>> policy.act_many({"state": ["severe", "mild", "severe"]}).labels
+    ['wait', 'treat', 'wait']
+    """
+
+    codes: np.ndarray
+    probability: np.ndarray
+    actions: Vocabulary
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """How many, and how many without an action."""
+        return {"cases": len(self), "undecided": int((self.codes < 0).sum())}
+
+    @property
+    def labels(self) -> list[Label]:
+        """The action of each case; None where there is none."""
+        return np.array([*self.actions.labels, None], dtype=object)[self.codes].tolist()
+
+    @cached_property
+    def columns(self) -> dict[str, pa.Array]:
+        """The actions as Arrow columns, one for each column that a label spans."""
+        import pyarrow as pa
+
+        codes = pa.array(self.codes, mask=self.codes < 0)
+        return {name: values.take(codes) for name, values in label_columns(self.actions).items()}
+
+
+def decide(
+    probs: np.ndarray, encoder: CaseEncoder, actions: Vocabulary, cases: Any, *,
+    seed: int, deterministic: bool, unseen: str, first_row: int,
+) -> Decisions:  # fmt: skip
+    """One action for each case, drawn from its row of `probs` [S, A].
+
+    The draw of a case depends on the seed and on the case's row, counted from `first_row`, and on
+    nothing else: cases decided in pieces are decided as in one go.
+    """
+    checks.choice("unseen", unseen, UNSEEN)
+    checks.seed(seed)
+    checks.number("first_row", first_row, 0, 2**62)
+    state = encoder.codes(cases)
+    unknown = state == UNKNOWN
+    if unseen == "error" and unknown.any():
+        raise _unknown_states(cases, encoder, np.flatnonzero(unknown), first_row)
+    known = np.where(unknown, 0, state)
+    if checks.flag("deterministic", deterministic):
+        codes = np.argmax(probs, axis=1)[known]
+    else:
+        codes = draw(probs, known, uniforms(seed, first_row, len(state)))
+    chance = probs[known, codes]
+    return Decisions(
+        np.where(unknown, UNKNOWN, codes).astype(np.int32), np.where(unknown, np.nan, chance),
+        actions,
+    )  # fmt: skip
+
+
+def uniforms(seed: int, first_row: int, n: int) -> np.ndarray:
+    """A number in [0, 1) for each row [N], which depends on the seed and on the row alone."""
+    begin = np.frombuffer(sha256(str(seed).encode()).digest()[:8], dtype="<u8").astype(np.uint64)
+    with np.errstate(over="ignore"):
+        rows = np.arange(first_row, first_row + n, dtype=np.uint64) + begin
+        return np.asarray((scrambled(scrambled(rows)) >> np.uint64(11)) * 2.0**-53)
+
+
+def draw(probs: np.ndarray, rows: np.ndarray, uniform: np.ndarray) -> np.ndarray:
+    """The action [N] where the sum of a row's probabilities first exceeds a number in [0, 1).
+
+    The search halves the row for all cases at once. An action of probability 0 is never drawn.
+    """
+    sums = np.cumsum(probs, axis=1)
+    sums /= sums[:, -1:]
+    low, n_actions = np.zeros(len(rows), dtype=np.int64), probs.shape[1]
+    high, flat, start = np.full(len(rows), n_actions - 1), sums.reshape(-1), rows * n_actions
+    for _ in range((n_actions - 1).bit_length()):
+        middle = (low + high) >> 1
+        beyond = flat[start + middle] <= uniform
+        low = np.where(beyond, middle + 1, low)
+        high = np.where(beyond, high, middle)
+    return low
+
+
+def _unknown_states(
+    cases: Any, encoder: CaseEncoder, rows: np.ndarray, first_row: int
+) -> InputError:
+    """The refusal of cases in states that the policy does not know: the first ones, with rows."""
+    from spibb.cases import case_columns
+
+    columns = case_columns(cases, encoder.states.names)
+    shown = []
+    for row in rows[:LISTED].tolist():
+        parts = tuple(column[row].as_py() for column in columns)
+        label = parts if len(parts) > 1 else parts[0]
+        shown.append(f"row {row + first_row} ({checks.shown(label)})")
+    more = f" and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+    return InputError(
+        f"{len(rows)} cases are in states that are not in the policy: {', '.join(shown)}{more}; "
+        "the log never showed them, so act as before there, and ask for the others with unseen "
+        "'empty'"
+    )

@@ -1,0 +1,210 @@
+"""Decisions for many cases: as one case at a time, whatever the frame, the pieces and the order."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spibb import Bins, Policy, Vocabulary
+from spibb.deciding import draw, uniforms
+from spibb.errors import InputError
+from spibb.ingest.loaded import LoadedPolicy
+
+WARDS = ["north", "o'brien", 'say "no"', "Zürich\n", ""]
+AGES = Bins((18, 40.5, 65))
+STATES = [(w, a, n) for w in WARDS for a in AGES.labels for n in (-1, 0, 2**62)]
+
+
+def policy(states=STATES, names=("ward", "age", "n"), actions=("go", "stay", "wait"), seed=0):
+    rng = np.random.default_rng(seed)
+    kept = rng.permutation(len(states))[: max(1, len(states) - 7)]
+    known = Vocabulary([states[i] for i in kept], names)
+    probs = rng.dirichlet(np.full(len(actions), 0.5), len(known))
+    return LoadedPolicy(Policy(probs, known, list(actions)), {"age": AGES}, {})
+
+
+def one_by_one(loaded, rows):
+    """The oracle: the most probable action of each case, or None."""
+    found = []
+    for row in rows:
+        try:
+            found.append(loaded.best(row))
+        except InputError:
+            found.append(None)
+    return found
+
+
+CASES = st.fixed_dictionaries({
+    "ward": st.sampled_from([*WARDS, "south", None]),
+    "age": st.one_of(st.floats(-5, 90), st.sampled_from([18.0, 40.5, math.nan, None])),
+    "n": st.sampled_from([-1, 0, 1, 2**62]),
+})  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(CASES, min_size=1, max_size=30))
+def test_many_cases_are_decided_as_each_by_itself(rows):
+    loaded = policy()
+    table = pa.table({name: [row[name] for row in rows] for name in ("ward", "age", "n")})
+    found = loaded.act_many(table, deterministic=True, unseen="empty")
+    assert found.labels == one_by_one(loaded, rows)
+
+
+KINDS = {
+    "pandas": lambda t: t.to_pandas(),
+    "objects": lambda t: t.to_pandas().astype(object),
+    "categories": lambda t: t.to_pandas().astype({"ward": "category"}),
+    "polars": pl.from_arrow,
+    "lazy": lambda t: pl.from_arrow(t).lazy(),
+    "arrow": lambda t: t,
+    "chunks": lambda t: pa.concat_tables([t[:3], t[3:]]),
+    "mapping": lambda t: {name: t.column(name).to_pylist() for name in t.column_names},
+    "arrays": lambda t: {name: t.column(name).to_numpy() for name in t.column_names},
+    "text": lambda t: pa.table({n: t.column(n).cast("string") for n in t.column_names}),
+    "other order": lambda t: t.select(["n", "age", "ward"]),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_frame_gives_the_same_decisions(kind):
+    loaded = policy()
+    labels = loaded.policy.states.labels
+    middle = {label: (0, 20, 50, 70)[i] for i, label in enumerate(AGES.labels)}
+    table = pa.table({
+        "ward": [w for w, _, _ in labels], "age": [float(middle[a]) for _, a, _ in labels],
+        "n": [n for _, _, n in labels],
+    })  # fmt: skip
+    expected = loaded.act_many(list(labels), seed=3)
+    found = loaded.act_many(KINDS[kind](table), seed=3)
+    assert found.labels == expected.labels
+    np.testing.assert_array_equal(found.probability, expected.probability)
+
+
+@pytest.mark.parametrize("labels", [["a", "b"], [3, 7], [True, False], range(5)])
+def test_labels_of_any_type_are_found_and_true_is_not_one(labels):
+    made = Policy(np.eye(len(labels)), list(labels), [f"act {i}" for i in range(len(labels))])
+    assert made.act_many(list(labels)).labels == list(made.actions.labels)
+    others = [True, "3", "a"] if labels != [True, False] else [1, 0]
+    for other in others:
+        if other in labels and isinstance(other, bool) == isinstance(labels[0], bool):
+            continue
+        if str(other) in map(str, labels) and not isinstance(other, bool):
+            continue  # text that names a number is that number
+        with pytest.raises(InputError, match=r"1 cases are in states that are not in the policy"):
+            made.act_many([other])
+
+
+@pytest.mark.parametrize("cut", [1, 7, 100])
+def test_draws_do_not_depend_on_the_pieces(cut):
+    loaded = policy()
+    cases = list(loaded.policy.states.labels) * 20
+    whole = loaded.act_many(cases, seed=5)
+    pieces = [
+        loaded.act_many(cases[i : i + cut], seed=5, first_row=i).codes
+        for i in range(0, len(cases), cut)
+    ]
+    np.testing.assert_array_equal(np.concatenate(pieces), whole.codes)
+    assert (loaded.act_many(cases, seed=6).codes != whole.codes).any()
+
+
+def test_draws_have_the_frequencies_of_the_policy():
+    probs = np.array([[0.2, 0.0, 0.5, 0.3], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    made = Policy(probs, ["x", "y", "z"], list("abcd"))
+    n = 60_000
+    codes = made.act_many(["x", "y", "z"] * n, seed=1).codes.reshape(n, 3)
+    found = np.array([np.bincount(codes[:, k], minlength=4) for k in range(3)]) / n
+    error = np.sqrt(probs * (1 - probs) / n)
+    assert (np.abs(found - probs) <= 5 * error).all()
+
+
+@given(st.integers(1, 40), st.integers(0, 1000))
+def test_a_draw_is_the_first_action_whose_sum_exceeds_the_number(n_actions, seed):
+    rng = np.random.default_rng(seed)
+    probs = rng.dirichlet(np.full(n_actions, 0.3), 5) * (rng.random((5, n_actions)) < 0.7)
+    probs[:, -1] += probs.sum(axis=1) == 0
+    probs /= probs.sum(axis=1, keepdims=True)
+    rows, u = rng.integers(0, 5, 200), rng.random(200)
+    sums = np.cumsum(probs, axis=1) / probs.sum(axis=1, keepdims=True)
+    expected = [int(np.argmax(sums[row] > x)) for row, x in zip(rows, u)]
+    found = draw(probs, rows, u)
+    agree = np.array(expected) == found
+    near = np.abs(sums[rows, np.minimum(found, expected)] - u) < 1e-12
+    assert (agree | near).all()
+    assert (probs[rows, found] > 0).all()
+
+
+def test_numbers_of_rows_are_uniform_and_belong_to_seed_and_row():
+    u = uniforms(0, 0, 100_000)
+    assert (u >= 0).all() and (u < 1).all()
+    np.testing.assert_array_equal(u[70:90], uniforms(0, 70, 20))
+    bins = np.bincount((u * 50).astype(int), minlength=50)
+    assert ((bins - 2000) ** 2 / 2000).sum() < 100  # χ² with 49 degrees of freedom
+    assert abs(np.corrcoef(u[:-1], u[1:])[0, 1]) < 0.02
+    assert abs(np.corrcoef(u, uniforms(1, 0, 100_000))[0, 1]) < 0.02
+
+
+def test_unseen_states_are_listed_with_their_rows():
+    made = Policy([[0.5, 0.5]], ["x"], ["a", "b"])
+    cases = ["x", "y", "x", None, "q", "q", "q", "q"]
+    with pytest.raises(InputError, match=r"6 cases .* row 1 \('y'\), row 3 \(None\), row 4 \('q'"):
+        made.act_many(cases)
+    with pytest.raises(InputError, match=r"row 11 \('y'\).* and 1 more"):
+        made.act_many(cases, first_row=10)
+    found = made.act_many(cases, unseen="empty")
+    assert [label is None for label in found.labels] == [False, True, False, *[True] * 5]
+    assert np.isnan(found.probability[1]) and found.probability[0] == 0.5
+    assert found.columns["action"].null_count == 6
+
+
+@pytest.mark.parametrize(
+    ("cases", "options", "message"),
+    [
+        ({"ward": ["north"], "age": [1]}, {}, "no column 'n'"),
+        ({"wards": ["north"], "age": [1], "n": [1]}, {}, r"'ward' \(did you mean 'wards'\?\)"),
+        ({"ward": ["a"], "age": ["old"], "n": [1]}, {}, "age is 'old', expected .* in row 0"),
+        ({"ward": ["a"], "age": [-math.inf], "n": [1]}, {}, "age is -inf, expected .* in row 0"),
+        ({"ward": ["a", "b"], "age": [1], "n": [1]}, {}, "differ in length"),
+        ({"ward": ["a", 3], "age": [1, 2], "n": [1, 2]}, {}, "'ward' of the cases mixes types"),
+        (["north"], {}, "labels of 1 parts, and a state here is ward, age, n"),
+        ([STATES[0]], {"unseen": "skip"}, "unseen is 'skip'"),
+        ([STATES[0]], {"seed": -1}, "seed is -1"),
+        ([STATES[0]], {"deterministic": 3}, "deterministic is 3"),
+        ([STATES[0]], {"first_row": -1}, "first_row is -1"),
+    ],
+)
+def test_bad_cases_are_refused(cases, options, message):
+    with pytest.raises(InputError, match=message):
+        policy().act_many(cases, **options)
+
+
+def test_no_cases_give_no_decisions():
+    found = policy().act_many(pd.DataFrame({"ward": [], "age": [], "n": []}))
+    assert len(found) == 0 and found.labels == []
+
+
+def test_states_of_many_columns_whose_product_is_beyond_64_bits():
+    rng = np.random.default_rng(0)
+    columns = rng.integers(0, 1000, (400, 12))
+    states = list({tuple(row) for row in columns.tolist()})
+    made = Policy(np.eye(len(states)), states, [f"a{i}" for i in range(len(states))])
+    frame = {name: [s[i] for s in states] for i, name in enumerate(made.states.names)}
+    assert made.act_many(frame).labels == list(made.actions.labels)
+    frame[made.states.names[5]][3] += 5000
+    assert made.act_many(frame, unseen="empty").labels[3] is None
+
+
+def test_a_missing_value_is_not_the_label_none():
+    made = LoadedPolicy(Policy([[1.0], [1.0]], ["None", "nan"], ["a"]), {}, {})
+    for missing in (None, math.nan):
+        with pytest.raises(InputError, match="'state' is missing"):
+            made.row({"state": missing})
+    assert made.act_many({"state": [None, "None", "nan"]}, unseen="empty").labels == [
+        None, "a", "a",
+    ]  # fmt: skip
