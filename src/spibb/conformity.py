@@ -134,13 +134,24 @@ def decisions(log: Log) -> np.ndarray:
 
 
 def recorded_table(log: Log) -> np.ndarray:
-    """The mean recorded probability of each pair, the rest of a row spread over the other pairs."""
+    """The policy [S, A] that the log's `action_prob` shows, averaged over what else it depends on.
+
+    π̂_b(a|x) = N(x, a) / Σ 1/p over the rows of the pair: the harmonic mean of the probabilities
+    p that they record. Where p depends on the pair alone, that is p itself. Where it depends on
+    more, a row takes action a with probability p and then adds 1/p, so that the sum has mean N(x)
+    and π̂_b converges to the average policy of the state; their plain mean would converge to
+    E[p²]/E[p], which is larger. What a row leaves of 1 is shared by the actions never taken there.
+    """
     assert log.action_prob is not None
     check_recorded(log)
     n = decisions(log)
     pair = log.state.astype(np.int64) * n.shape[1] + log.action
-    total = np.bincount(pair, weights=log.action_prob, minlength=n.size).reshape(n.shape)
-    seen = np.where(n > 0, total / np.maximum(n, 1), 0.0)
+    least = np.full(n.size, np.inf)
+    np.minimum.at(least, pair, log.action_prob)
+    inverse = np.bincount(pair, weights=least[pair] / log.action_prob, minlength=n.size)
+    taken = n.reshape(-1) > 0
+    seen = np.zeros(n.shape)
+    seen[n > 0] = least[taken] * (n.reshape(-1)[taken] / inverse[taken])
     rest, others = 1 - seen.sum(axis=1, keepdims=True), (n == 0).sum(axis=1, keepdims=True)
     table = np.where(n > 0, seen, np.where(rest > 1e-6, rest, 0.0) / np.maximum(others, 1))
     return np.asarray(table / table.sum(axis=1, keepdims=True))

@@ -75,6 +75,12 @@ class Counts(Frozen):
             "rewards": Interval(*self.reward_range),
         }  # fmt: skip
 
+    @property
+    def one_step(self) -> bool:
+        """Whether every episode is a single step that ends, as in the log of a bandit."""
+        ends = bool((self.successors == END).all())
+        return ends and int(self.n.sum()) == int(self.starts.sum()) > 0
+
     @classmethod
     @takes(log=Log)
     def from_log(cls, log: Log) -> Counts:

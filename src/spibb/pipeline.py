@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.problem import ESTIMATE, RECORD
 from spibb.checks import InputError, number
 from spibb.counts import Counts
 from spibb.estimate import Baseline, default_v_max
@@ -18,7 +19,6 @@ from spibb.splits import split_episodes
 ROWS_IN_MEMORY = ORDER_UP_TO
 """Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
 MANY_STATES = 10_000
-ESTIMATE = "estimate"
 FEWEST_HELD_OUT = 2
 """One episode tells nothing of how much episodes differ."""
 
@@ -33,8 +33,8 @@ def load_problem(
 ) -> Problem:
     """Read the rows if the algorithm needs them or they are few, else only count them.
 
-    `baseline` is a file, or ``estimate`` with a smoothing after a colon: ``estimate:0.5``; or what
-    `Problem.from_log` takes.
+    `baseline` is a file; ``recorded``; ``estimate``, with a smoothing after a colon
+    (``estimate:0.5``); or what `Problem.from_log` takes.
     """
     found = _read(source, algorithm.needs_log)
     rows = len(found) if isinstance(found, Log) else int(found.n.sum())
@@ -74,13 +74,15 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     return replace(problem, counts=counts, log=kept, v_max=v_max), held
 
 
-def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | None, float]:
-    """The policy of a file, or None and a smoothing where it is to be estimated."""
+def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | str | None, float]:
+    """The policy of a file, or what names one in the log, and a smoothing of its estimate."""
     if not isinstance(given, str | Path):
         return given, 0.0
     name, colon, smoothing = str(given).partition(":")
     if name == ESTIMATE and not Path(given).exists():
-        return None, _smoothing(smoothing) if colon else 0.0
+        return ESTIMATE, _smoothing(smoothing) if colon else 0.0
+    if given == RECORD and not Path(given).exists():
+        return RECORD, 0.0
     return read_policy(given, log), 0.0
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from spibb import checks
 from spibb.algorithms import Algorithm, Improvement, configured
+from spibb.algorithms.problem import ESTIMATE, RECORD
 from spibb.binning import Bins, Request
 from spibb.errors import InputError
 from spibb.estimate import Baseline
@@ -18,7 +19,7 @@ from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
 from spibb.log import Log
-from spibb.pipeline import ESTIMATE, hold_out, load_problem
+from spibb.pipeline import hold_out, load_problem
 from spibb.policy import Policy
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
@@ -100,8 +101,9 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
             a dataframe, a DuckDB relation, an Ibis table.
         out: folder for policy.csv, policy.parquet, policy.json, summary.json, report.html …, which
             appear all at once; None writes nothing.
-        baseline: the policy that made the log: a file, or what `Problem.from_log` takes. None, or
-            ``"estimate:SMOOTHING"``, estimates it from the log.
+        baseline: the policy that made the log: a file, or what `Problem.from_log` takes, where
+            ``"estimate:SMOOTHING"`` estimates it with a smoothing. None takes the log's
+            `action_prob`, and estimates the baseline where there is none.
         algorithm: a registry name, an import path, a class, or a configured algorithm.
         columns: our column names mapped to yours, as in `count_log`.
         bins: numeric columns to cut, as in `count_log`.
@@ -243,7 +245,7 @@ def _files(role: str, given: Any) -> list[tuple[str, str | Path]]:
 
 def _baseline_file(given: Any) -> list[tuple[str, str | Path]]:
     """The file of a baseline; none where it was estimated."""
-    asked = isinstance(given, str) and given.partition(":")[0] == ESTIMATE
+    asked = isinstance(given, str) and given.partition(":")[0] in (ESTIMATE, RECORD)
     return [] if asked and not Path(given).exists() else _files("baseline", given)
 
 

@@ -108,7 +108,7 @@ class Visits:
     `episode` [N]; the visits of state s are the rows starts[s] … starts[s + 1]. The return from a
     row on lies between `low` and `high` [N]: they are equal where the episode was recorded to its
     end; where it was cut, the unseen rest is taken as the lowest and as the highest declared
-    return, discounted.
+    return, discounted. `made` [N] is the recorded probability of the action, None without one.
     """
 
     action: np.ndarray
@@ -118,6 +118,7 @@ class Visits:
     low: np.ndarray
     high: np.ndarray
     starts: np.ndarray
+    made: np.ndarray | None
 
     @classmethod
     def of(cls, log: Log, discount: float, bounds: ReturnBounds) -> Visits:
@@ -142,6 +143,7 @@ class Visits:
             np.clip(low, bounds.low, bounds.high)[order],
             np.clip(high, bounds.low, bounds.high)[order],
             np.searchsorted(state, np.arange(len(log.states) + 1)),
+            None if log.action_prob is None else log.action_prob[order],
         )  # fmt: skip
 
     def of_state(self, s: int) -> slice:

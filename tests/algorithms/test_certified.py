@@ -32,7 +32,10 @@ UNIT = ReturnBounds(0.0, 1.0, "declared")
 
 def plan_for(state, kept, mass, *, centre=0.3, counted=1, last_step=FOREVER, block=0):
     kept = np.asarray(kept, dtype=bool)
-    return PlannedTest(state, kept, mass, centre, counted, last_step, 0.1, 1, 1, 1, 1, 1, block)
+    played = kept / kept.sum()
+    return PlannedTest(
+        state, kept, played, mass, centre, counted, last_step, 0.1, 1, 1, 1, 1, 1, block
+    )
 
 
 # ---- the samples --------------------------------------------------------------------------------

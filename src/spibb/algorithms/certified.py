@@ -12,6 +12,7 @@ import numpy as np
 from spibb import betting, checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
+from spibb.algorithms.problem import Source
 from spibb.betting import Sample
 from spibb.conformity import recorded_table
 from spibb.errors import InputError
@@ -86,6 +87,7 @@ class Certified(Algorithm):
                 "log"
             )
         problem, known = with_recorded_baseline(problem)
+        by_row = problem.varying
         n_choose = max(1, round(self.choose_share * log.n_episodes))
         if log.n_episodes - n_choose < 2:
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
@@ -97,15 +99,15 @@ class Certified(Algorithm):
         inside = replace(log, reward=log.reward / scaled.unit)
         chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
         chooser = Chooser.of(
-            chosen, problem.baseline.probs, problem.discount, scaled, judged.n_episodes / n_choose,
-            self.delta, known,
+            chosen, recorded_table(chosen) if by_row else problem.baseline.probs, problem.discount,
+            scaled, judged.n_episodes / n_choose, self.delta, known, by_row,
         )  # fmt: skip
         families = self._families(chooser, declared.horizon == 1)
         visits = Visits.of(judged, problem.discount, scaled)
         judge = _Judge(problem, visits, scaled, self.delta)
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
-        facts = _Facts(bounds, declared, known, log.action_prob is not None)
+        facts = _Facts(bounds, declared, known, log.action_prob is not None, by_row)
         return self._result(
             problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
         )
@@ -168,10 +170,16 @@ class _Facts:
     declared: Declared
     known: bool
     recorded: bool
+    by_row: bool
 
     @property
     def assumptions(self) -> tuple[str, ...]:
         source = "as the log records it" if self.recorded else "as given"
+        if self.by_row:
+            source += (
+                ", row by row; in the states that do not change it goes on, and the policy file "
+                "shows its average there"
+            )
         made = (
             f"the baseline made the log, {source}"
             if self.known
@@ -254,8 +262,7 @@ class _Judge:
         probs = baseline.copy()
         plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
         for plan in plans:
-            row = np.where(plan.kept, baseline[plan.state], 0.0)
-            probs[plan.state] = row / row.sum()
+            probs[plan.state] = plan.played / plan.played.sum()
         return probs
 
 
@@ -301,20 +308,22 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     """The problem with the baseline that the log records, if none was given; whether π_b is known.
 
     Every recorded probability must be the given baseline's, or, if none was given, that of the same
-    pair elsewhere in the log. Actions that the log never takes in a state share what is left.
+    pair elsewhere in the log, unless all episodes have one step. Actions that the log never takes
+    in a state share what is left.
     """
     log = problem.log
     assert log is not None  # `improve` has checked it
-    if not problem.baseline_estimated:
+    if problem.baseline_source is Source.GIVEN:
         behaviour_probs(log, problem.baseline.probs)
         return problem, True
     if log.action_prob is None:
         return problem, False
     table = recorded_table(log)
-    if wrong := disagreement(log, table):
+    wrong = disagreement(log, table)
+    if wrong and not problem.counts.one_step:
         raise InputError(
             f"{wrong.replace('in the policy', 'on average')}: one policy must have made the log; "
             "put what the probability depends on into the state, or drop the column"
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
-    return replace(problem, baseline=recorded, baseline_estimated=False), True
+    return replace(problem, baseline=recorded, baseline_source=Source.RECORDED), True

@@ -13,7 +13,7 @@ import numpy as np
 
 import spibb
 from spibb import checks
-from spibb.algorithms.problem import ROUNDING, Problem
+from spibb.algorithms.problem import ROUNDING, Problem, Source
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
@@ -31,6 +31,11 @@ ESTIMATED = (
     "the baseline collected the log; it was estimated from that log, and the bound compares with "
     "the estimate: how far this lies from the policy that really acted is not counted"
 )
+RECORDED = (
+    "the baseline collected the log; it is what the log's action_prob says{average}, and actions "
+    "never taken in a state share what is left of 1 there"
+)
+AVERAGED = " on average in each state, since it varies within states"
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,7 +226,11 @@ def _refusal(result: Improvement, n_wedge: float) -> str | None:
 
 def _assumptions(problem: Problem) -> tuple[str, ...]:
     source = "given" if problem.v_max_given else "derived from the rewards in the log"
-    collected = ESTIMATED if problem.baseline_estimated else "the baseline collected the log"
+    collected = {
+        Source.GIVEN: "the baseline collected the log",
+        Source.RECORDED: RECORDED.format(average=AVERAGED if problem.varying else ""),
+        Source.ESTIMATED: ESTIMATED,
+    }[problem.baseline_source]
     return (
         collected,
         "episodes are independent and identically distributed",

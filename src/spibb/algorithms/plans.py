@@ -21,6 +21,15 @@ visits in different episodes
 
 where span = G_max − G_min: Z is n_K n_D/b times a difference of two means. Neither π_b nor its
 estimate enters; against the known π_b, a share 1/b of the evidence is lost.
+
+**Recorded row by row**, in episodes of one step. Where what made the log depends on more than the
+state, each row has its own recorded probability p. With π_b the average policy that the choosing
+episodes show, and π as above, which is one row for all visits of s,
+
+    X = (π(a|s)/p − 1)·(G − G_min),  E[X] = E[Σ_a π(a|s) Q(·, a)] − E[G],
+
+the mean over all that s leaves open: what playing π(·|s) gains on what acted there. No ratio is
+bounded, but X ≥ −span is, as G ≥ G_min.
 """
 
 from __future__ import annotations
@@ -65,7 +74,8 @@ FOREVER = np.iinfo(np.int64).max
 class PlannedTest:
     """A change and its test, fixed before the judging episodes are looked at.
 
-    In `state` only the actions `kept` [A] remain, whose mass under π_b is `mass`. The first
+    In `state` only the actions `kept` [A] remain, with the probabilities `played` [A]; their mass
+    under π_b is `mass`. `by_row` says that each row has its own recorded probability. The first
     `counted` visits up to step `last_step` give the X around `centre` (known π_b), or blocks of
     `block` first visits the Z (`block` > 0). `bet` is the favoured bet. `evidence` (the predicted
     logarithm of the e-value), `advantage` (predicted, lowered), `visiting` (choosing episodes that
@@ -74,6 +84,7 @@ class PlannedTest:
 
     state: int
     kept: np.ndarray
+    played: np.ndarray
     mass: float
     centre: float
     counted: int
@@ -85,6 +96,7 @@ class PlannedTest:
     second: float
     power: float
     block: int = 0
+    by_row: bool = False
 
     def loss(self, bounds: ReturnBounds) -> float:
         """c: no X of a single visit is below −c."""
@@ -98,12 +110,21 @@ class PlannedTest:
         g = np.where(kept, visits.low[rows][use], visits.high[rows][use])
         if self.block:
             return self._blocks(kept, g, bounds)
-        x = np.where(kept, 1 / self.mass - 1, -1.0) * (g - self.centre)
+        x = self._departed(visits, rows, use, kept) * (g - self.centre)
         number = np.cumsum(visits.rank[rows][use] == 0) - 1
         return Sample(
             np.bincount(number, weights=x), np.bincount(number).astype(np.float64),
             self.loss(bounds), float(self.counted),
         )  # fmt: skip
+
+    def _departed(
+        self, visits: Visits, rows: slice, use: np.ndarray, kept: np.ndarray
+    ) -> np.ndarray:
+        """π/π_b − 1 of the visits, or π/p − 1."""
+        if not self.by_row:
+            return np.where(kept, 1 / self.mass - 1, -1.0)
+        assert visits.made is not None  # the log records it
+        return self.played[visits.action[rows][use]] / visits.made[rows][use] - 1
 
     def _blocks(self, kept: np.ndarray, g: np.ndarray, bounds: ReturnBounds) -> Sample:
         b = self.block
@@ -123,7 +144,8 @@ def loss_per_visit(mass: float, centre: float, bounds: ReturnBounds) -> float:
 class Chooser:
     """What the choosing episodes say: model values, visits, and how many more will judge.
 
-    `scale` is the number of judging per choosing episode; `known` says whether π_b is.
+    `scale` is the number of judging per choosing episode; `known` says whether π_b is, and `by_row`
+    whether each row has its own.
     """
 
     baseline: np.ndarray
@@ -137,10 +159,11 @@ class Chooser:
     scale: float
     delta: float
     known: bool
+    by_row: bool
 
     @classmethod
     def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
-           scale: float, delta: float, known: bool) -> Chooser:  # fmt: skip
+           scale: float, delta: float, known: bool, by_row: bool = False) -> Chooser:  # fmt: skip
         """Estimate the model of the choosing episodes and π_b's values in it."""
         counts = Counts.from_log(log)
         q, v = (
@@ -149,7 +172,7 @@ class Chooser:
         )
         visits = Visits.of(log, discount, bounds)
         return cls(baseline, q, v, counts.pairs, visits, *_noise(visits, q, v, bounds), bounds,
-                   scale, delta, known)  # fmt: skip
+                   scale, delta, known, by_row)  # fmt: skip
 
     def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
@@ -195,7 +218,11 @@ class Chooser:
         gain = float(moved @ q)
         error = math.sqrt(self.noise[s] * float((moved**2 / np.maximum(self.counts[s], 1)).sum()))
         lowered = gain - SHRINKAGE * error
-        plan = PlannedTest(s, kept, mass, v, counted, last, 0.0, 0.0, lowered, 0, 0.0, 0.0)
+        centre = self.bounds.low if self.by_row else v
+        plan = PlannedTest(
+            s, kept, np.where(kept, p / mass, 0.0), mass, centre, counted, last, 0.0, 0.0, lowered,
+            0, 0.0, 0.0, by_row=self.by_row,
+        )  # fmt: skip
         if lowered <= 0 or mass > 1 - NOTHING:
             return None
         sample = plan.sample(self.visits, self.bounds)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 from spibb import checks
 from spibb import evaluate as evaluation
 from spibb.checks import InputError
-from spibb.conformity import contradiction, decisions, misrecorded
+from spibb.conformity import contradiction, decisions, misrecorded, recorded_table
 from spibb.counts import Counts
 from spibb.estimate import (
     Baseline,
@@ -37,8 +38,18 @@ from spibb.solve import Box, free_box, unit_of
 
 _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
+RECORD, ESTIMATE = "recorded", "estimate"
+"""Names of baselines that are in the log."""
 ROUNDING = 1e-6
 """Relative to V_max: values beyond it by less are rounding."""
+
+
+class Source(StrEnum):
+    """From where a baseline is."""
+
+    GIVEN = "given"
+    RECORDED = "recorded"
+    ESTIMATED = "estimated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +75,8 @@ class Problem(Shown):
 
     `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
     seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms
-    that need more than their counts. `baseline_estimated` says that the baseline was read off the
-    log itself.
+    that need more than their counts. `baseline_source` says whether the baseline was given, is the
+    log's `action_prob`, or was estimated from how often the log takes each action.
 
     >>> problem = spibb.Problem.from_log(log, baseline, discount=0.9)
     >>> problem
@@ -79,7 +90,7 @@ class Problem(Shown):
     v_max: float
     v_max_given: bool = False
     log: Log | None = None
-    baseline_estimated: bool = False
+    baseline_source: Source = Source.GIVEN
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what the user knows of the process."""
@@ -88,7 +99,7 @@ class Problem(Shown):
             "transitions": int(self.counts.n.sum()), "episodes": self.n_episodes,
             "discount": self.discount,
             "v_max": f"{self.v_max:.4g} ({'given' if self.v_max_given else 'derived'})",
-            "baseline": "estimated" if self.baseline_estimated else "given",
+            "baseline": str(self.baseline_source),
         }  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -116,17 +127,22 @@ class Problem(Shown):
 
         The baseline is a policy; a dataframe, long (state, action, probability) or wide (a row per
         state, a column per action), read by its labels; an array [S, A] in the order of the log's
-        labels; a function that gives the distribution of a state's label; or None: estimated from
-        the log, with smoothing.
+        labels; a function that gives the distribution of a state's label; ``"recorded"``: what
+        the log's `action_prob` says (`conformity.recorded_table`); ``"estimate"``: how often the
+        log takes each action, with smoothing; or None: recorded where the log has a column
+        `action_prob` that a policy can have and no smoothing is asked for, else estimated.
+
+        Where every episode is a single step that ends, nothing is discounted: `discount` is 0 then,
+        and v_max the largest reward.
         """
         checks.discount(discount)
-        if baseline is None:
+        if baseline is None or isinstance(baseline, str):
             counts = Counts.from_log(log)
-            policy = estimate_baseline(counts, smoothing=smoothing)
+            policy, source = _from_the_log(baseline, log, counts, smoothing)
         else:
             log, policy = align(log, _policy(baseline, log))
-            counts = Counts.from_log(log)
-        return cls._of(counts, policy, discount, v_max, log=log, estimated=baseline is None)
+            counts, source = Counts.from_log(log), Source.GIVEN
+        return cls._of(counts, policy, discount, v_max, log=log, source=source)
 
     @classmethod
     @checks.takes(counts=Counts)
@@ -141,11 +157,12 @@ class Problem(Shown):
     ) -> Problem:
         """A problem whose log is not at hand; the baseline is as in `from_log`."""
         checks.discount(discount)
-        if baseline is None:
-            policy = estimate_baseline(counts, smoothing=smoothing)
+        if baseline is None or isinstance(baseline, str):
+            policy, source = _from_the_log(baseline, None, counts, smoothing)
         else:
             counts, policy = align(counts, _policy(baseline, counts))
-        return cls._of(counts, policy, discount, v_max, estimated=baseline is None)
+            source = Source.GIVEN
+        return cls._of(counts, policy, discount, v_max, source=source)
 
     @classmethod
     def _of(
@@ -156,15 +173,16 @@ class Problem(Shown):
         v_max: float | None,
         *,
         log: Log | None = None,
-        estimated: bool,
+        source: Source,
     ) -> Problem:
         """The problem of parts that have the same labels."""
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
+        discount = 0.0 if counts.one_step else discount
         bound = v_max if v_max is not None else default_v_max(counts, discount)
         return cls(
             counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
-            baseline_estimated=estimated,
+            baseline_source=source,
         )  # fmt: skip
 
     @property
@@ -181,6 +199,18 @@ class Problem(Shown):
     def n_episodes(self) -> int:
         """Number of episodes in the log."""
         return int(self.counts.starts.sum())
+
+    @property
+    def baseline_estimated(self) -> bool:
+        """Whether the baseline is how often the log takes each action."""
+        return self.baseline_source is Source.ESTIMATED
+
+    @cached_property
+    def varying(self) -> bool:
+        """Whether the baseline is recorded, with probabilities that depend on more than states."""
+        if self.baseline_source is not Source.RECORDED or self.log is None:
+            return False
+        return disagreement(self.log, self.baseline.probs) is not None
 
     @cached_property
     def available(self) -> np.ndarray:
@@ -253,7 +283,7 @@ class Problem(Shown):
         1. `action_prob` must be the given baseline's probability, and sum to 1 in every state.
         2. Actions must be as frequent as the given baseline says, or else `action_prob`.
         """
-        if self.baseline_estimated:
+        if self.baseline_source is not Source.GIVEN:
             return None if self.log is None else misrecorded(self.log)
         wrong = None if self.log is None else disagreement(self.log, self.baseline.probs)
         return wrong or contradiction(
@@ -289,10 +319,40 @@ class _Models(dict[str, MDP]):
 
 
 def _policy(given: Baseline, log: Log | Counts) -> Policy:
-    """A baseline in any form that `Problem.from_log` takes."""
+    """A baseline in any form that `Problem.from_log` takes, but those that are in the log."""
     if is_frame(given):
         return policy_from_frame(given, log)
     return as_policy(given, log)
+
+
+def _from_the_log(
+    given: str | None, log: Log | None, counts: Counts, smoothing: float
+) -> tuple[Policy, Source]:
+    """The baseline that a log records, or else shows; or the one of both that was asked for."""
+    if given is not None:
+        checks.choice("baseline", given, (RECORD, ESTIMATE))
+    recorded = None if given == ESTIMATE or smoothing else _recorded(log, must=given == RECORD)
+    if recorded is not None:
+        return recorded, Source.RECORDED
+    return estimate_baseline(counts, smoothing=smoothing), Source.ESTIMATED
+
+
+def _recorded(log: Log | None, must: bool) -> Policy | None:
+    """What `action_prob` says; None, unless it `must` be there, if it is not or cannot be right."""
+    if log is None or log.action_prob is None:
+        if not must:
+            return None
+        why = "only its counts are at hand" if log is None else "it has no action_prob"
+        raise InputError(
+            f"baseline is {RECORD!r}, but the log does not record it: {why}; give the policy, or "
+            f"{ESTIMATE!r}"
+        )
+    try:
+        return Policy(recorded_table(log), log.states, log.actions, "action_prob")
+    except InputError:
+        if must:
+            raise
+        return None  # `misreported` says why
 
 
 def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:

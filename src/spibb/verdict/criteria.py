@@ -12,6 +12,7 @@ from scipy.special import chdtri
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import CertifiedImprovement
+from spibb.algorithms.problem import Source
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.tested import ChangeTest
@@ -120,6 +121,13 @@ def _changes(evidence: Evidence, kept: Kept) -> Criterion:
     )  # fmt: skip
 
 
+FOUND = {
+    Source.GIVEN: "as given",
+    Source.RECORDED: "as the log's action_prob says",
+    Source.ESTIMATED: "estimated from how often the log takes each action",
+}
+
+
 def _baseline(evidence: Evidence) -> Criterion:
     problem = evidence.problem
     wrong = problem.misreported
@@ -128,7 +136,7 @@ def _baseline(evidence: Evidence) -> Criterion:
             f"in {problem.contradictions:,} of {int(problem.decisions.sum()):,} decisions it takes "
             "an action that the current policy never takes"
         )
-    found = "as given" if not problem.baseline_estimated else "estimated from the log"
+    found = FOUND[problem.baseline_source]
     return Criterion(
         "baseline", "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",

@@ -1,0 +1,123 @@
+"""The baseline that a log records: exact where it can be, the average policy where it varies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spibb
+from spibb import Log, Problem
+from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Source
+from spibb.conformity import recorded_table
+from spibb.errors import InputError
+
+
+def bandit(state, action, reward, prob):
+    return Log.from_arrays(
+        state, action, reward, terminated=np.ones(len(state), bool), action_prob=prob
+    )
+
+
+def logged(rng, n, rates, pay):
+    """Rows of one state in which a hidden context c picks the row `rates[c]` and `pay[c]`."""
+    context = rng.integers(len(rates), size=n)
+    action = np.array([rng.choice(len(rates[0]), p=rates[c]) for c in context])
+    reward = rng.random(n) < np.asarray(pay)[context, action]
+    return bandit(["x"] * n, action, reward * 1.0, np.asarray(rates)[context, action])
+
+
+def test_probabilities_that_do_not_vary_are_the_policy_to_the_last_bit():
+    state, action = ["x", "x", "x", "y", "y"], [0, 1, 1, 2, 0]
+    prob = [0.1, 0.9, 0.9, 1 / 3, 2 / 3]
+    table = recorded_table(bandit(state, action, [0, 1, 0, 1, 0], prob))
+    assert table.tolist() == [[0.1, 0.9, 0.0], [2 / 3, 0.0, 1 / 3]]
+
+
+def test_actions_never_taken_share_what_is_left():
+    log = Log.from_arrays(
+        ["x", "x"], ["a", "b"], [0, 1], terminated=[True, True], action_prob=[0.2, 0.3],
+        action_labels=["a", "b", "c", "d"],
+    )  # fmt: skip
+    assert recorded_table(log)[0] == pytest.approx([0.2, 0.3, 0.25, 0.25])
+
+
+def test_probabilities_that_vary_give_the_average_policy_and_not_their_mean():
+    rates = [[0.9, 0.1], [0.2, 0.8]]
+    log = logged(np.random.default_rng(3), 40_000, rates, [[0.5, 0.5], [0.5, 0.5]])
+    average = np.mean(rates, axis=0)
+    assert recorded_table(log)[0] == pytest.approx(average, abs=0.01)
+    plain = log.action_prob[log.action == 0].mean()
+    assert plain == pytest.approx((0.81 + 0.04) / 1.1, abs=0.01) and plain > average[0] + 0.1
+
+
+def test_recorded_is_preferred_and_can_be_declined():
+    log = bandit(["x"] * 4, [0, 0, 0, 1], [0, 1, 0, 1], [0.5] * 4)
+    recorded, counted = Problem.from_log(log), Problem.from_log(log, "estimate")
+    assert recorded.baseline_source is Source.RECORDED
+    assert recorded.baseline.probs.tolist() == [[0.5, 0.5]]
+    assert counted.baseline_source is Source.ESTIMATED
+    assert counted.baseline.probs.tolist() == [[0.75, 0.25]]
+    assert Problem.from_log(log, smoothing=1.0).baseline_source is Source.ESTIMATED
+    assert "baseline=recorded" in repr(recorded)
+
+
+def test_recorded_must_be_there_if_it_is_asked_for():
+    log = Log.from_arrays(["x"], ["a"], [1], terminated=[True])
+    with pytest.raises(InputError, match="it has no action_prob"):
+        Problem.from_log(log, "recorded")
+    with pytest.raises(InputError, match="only its counts are at hand"):
+        Problem.from_counts(spibb.Counts.from_log(log), "recorded")
+    with pytest.raises(InputError, match="baseline is 'recordet'"):
+        Problem.from_log(log, "recordet")
+
+
+def test_a_column_that_no_policy_has_is_no_baseline():
+    log = bandit(["x"] * 4, [0, 0, 1, 1], [0, 1, 0, 1], [0.9] * 4)
+    problem = Problem.from_log(log)
+    assert problem.baseline_source is Source.ESTIMATED
+    assert "sums to 1.8" in problem.misreported
+    with pytest.raises(InputError, match=r"sums to 1\.8"):
+        Problem.from_log(log, "recorded")
+
+
+def test_nothing_is_discounted_in_a_single_step():
+    log = bandit(["x"] * 4, [0, 0, 1, 1], [0, 3, 0, -2], [0.5] * 4)
+    problem = Problem.from_log(log, discount=0.95)
+    assert (problem.discount, problem.v_max) == (0.0, 5.0)
+    longer = Log.from_arrays(["x"] * 4, [0] * 4, [0, 3, 0, 1], terminated=[0, 1, 0, 1])
+    assert Problem.from_log(longer, discount=0.95).discount == 0.95
+    cut = Log.from_arrays(
+        ["x", "x"], [0, 0], [0, 1], terminated=[1, 0], truncated=[0, 1], episode_id=[0, 1]
+    )
+    assert Problem.from_log(cut, discount=0.95).discount == 0.95
+
+
+def test_hcpi_and_certified_take_probabilities_that_vary():
+    rates = [[0.8, 0.2], [0.3, 0.7]]
+    log = logged(np.random.default_rng(0), 3000, rates, [[0.1, 0.5], [0.1, 0.5]])
+    problem = Problem.from_log(log)
+    assert problem.varying
+    assert spibb.HCPI(train_share=0.5).improve(problem).converged
+    found = Certified(lowest_reward=0, highest_reward=1).improve(problem)
+    assert [test.accepted for test in found.tests] == [True]
+    assert "row by row" in found.facts.assumptions[0]
+    assert found.policy.row("x") == {0: 0.0, 1: 1.0}
+
+
+def test_a_confounded_log_does_not_fool_the_test_by_rows():
+    """The action that looks better is taken where everything pays more; both pay the same."""
+    rates = [[0.9, 0.1], [0.1, 0.9]]
+    pay = [[0.2, 0.2], [0.6, 0.6]]
+    fooled = by_frequency = 0
+    for seed in range(60):
+        log = logged(np.random.default_rng(seed), 2000, rates, pay)
+        certified = Certified(lowest_reward=0, highest_reward=1)
+        found = certified.improve(Problem.from_log(log))
+        fooled += any(test.accepted for test in found.tests)
+        blind = Log.from_arrays(
+            ["x"] * len(log), log.action, log.reward, terminated=np.ones(len(log), bool)
+        )
+        by_frequency += any(t.accepted for t in certified.improve(Problem.from_log(blind)).tests)
+    assert fooled <= 7, "5 % of 60 and two standard errors"
+    assert by_frequency == 60, "without the rows' probabilities the log fools it"
