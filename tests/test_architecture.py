@@ -13,7 +13,7 @@ ORDER = [
     "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "kernels",
     "pseudocounts", "arrays", "labels", "words", "tables", "binning", "columns", "sql", "cases",
     "deciding", "policy", "log", "splits",
-    "counts", "outcomes", "mdp", "estimate", "solve", "certificate", "tested", "simulate",
+    "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
     "propensities", "ope", "conformity", "visits", "stats", "envs", "ingest", "algorithms",
     "verdict", "sceptic", "pipeline", "monitoring", "deep", "report", "running", "experiments",

@@ -20,6 +20,7 @@ from spibb.kernels.projection import free_box as free_box
 from spibb.kernels.sparse import solve as sparse
 from spibb.kernels.tuples import Box as Box
 from spibb.mdp import MDP
+from spibb.ties import settle
 
 METHODS = ("auto", "policy-iteration", "sweeps")
 DENSE_UP_TO = 256
@@ -37,7 +38,8 @@ class Solution(Frozen):
     """A policy [S, A] with its values q [S, A] and v [S], and how they were reached.
 
     `error` bounds |v − v*|, rounding included. `converged` says that it is as small as was asked
-    for: at most the tolerance times the largest value.
+    for, at most the tolerance times the largest value, and that no tie hides a choice that matters
+    at the scale of its own state.
     """
 
     probs: np.ndarray
@@ -210,25 +212,26 @@ def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Fou
     parallel, gap = mdp.shape[0] >= PARALLEL_FROM, 1 - mdp.discount
     found = sparse.optimise(*task, tolerance, MAX_SWEEPS, parallel)
     wanted, sweeps = found.wanted, found.sweeps
-    probs, q, hidden = _greedy(mdp, rewards, box, found)
-    if hidden > wanted * gap:
+    probs, q, doubtful = _greedy(mdp, rewards, box, found, tolerance)
+    if doubtful:
         closer = tolerance * gap / 4, MAX_SWEEPS, parallel, found.v
         found = sparse.optimise(*task, *closer)
         sweeps += found.sweeps
-        probs, q, hidden = _greedy(mdp, rewards, box, found)
-    converged = found.error <= wanted and hidden <= wanted * gap
-    return probs, q, found.v, sweeps, converged, found.error
+        probs, q, doubtful = _greedy(mdp, rewards, box, found, tolerance)
+    return probs, q, found.v, sweeps, found.error <= wanted and not doubtful, found.error
 
 
 def _greedy(
-    mdp: MDP, rewards: np.ndarray, box: Box, found: sparse.Values
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """The greedy policy for values with an error, q, and the largest gain that counted as a tie."""
-    probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
-    tie = 2 * mdp.discount * found.error + dense.ROUNDING * dense.largest(found.v[None])
-    ties = np.full(len(found.v), tie)
-    dense.improve(mdp.rows, rewards, mdp.discount, box, found.v, ties, probs, q)
-    return probs, q, dense.hidden_gain(q, box, probs)
+    mdp: MDP, rewards: np.ndarray, box: Box, found: sparse.Values, tolerance: float
+) -> tuple[np.ndarray, np.ndarray, bool]:
+    """The greedy policy for values with an error, q, and whether a tie in it is in doubt."""
+    zero = np.zeros(mdp.shape)
+    q, sizes = _q(mdp, rewards, found.v), _q(mdp, np.abs(rewards), np.abs(found.v))
+    probs, doubtful = settle(
+        q, box, lambda errors: _q(mdp, zero, errors), found.v, sizes, found.error,
+        tolerance * (1 - mdp.discount),
+    )  # fmt: skip
+    return probs, q, doubtful
 
 
 def _q(mdp: MDP, rewards: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,9 @@ from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem
 from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
+from spibb.kernels.projection import greedy
 from spibb.solve import METHODS, Box, Solution, is_dense, optimise, unit_of
+from spibb.ties import settle
 
 if TYPE_CHECKING:
     from spibb.algorithms.auto import Auto
@@ -170,15 +173,34 @@ class ModelFreeSpibb(Algorithm):
         known = log.known
         unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
         unit = unit_of(np.append(reward, unseen)[None])
-        transitions = log.state[known], log.action[known], reward / unit, log.next_state[known]
+        unseen, reward = unseen / unit, reward / unit
+        transitions = log.state[known], log.action[known], reward, log.next_state[known]
         q, sweeps, error, wanted = fitted.fit(
-            transitions, box, problem.discount, unseen / unit, self.tolerance,
-            self.max_sweeps,
+            transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
+        )
+        v = greedy(q, box, np.zeros(len(q)), np.empty(q.shape))
+        mean = functools.partial(_mean_targets, transitions, q.shape, problem.discount)
+        q, sizes = mean(reward, v, unseen), mean(np.abs(reward), np.abs(v), abs(unseen))
+        probs, doubtful = settle(
+            q, box, lambda errors: mean(0.0, errors, 0.0), v, sizes, error,
+            self.tolerance * (1 - problem.discount),
         )  # fmt: skip
-        probs = np.empty(q.shape)
-        v = fitted.greedy(q, box, 2 * error, probs)
-        solution = Solution.in_units(unit, probs, q, v, sweeps, error <= wanted, error)
+        v, converged = (probs * q).sum(axis=1), error <= wanted and not doubtful
+        solution = Solution.in_units(unit, probs, q, v, sweeps, converged, error)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
+
+
+def _mean_targets(
+    transitions: tuple[np.ndarray, ...], shape: tuple[int, int], discount: float,
+    reward: np.ndarray | float, v: np.ndarray, unseen: float,
+) -> np.ndarray:  # fmt: skip
+    """The mean of r_j + γ V(x'_j) over the samples of each pair, and `unseen` where none is."""
+    state, action, _, next_state = transitions
+    pair = state * shape[1] + action
+    target = reward + discount * np.where(next_state >= 0, v[next_state], 0.0)
+    n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+    total = np.bincount(pair, target, minlength=shape[0] * shape[1]).reshape(shape)
+    return np.where(n > 0, total / np.maximum(n, 1), unseen)
 
 
 def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.ndarray]:

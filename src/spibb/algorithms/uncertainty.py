@@ -32,6 +32,7 @@ from spibb.solve import (
     largest_error,
     unit_of,
 )
+from spibb.ties import settle
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,27 +213,48 @@ def _kernel(
         error = largest_error(rounding, mdp.discount)
         converged = settled and error <= tolerance / dense.ROUNDING * rounding
     else:
-        v, worst, error, iterations, converged = _sweep(arrays, box, tolerance)
+        v, worst, error, iterations, converged = _sweep(arrays, tolerance)
     solution = Solution.in_units(unit, probs, q, v, iterations, converged, error)
     return solution, (kept, moved, worst)
 
 
 def _sweep(
-    arrays: tuple[Any, Any, Any, Any, Any, Any], box: Box, tolerance: float
+    arrays: tuple[Any, Any, Any, Any, Any, Any], tolerance: float
 ) -> tuple[np.ndarray, int, float, int, bool]:
     """V, the worst outcome, the error, the sweeps and whether they were enough.
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
-    (*_, discount), _, probs, q, *_ = arrays
+    (*_, discount), _, probs, *_ = arrays
     v, worst, error, wanted, sweeps = robust.sweep(*arrays, tolerance, MAX_SWEEPS)
-    hidden = dense.hidden_gain(q, box, probs)
-    if hidden > wanted * (1 - discount):
+    probs[:], doubtful = _settle(arrays, v, worst, error, tolerance)
+    if doubtful:
         closer = tolerance * (1 - discount) / 4
         v, worst, error, _, more = robust.sweep(*arrays, closer, MAX_SWEEPS)
-        hidden, sweeps = dense.hidden_gain(q, box, probs), sweeps + more
-    converged = error <= wanted and hidden <= wanted * (1 - discount)
-    return v, worst, error, sweeps, converged
+        probs[:], doubtful = _settle(arrays, v, worst, error, tolerance)
+        sweeps += more
+    return v, worst, error, sweeps, error <= wanted and not doubtful
+
+
+def _settle(
+    arrays: tuple[Any, Any, Any, Any, Any, Any], v: np.ndarray, worst: int, error: float,
+    tolerance: float,
+) -> tuple[np.ndarray, bool]:  # fmt: skip
+    """The greedy policy against nature's reply to V, and whether a tie in it is in doubt.
+
+    An error of V counts at most as if nature moved its mass to where the error is largest.
+    """
+    (rows, rewards, radius, discount), box, _, q, kept, moved = arrays
+    indptr, successors, _ = rows
+    zero, lowest = np.zeros(q.shape), abs(v[worst]) if worst >= 0 else 0.0
+    sizes = dense.q_values((indptr, successors, kept), np.abs(rewards), discount, np.abs(v))
+    sizes += discount * lowest * moved.reshape(q.shape)
+
+    def backup(errors: np.ndarray) -> np.ndarray:
+        farthest = discount * radius / 2 * errors.max()
+        return dense.q_values(rows, zero, discount, errors) + farthest
+
+    return settle(q, box, backup, v, sizes, error, tolerance * (1 - discount))
 
 
 def _with_reply(

@@ -256,18 +256,18 @@ def is_best(q, box, pi, s: int) -> bool:
 
 
 @njit(cache=True)
-def hidden_gain(q: np.ndarray, box, pi: np.ndarray) -> float:
-    """The largest gain of a state's best row over its row of `pi`, which was chosen by a tie."""
+def hidden_gains(q: np.ndarray, box, pi: np.ndarray) -> np.ndarray:
+    """What each state's best row gains over its row of `pi`, which was chosen by a tie [S]."""
     lower, upper, start = box
-    row, gain = np.empty(q.shape[1]), 0.0
+    row, gains = np.empty(q.shape[1]), np.zeros(len(q))
     for s in range(len(q)):
         if is_best(q, box, pi, s):
             continue
         value = 0.0
         for a in range(q.shape[1]):
             value += pi[s, a] * q[s, a]
-        gain = max(gain, project(q[s], lower[s], upper[s], start[s], 0.0, row) - value)
-    return gain
+        gains[s] = project(q[s], lower[s], upper[s], start[s], 0.0, row) - value
+    return gains
 
 
 @njit(cache=True)

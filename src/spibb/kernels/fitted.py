@@ -5,19 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from spibb.kernels.projection import project
+from spibb.kernels.projection import greedy
 
 EPSILON = float(np.finfo(np.float64).eps)
-
-
-@njit(cache=True)
-def greedy(q: np.ndarray, box, tie: float, pi: np.ndarray) -> np.ndarray:
-    """The best row of the box in every state into `pi` [S, A]; returns its values V [S]."""
-    lower, upper, start = box
-    v = np.empty(len(q))
-    for s in range(len(q)):
-        v[s] = project(q[s], lower[s], upper[s], start[s], tie, pi[s])
-    return v
 
 
 @njit(cache=True)
@@ -34,11 +24,11 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
         n[state[j], action[j]] += 1.0
     unit = 4.0 * EPSILON * np.sqrt(n.max())
     q = np.where(n > 0, 0.0, unseen)
-    pi = np.empty(q.shape)
+    pi, ties = np.empty(q.shape), np.zeros(len(q))
     error, wanted, attainable = np.inf, 0.0, 0.0
     sweeps = 0
     while error > max(wanted, attainable) and sweeps < max_sweeps:
-        v = greedy(q, box, 0.0, pi)
+        v = greedy(q, box, ties, pi)
         target = np.where(n > 0, 0.0, unseen)
         for j in range(len(state)):
             y = reward[j]

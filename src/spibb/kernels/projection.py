@@ -172,3 +172,16 @@ def project(
             out[a] = start[a]
         return value_start
     return value
+
+
+@njit(cache=True)
+def greedy(q: np.ndarray, box, ties: np.ndarray, pi: np.ndarray) -> np.ndarray:
+    """The best row of the box in every state into `pi` [S, A]; returns its values V [S].
+
+    Values of a state within ties(s) [S] of one another are equal.
+    """
+    lower, upper, start = box
+    v = np.empty(len(q))
+    for s in range(len(q)):
+        v[s] = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+    return v

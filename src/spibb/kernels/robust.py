@@ -235,9 +235,9 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     Greedy sweeps over all pairs, and between two of them sweeps of the greedy policy against an
     adversary who replies anew in each (Kaufman & Schaefer 2013). The robust operator contracts by
     γ, so that γ/(1 − γ) times the last change of a greedy sweep, and the rounding of a sweep over
-    1 − γ, bound the error. Fills `pi`, `q`, `kept` and `moved`; returns V [S], the worst outcome,
-    that bound, the one that was wanted (`tolerance` times the largest value) and the number of
-    sweeps.
+    1 − γ, bound the error. Fills `q`, `kept` and `moved`, and leaves in `pi` the last policy tried;
+    returns V [S], the worst outcome, that bound, the one that was wanted (`tolerance` times the
+    largest value) and the number of sweeps.
     """
     discount = xi[3]
     work = workspace(xi[0])
@@ -260,7 +260,6 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
             if inner <= 0.1 * change:
                 break
     worst = backup(xi, v, q, kept, moved)
-    improve(q, box, v, np.full(len(v), 2 * discount * error + unit * level), pi)
     return v, worst, error, tolerance * level, sweeps
 
 
