@@ -14,7 +14,8 @@ from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.base import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
-from spibb.algorithms.spibb import PiBSpibb, spibb_box
+from spibb.algorithms.spibb import PiBSpibb
+from spibb.algorithms.threshold import spibb_box
 from spibb.algorithms.uncertainty import UncertaintySet
 from spibb.kernels import dense, robust
 from spibb.log import Log

@@ -6,7 +6,8 @@ import numpy as np
 
 from benchmarks.timing import best_seconds
 from spibb.algorithms.base import Problem
-from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, spibb_box
+from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
+from spibb.algorithms.threshold import spibb_box
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.kernels import dense

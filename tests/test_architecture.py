@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 from pathlib import Path
 
 import pytest
@@ -30,8 +31,18 @@ def part_of(path: Path) -> str:
     return relative.parts[0] if len(relative.parts) > 1 else relative.stem
 
 
-def imported_parts(path: Path) -> set[str]:
-    """The entries of ORDER that a file imports, lazily or not, but not for type hints only."""
+def module_of(path: Path) -> str:
+    """The dotted name of a file; a package's is that of its __init__."""
+    return ".".join(["spibb", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(
+        ".__init__"
+    )
+
+
+MODULES = {module_of(path): path for path in FILES}
+
+
+def imported_modules(path: Path) -> set[str]:
+    """The files that a file imports, lazily or not, but not for type hints only."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     hints = {
         id(inner)
@@ -43,13 +54,28 @@ def imported_parts(path: Path) -> set[str]:
     for node in ast.walk(tree):
         if id(node) in hints:
             continue
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "spibb":
-            inside = node.module.split(".")[1:]
-            found |= {inside[0]} if inside else {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom):
+            inside = [f"{node.module}.{alias.name}" for alias in node.names]
+            found |= {name if name in MODULES else node.module for name in inside}
         if isinstance(node, ast.Import):
-            names = [a.name.split(".") for a in node.names if a.name.split(".")[0] == "spibb"]
-            found |= {name[1] if len(name) > 1 else "__init__" for name in names}
-    return {name if name in ORDER else "__init__" for name in found}
+            found |= {alias.name for alias in node.names}
+    return found & set(MODULES)
+
+
+def imported_parts(path: Path) -> set[str]:
+    """The entries of ORDER that a file imports."""
+    return {part_of(MODULES[name]) for name in imported_modules(path)}
+
+
+def test_no_file_imports_itself_in_a_circle_lazily_or_not():
+    """Also within packages. What only `spibb.name` finds is the public edge, and not an import."""
+    graph = {name: imported_modules(path) - {name} for name, path in MODULES.items()}
+    assert len(graph["spibb.algorithms"]) > 5
+    assert "spibb.files" in graph["spibb.running"]
+    try:
+        list(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles import lp_value, policy_values
 from strategies import n_wedges, problems, random_problem
 
-from spibb.algorithms.spibb import spibb_box
+from spibb.algorithms.threshold import spibb_box
 from spibb.errors import InputError
 from spibb.solve import METHODS, evaluate, free_box, optimise
 

@@ -18,6 +18,7 @@ from spibb.log import Log
 from spibb.ope import off_policy_estimates
 from spibb.policy import Policy
 from spibb.simulate import Sampler
+from spibb.solve import evaluate
 
 
 def gridworld_problem(n_episodes: int, seed: int) -> Problem:
@@ -225,3 +226,11 @@ def test_counts_are_enough():
     np.testing.assert_array_equal(
         Auto().improve(bare).policy.probs, Auto().improve(problem).policy.probs
     )
+
+
+@pytest.mark.parametrize("unseen", ["zero", "pessimistic", "optimistic"])
+def test_values_refer_to_the_model_that_is_named_also_where_the_baseline_is_kept(unseen):
+    result = Auto(unseen=unseen).improve(gridworld_problem(3, 0))
+    assert result.chosen is None
+    kept = evaluate(result.model, result.problem.baseline.probs)
+    np.testing.assert_allclose(result.v, kept.v, atol=1e-9)

@@ -14,7 +14,8 @@ from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
-from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, spibb_box
+from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
+from spibb.algorithms.threshold import spibb_box
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.log import Log

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from spibb.errors import InputError
-from spibb.experiments.helicopter import GRIDS
+from spibb.experiments.helicopter_grids import GRIDS
 from spibb.experiments.spec import Column, Experiment, Training
 from spibb.experiments.studies import select_experiment
 

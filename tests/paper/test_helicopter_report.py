@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from synthetic import around
 
-from spibb.experiments.helicopter import GRIDS, mass_column, measures
+from spibb.experiments.helicopter_grids import GRIDS, mass_column, measures
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.experiments.spec import Column, Dqn
 from spibb.experiments.studies import STUDIES, select_experiment

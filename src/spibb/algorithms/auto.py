@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb, ThresholdSpibb
+from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import Belief, in_own_order, rounding
 from spibb.counts import Counts
 from spibb.estimate import UNSEEN
@@ -23,7 +23,6 @@ from spibb.policy import Policy
 from spibb.solve import METHODS
 
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
-KINDS: dict[str, type[ThresholdSpibb]] = {kind.name: kind for kind in (PiBSpibb, PiLeqBSpibb)}
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
@@ -101,7 +100,7 @@ class Auto(Algorithm):
     delta: float = 0.05
     zeta: float = 0.0
     n_wedges: tuple[float, ...] = N_WEDGES
-    kinds: tuple[str, ...] = tuple(KINDS)
+    kinds: tuple[str, ...] = tuple(SHARES)
     draws: int = 1000
     seed: int = 0
     unseen: str = "zero"
@@ -117,48 +116,45 @@ class Auto(Algorithm):
         for n_wedge in checks.several("n_wedges", self.n_wedges, "(5, 10, 20)"):
             checks.number("n_wedges", n_wedge, 0, math.inf, "(]")
         for kind in checks.several("kinds", self.kinds, '("pi-b",)'):
-            checks.choice("kinds", kind, tuple(KINDS))
+            checks.choice("kinds", kind, tuple(SHARES))
 
     def improve(self, problem: Problem) -> AutoImprovement:
         """Sweep N∧, judge every policy, and return the one whose gain is surest."""
-        algorithms, policies = self.candidates(problem)
-        sweep = self.judge(problem, algorithms, policies)
-        best = self.choose(problem, sweep)
-        fit = (PiBSpibb(math.inf) if best is None else algorithms[best]).improve(problem)
-        chosen = None if best is None else sweep[best]
-        return AutoImprovement(
-            fit.policy, fit.q, fit.v, fit.bootstrapped, fit.iterations, fit.converged, problem,
-            self, sweep, chosen, self._reason(problem, chosen, sweep),
+        sweep = self.sweep(problem)
+        chosen = self.choose(problem, sweep)
+        best = ("pi-b", math.inf) if chosen is None else (chosen.algorithm, chosen.n_wedge)
+        return AutoImprovement.from_solution(
+            *self._threshold(*best).solve(problem), problem, self,
+            sweep=sweep, chosen=chosen, reason=self._reason(problem, chosen, sweep),
         )  # fmt: skip
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
         """Every candidate with what the log says about it, without choosing one."""
-        return self.judge(problem, *self.candidates(problem))
+        return self._judged(problem, *self.candidates(problem))
 
-    def candidates(self, problem: Problem) -> tuple[list[ThresholdSpibb], np.ndarray]:
-        """The configurations and their policies [M, S, A]."""
-        algorithms = [
-            KINDS[kind](n, self.unseen, self.method)
-            for kind in self.kinds
-            for n in sorted(self.n_wedges)
-        ]
+    def candidates(self, problem: Problem) -> tuple[list[tuple[str, float]], np.ndarray]:
+        """The algorithms with their N∧, and their policies [M, S, A]."""
+        named = [(kind, float(n)) for kind in self.kinds for n in sorted(self.n_wedges)]
         # one by one: the kernel for many saves milliseconds here, and takes seconds to compile
-        found = [algorithm.improve(problem).policy.probs for algorithm in algorithms]
-        return algorithms, np.stack(found)
+        fits = [self._threshold(*one).solve(problem)[0].probs for one in named]
+        return named, np.stack(fits)
 
-    def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> int | None:
-        """The number of the candidate that the criterion takes; None keeps the baseline."""
+    def _threshold(self, kind: str, n_wedge: float) -> Threshold:
+        return Threshold(SHARES[kind], n_wedge, self.unseen, self.method)
+
+    def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> Candidate | None:
+        """The candidate that the criterion takes; None keeps the baseline."""
         if telling_rewards(problem.counts) < FEWEST_REWARDS:
             return None
-        moving = [k for k, c in enumerate(sweep) if c.states_changed]
-        best = max(moving, key=lambda k: (sweep[k].lower, sweep[k].n_wedge), default=None)
-        return best if best is not None and self._allowed(sweep[best]) else None
+        moving = [candidate for candidate in sweep if candidate.states_changed]
+        best = max(moving, key=lambda c: (c.lower, c.n_wedge), default=None)
+        return best if best is not None and self._allowed(best) else None
 
     def _allowed(self, candidate: Candidate) -> bool:
         return candidate.gain > 0 and candidate.lower > -self.zeta
 
-    def judge(
-        self, problem: Problem, algorithms: Sequence[ThresholdSpibb], policies: np.ndarray
+    def _judged(
+        self, problem: Problem, named: Sequence[tuple[str, float]], policies: np.ndarray
     ) -> tuple[Candidate, ...]:
         """Evaluate all distinct policies, and the baseline, in the same models."""
         baseline = problem.baseline
@@ -176,10 +172,10 @@ class Auto(Algorithm):
         off_policy = _off_policy(problem, distinct)
         return tuple(
             Candidate(
-                a.name, float(a.n_wedge), value[k], probability[k], mean[k], (low[k], high[k]),
+                kind, n_wedge, value[k], probability[k], mean[k], (low[k], high[k]),
                 lower[k], int(changed[k]), off_policy[k],
             )
-            for a, k in zip(algorithms, where.reshape(-1).tolist())
+            for (kind, n_wedge), k in zip(named, where.reshape(-1).tolist())
         )  # fmt: skip
 
     def _gains(self, problem: Problem, policies: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -116,12 +116,17 @@ class Improvement(Frozen):
 
     @classmethod
     def from_solution(
-        cls, solution: Solution, bootstrapped: np.ndarray, problem: Problem, algorithm: Algorithm
-    ) -> Improvement:
-        """Label a solution."""
+        cls,
+        solution: Solution,
+        bootstrapped: np.ndarray,
+        problem: Problem,
+        algorithm: Algorithm,
+        **found: Any,
+    ) -> Self:
+        """Label a solution; `found` are the fields that a subclass adds."""
         policy = Policy.trusted(solution.probs, problem.states, problem.actions)
         return cls(policy, solution.q, solution.v, bootstrapped, solution.iterations,
-                   solution.converged, problem, algorithm)  # fmt: skip
+                   solution.converged, problem, algorithm, **found)  # fmt: skip
 
     @cached_property
     def model(self) -> MDP:

@@ -6,21 +6,20 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from spibb import checks
+from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
+from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
 from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.kernels.projection import greedy
-from spibb.solve import METHODS, Box, Solution, is_dense, optimise, unit_of
+from spibb.solve import METHODS, Solution, is_dense, unit_of
 from spibb.ties import settle
-
-if TYPE_CHECKING:
-    from spibb.algorithms.auto import Auto
 
 
 @dataclass(frozen=True)
@@ -49,15 +48,13 @@ class ThresholdSpibb(Algorithm):
         """Train on the problem's log."""
         if isinstance(self.n_wedge, str):
             return self.chooser.improve(problem)
-        box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
-        solution = optimise(self.model(problem), box, method=self.method)
+        threshold = Threshold(self.share, self.n_wedge, self.unseen, self.method)
+        solution, bootstrapped = threshold.solve(problem)
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
     @property
     def chooser(self) -> Auto:
         """What lets the log choose N∧ of this algorithm."""
-        from spibb.algorithms.auto import Auto
-
         return Auto(kinds=(self.name,), unseen=self.unseen, method=self.method)
 
     def compiles(self, known: Circumstances) -> bool:
@@ -106,7 +103,7 @@ class PiBSpibb(ThresholdSpibb):
     """
 
     name: ClassVar[str] = "pi-b"
-    share: ClassVar[float] = 1.0
+    share: ClassVar[float] = SHARES["pi-b"]
     no_certificate: ClassVar[str | None] = None
 
 
@@ -125,7 +122,7 @@ class PiLeqBSpibb(ThresholdSpibb):
     """
 
     name: ClassVar[str] = "pi-leq-b"
-    share: ClassVar[float] = 0.0
+    share: ClassVar[float] = SHARES["pi-leq-b"]
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 holds for Π_b-SPIBB only; Π_≤b-SPIBB converges but its safety is not proven"
     )
@@ -169,7 +166,7 @@ class ModelFreeSpibb(Algorithm):
                 "model-free needs the transitions, and this problem holds counts only: "
                 "use pi-b, which gives the same policy"
             )
-        box, bootstrapped = spibb_box(problem, self.n_wedge, 1.0)
+        box, bootstrapped = spibb_box(problem, self.n_wedge, SHARES["pi-b"])
         known = log.known
         unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
         unit = unit_of(np.append(reward, unseen)[None])
@@ -201,18 +198,3 @@ def _mean_targets(
     n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
     total = np.bincount(pair, target, minlength=shape[0] * shape[1]).reshape(shape)
     return np.where(n > 0, total / np.maximum(n, 1), unseen)
-
-
-def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.ndarray]:
-    """The policies allowed, and the bootstrapped set [S, A].
-
-    A bootstrapped pair must keep at least `share` of the baseline's mass (1: Π_b, 0: Π_≤b) and may
-    have at most all of it; a trusted one may have any mass. In a state with no trusted pair the
-    baseline's row is copied.
-    """
-    counts = problem.counts.pairs
-    box = spibb.box_of(problem.data.model.counts, problem.data.baseline, float(n_wedge), share)
-    if n_wedge > 0:
-        return box, counts < n_wedge
-    none = ~(counts > 0).any(axis=1, keepdims=True)
-    return box, np.broadcast_to(none, counts.shape).copy()

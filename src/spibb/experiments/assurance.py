@@ -18,7 +18,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto import KINDS, Auto, AutoImprovement, Candidate
+from spibb.algorithms import make
+from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.spibb import PiBSpibb
@@ -148,7 +149,7 @@ def moving(found: AutoImprovement) -> list[Candidate]:
 
 def fitted(candidate: Candidate) -> Algorithm:
     """The configuration of a candidate."""
-    return KINDS[candidate.algorithm](candidate.n_wedge)
+    return make(candidate.algorithm, n_wedge=candidate.n_wedge)
 
 
 # ---- one repetition -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from spibb.deep import DeepImprovement, DeepLog, SpibbDQN, train_many
 from spibb.deep.helicopter import helicopter_baseline
 from spibb.envs.helicopter import DISCOUNT, N_ACTIONS, ProbabilityFunction, collect, play
-from spibb.experiments.helicopter import mass_column, thresholds
+from spibb.experiments.helicopter_grids import mass_column, thresholds
 from spibb.experiments.spec import Experiment, Training
 from spibb.pseudocounts import RADIUS, DistanceCounts
 
@@ -24,7 +24,7 @@ VISITED = 5000
 
 
 @dataclass(frozen=True)
-class Setting:
+class Trial:
     """A run at one noise factor and size.
 
     Its randomness depends on the experiment's seed, on these three and on the purpose alone, so
@@ -74,56 +74,56 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     in nats, `bootstrapped:n_wedge=…` its mean mass on bootstrapped actions.
     """
     training = experiment.training or Training()
-    settings = (
-        Setting(experiment, run, noise, size)
+    trials = (
+        Trial(experiment, run, noise, size)
         for noise in training.noises
         for size in experiment.sizes
     )
-    return [row for setting in settings for row in _rows(setting)]
+    return [row for trial in trials for row in _rows(trial)]
 
 
-def _rows(setting: Setting) -> Iterator[dict[str, Any]]:
-    drawn = setting.collect(setting.size, DATA)
+def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
+    drawn = trial.collect(trial.size, DATA)
     baseline = helicopter_baseline()
     log = DeepLog(
         drawn.states, drawn.actions, drawn.rewards, drawn.next_states, drawn.terminated, baseline
     )
     counts = DistanceCounts(drawn.states, drawn.actions, N_ACTIONS, radius=RADIUS)
-    same = {"run": setting.run, "noise": setting.noise, "size": setting.size}
-    seeds = range(setting.training.seeds)
-    tested = [setting.test(baseline, seed) for seed in seeds]
-    about = _about_baseline(setting, counts)
-    keys = [column.key for column in setting.experiment.columns]
-    for passes, results in _trained(setting, log, counts):
+    same = {"run": trial.run, "noise": trial.noise, "size": trial.size}
+    seeds = range(trial.training.seeds)
+    tested = [trial.test(baseline, seed) for seed in seeds]
+    about = _about_baseline(trial, counts)
+    keys = [column.key for column in trial.experiment.columns]
+    for passes, results in _trained(trial, log, counts):
         for seed in seeds:
-            returns = [setting.test(result.policies[seed], seed) for result in results]
+            returns = [trial.test(result.policies[seed], seed) for result in results]
             yield (
                 same | {"passes": passes, "seed": seed, "baseline": tested[seed]}
                 | about | dict(zip(keys, returns))
             )  # fmt: skip
 
 
-def _about_baseline(setting: Setting, counts: DistanceCounts) -> dict[str, float]:
+def _about_baseline(trial: Trial, counts: DistanceCounts) -> dict[str, float]:
     """Entropy of the baseline and its mass on bootstrapped actions, at states it visits anew."""
-    states = setting.collect(VISITED, VISITS).states
+    states = trial.collect(VISITED, VISITS).states
     probs, found = helicopter_baseline()(states), counts(states)
     entropy = -(probs * np.log(np.maximum(probs, 1e-300))).sum(axis=1).mean()
     return {"entropy": float(entropy)} | {
         mass_column(n): float((probs * (found < n)).sum(axis=1).mean())
-        for n in thresholds(setting.experiment)
+        for n in thresholds(trial.experiment)
     }
 
 
 def _trained(
-    setting: Setting, log: DeepLog, counts: DistanceCounts
+    trial: Trial, log: DeepLog, counts: DistanceCounts
 ) -> Iterator[tuple[int, Sequence[DeepImprovement]]]:
     """All networks of a data set after each number of passes; one training serves all of them.
 
     The schedule does not depend on the number of passes, and a checkpoint continues to the same
     bits: what was trained for fewer passes is the beginning of what is trained for more.
     """
-    columns, training = setting.experiment.columns, setting.training
-    streams = [setting.stream(NETWORKS, number) for number in range(training.seeds)]
+    columns, training = trial.experiment.columns, trial.training
+    streams = [trial.stream(NETWORKS, number) for number in range(training.seeds)]
     seeds = tuple(int(stream.generate_state(1, np.uint64)[0]) for stream in streams)
     configs = [SpibbDQN(**vars(column.dqn()), discount=DISCOUNT, seeds=seeds) for column in columns]
     next_counts, taken_counts = counts(log.next_states), _taken(log, counts)

@@ -9,7 +9,7 @@ from typing import Any
 
 from spibb import checks
 from spibb.errors import InputError
-from spibb.experiments import assurance, finite, helicopter
+from spibb.experiments import assurance, finite, helicopter, helicopter_grids
 from spibb.experiments.spec import FINITE, STUDY_NAMES, Column, Experiment
 
 Repeat = Callable[[Experiment, int], list[dict[str, Any]]]
@@ -64,15 +64,15 @@ FINITE_STUDY = Study(
     prepare=_make_all,
 )
 HELICOPTER = Study(
-    grids=tuple(helicopter.GRIDS),
-    default=helicopter.default_experiment,
+    grids=tuple(helicopter_grids.GRIDS),
+    default=helicopter_grids.default_experiment,
     repeat=helicopter.repeat,
     seconds=helicopter.seconds,
     largest_chunk=1,
     settings=("noise", "size", "passes"),
     normalised=False,
     prepare=helicopter.prepare,
-    measures=helicopter.measures,
+    measures=helicopter_grids.measures,
 )
 ASSURANCE = Study(
     grids=tuple(assurance.GRIDS),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.envs.helicopter import MARGIN, Helicopter
-from spibb.experiments.helicopter import mass_column, thresholds
+from spibb.experiments.helicopter_grids import mass_column, thresholds
 from spibb.experiments.results import Cell, Results
 from spibb.experiments.spec import Dqn, Experiment
 from spibb.paper import networks
