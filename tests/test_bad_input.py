@@ -341,6 +341,39 @@ for entries, message in (
     copy = {"copy__policy_json": lambda text, new=entries: patched(**new)(text)}
     case("act copy/policy.csv --state a", "policy.json'", message, **copy)
 
+# Decisions for many cases, and a policy as one file
+
+ACT = "act improved --cases cases.csv --out new.csv"
+GOOD_CASES = {"cases_csv": "state,id\na,1\nb,2\n"}
+case("act improved", "neither --state nor --cases is given")
+case("act improved --cases log.csv", "--cases lacks --out: write --cases FILE --out FILE")
+case("act improved --state a --cases log.csv --out new.csv", "--state and --cases ask for")
+for option in ("--out new.csv", "--seed 3", "--deterministic", "--unseen empty", "--force"):
+    case(f"act improved --state a {option}", "is for --cases, which is not given: leave it out")
+case(f"{ACT} --seed x", "Invalid value for '--seed'", **GOOD_CASES)
+case(f"{ACT} --seed -1", "Invalid value for '--seed'", **GOOD_CASES)
+case(f"{ACT} --unseen skip", "unseen is 'skip': choose one of error, empty", **GOOD_CASES)
+case(ACT, "cannot read 'cases.csv': there is no such file")
+case(ACT, "cannot read 'cases.csv': the file is empty", cases_csv="")
+case(ACT, "the cases have no column 'state' (did you mean 'stat'?)", cases_csv="stat\na\n")
+case(ACT, "2 cases are in states that are not in the policy: row 1 ('z'), row 2 (None); the log",
+     cases_csv="state,id\na,1\nz,2\n,3\n")  # fmt: skip
+case(ACT, "has a column 'Decision' already: rename or drop it", cases_csv="state,Decision\na,1\n")
+case(ACT.replace("new.csv", "log.csv"), "'log.csv' is there already: name another", **GOOD_CASES)
+case(ACT.replace("new.csv", "new.txt"), "the name must end in .csv or .parquet", **GOOD_CASES)
+case(ACT.replace("new.csv", "improved"), "the name must end in .csv or .parquet", **GOOD_CASES)
+case(ACT.replace("new.csv", "no/new.csv"), "there is no folder 'no'; make it first", **GOOD_CASES)
+case(f"{ACT} --force", "cannot write 'new.csv': it is a folder", new_csv=FOLDER, **GOOD_CASES)
+for content in NOISE.values():
+    case("act p.spibb --state a", "p.spibb", p_spibb=content)
+for content, message in (
+    ("", "is not JSON"), ("{}", "has no 'spibb_policy', expected 1: export the policy again"),
+    ('{"spibb_policy": 2}', "spibb_policy is 2, expected 1"), ('{"spibb_policy": 1}', "has no"),
+):  # fmt: skip
+    case("act p.spibb --state a", "p.spibb'", message, p_spibb=content)
+case("act missing.spibb --state a", "'missing.spibb': there is no such file")
+case("compare improved missing.spibb", "'missing.spibb': there is no such file")
+
 # Studies
 
 for text, *parts in (

@@ -5,19 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from spibb.binning import Bins
 from spibb.cases import CaseEncoder
 from spibb.checks import InputError, some
 from spibb.deciding import Decisions, decide
+from spibb.frozen import Frozen
 from spibb.ingest.mapping import ColumnMap
-from spibb.labels import Label
+from spibb.ingest.whole_policy import digest, write_whole_policy
+from spibb.labels import Label, Vocabulary
 from spibb.policy import Policy
+
+NOT_SUPPORTED = "not supported"
 
 
 @dataclass(frozen=True, eq=False)
-class LoadedPolicy:
+class LoadedPolicy(Frozen):
     """A policy from a file, which encodes raw cases as the log was encoded.
 
     A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
@@ -27,6 +34,9 @@ class LoadedPolicy:
         policy: the policy itself.
         bins: how numeric columns of the state were cut.
         origin: command, files and versions that it was made with; empty where not known.
+        visits: how often the log was in each state [S], if known.
+        verdict: `grade` and `headline` of the verdict when it was made, if known.
+        discount: the one that it was made with, if known.
 
     >>> _ = spibb.run(log, "improved", baseline=baseline, n_wedge=1, force=True)
     >>> loaded = spibb.load_policy("improved")
@@ -37,6 +47,42 @@ class LoadedPolicy:
     policy: Policy
     bins: Mapping[str, Bins]
     origin: Mapping[str, Any]
+    visits: np.ndarray | None = None
+    verdict: Mapping[str, str] | None = None
+    discount: float | None = None
+
+    def __post_init__(self) -> None:
+        for vocabulary in (self.policy.states, self.policy.actions):
+            _check_bins(vocabulary, self.bins)
+        known = {*self.policy.states.names, *self.policy.actions.names}
+        if strange := sorted(set(self.bins) - known):
+            raise InputError(f"bins are given for {some(strange)}, no column of the policy: drop")
+        self.freeze()
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and what is known of the policy."""
+        grade = None if self.verdict is None else self.verdict["grade"]
+        return {"states": self.policy.n_states, "actions": self.policy.n_actions,
+                "bins": ", ".join(self.bins) or None, "verdict": grade}  # fmt: skip
+
+    @property
+    def doubt(self) -> str | None:
+        """One line for whoever is about to use a policy whose verdict was "not supported"."""
+        if self.verdict is None or self.verdict["grade"] != NOT_SUPPORTED:
+            return None
+        return f"the verdict on this policy was: {self.verdict['headline']}"
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of all of it: two policies that decide alike from one origin have the same."""
+        return digest(self)
+
+    def save(self, path: str | Path) -> None:
+        """Write one file, ``.spibb``, with labels, bins, origin, verdict and hash.
+
+        `load_policy` and every command that takes a policy read it, and compare it with its hash.
+        """
+        write_whole_policy(self, Path(path))
 
     def complete(self, column_map: ColumnMap) -> ColumnMap:
         """Read a log as this policy's was read, in all that the mapping leaves open."""
@@ -96,3 +142,17 @@ class LoadedPolicy:
             self.policy.probs, self.encoder, self.policy.actions, cases, seed=seed,
             deterministic=deterministic, unseen=unseen, first_row=first_row,
         )  # fmt: skip
+
+
+def _check_bins(vocabulary: Vocabulary, bins: Mapping[str, Bins]) -> None:
+    """Labels of a column that is cut must be its intervals: else no case would be in a state."""
+    for position, name in enumerate(vocabulary.names):
+        if name not in bins:
+            continue
+        single = len(vocabulary.names) == 1
+        parts = {label if single else label[position] for label in vocabulary.labels}
+        if wrong := [part for part in parts if part not in bins[name].labels]:
+            raise InputError(
+                f"column {name!r} of the policy has the label {wrong[0]!r}, which is none of its "
+                f"bins {some(bins[name].labels, 3)}: write the policy again"
+            )

@@ -12,11 +12,13 @@ import numpy as np
 
 from spibb.arrays import from_arrow
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, some, takes
+from spibb.cases import CaseEncoder
+from spibb.checks import InputError, did_you_mean, finite, some, takes
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.whole_policy import ENDING, read_whole_policy
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
@@ -37,7 +39,11 @@ FORM = record(
         "bins": table_of(list_of(real(), least=1)),
         "files": table_of(text(), least=1),
     },
-    {"origin": table_of(anything())},
+    {
+        "origin": table_of(anything()),
+        "discount": real(0, 1, "[)"),
+        "verdict": record({"grade": text(), "headline": text()}),
+    },
     more=True,
 )
 """The form of policy.json."""
@@ -58,9 +64,22 @@ def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
     >>> spibb.read_policy("baseline.csv", log).row("mild")
     {'treat': 0.6, 'wait': 0.4}
     """
+    file = policy_file(path)
+    if file.suffix == ENDING:
+        return _of_log(
+            LoadedPolicy(**read_whole_policy(file)).policy, log, f"policy file {file.name!r}"
+        )
     if log is None:
-        return _read(policy_file(path))
-    return _read(policy_file(path), log.states.names, log.actions.names, log)
+        return _read(file)
+    return _read(file, log.states.names, log.actions.names, log)
+
+
+def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
+    """The same policy with the column names of a log, whose states it must know."""
+    if log is None:
+        return policy
+    _check_covers(policy.states, log, what)
+    return policy.named(log.states.names, log.actions.names)
 
 
 def policy_file(path: str | Path) -> Path:
@@ -78,15 +97,19 @@ def _read(
     action_names: tuple[str, ...] | None = None,
     log: Log | Counts | None = None,
 ) -> Policy:
-    cells = read_cells(path)
-    table = cells.table
-    if table.num_rows == 0:
-        raise InputError(f"policy file {str(path)!r} is empty: it needs one row per pair played")
+    cells = _cells(path)
     what = f"policy file {path.name!r}"
     if state_names is None or action_names is None:
-        state_names, action_names = _label_columns(table.column_names)
+        state_names, action_names = _label_columns(cells.table.column_names)
         _check_named(state_names, what)
     return policy_of_cells(cells, what, state_names, action_names, log)
+
+
+def _cells(path: Path) -> Cells:
+    cells = read_cells(path)
+    if cells.table.num_rows == 0:
+        raise InputError(f"policy file {str(path)!r} is empty: it needs one row per pair played")
+    return cells
 
 
 def policy_of_cells(
@@ -208,9 +231,12 @@ def describe_policy(
     states: Vocabulary,
     actions: Vocabulary,
     bins: Mapping[str, Bins],
-    origin: Mapping[str, Any],
+    known: Mapping[str, Any],
 ) -> None:
-    """Write policy.json beside the policy: how to read a case, and where the policy is from."""
+    """Write policy.json beside the policy: how to read a case, and what is `known` of the policy.
+
+    That is its `origin`, and if there are some its `verdict` and `discount`.
+    """
     content = {
         "format": FORMAT,
         "state": list(states.names),
@@ -219,7 +245,7 @@ def describe_policy(
         "files": {
             name: sha256(folder / name) for name in WRITTEN
         },
-        "origin": origin,
+        **known,
     }  # fmt: skip
     text = json.dumps(content, indent=2, ensure_ascii=False, default=str) + "\n"
     write_text(folder / SIDECAR, text)
@@ -232,14 +258,19 @@ def load_policy(path: str | Path) -> LoadedPolicy:
     Parameters:
         path: a policy file, or that folder.
 
+    A file that `LoadedPolicy.save` wrote (``.spibb``) has it all; it is compared with its hash.
+
     Returns:
-        The policy with `row(case)` and `best(case)`, which take raw values, cut as in training.
+        The policy with `row(case)`, `best(case)` and `act_many(cases)`, which take raw values, cut
+        as in training.
 
     >>> _ = spibb.run(log, "improved", baseline=baseline, n_wedge=1, force=True)
     >>> spibb.load_policy("improved").best({"state": "severe"})
     'treat'
     """
     path = policy_file(path)
+    if path.suffix == ENDING:
+        return LoadedPolicy(**read_whole_policy(path))
     sidecar = path.with_name(SIDECAR)
     if path.name in read_manifest(path.parent):
         check_manifest(path.parent, (SIDECAR,))
@@ -262,7 +293,24 @@ def load_policy(path: str | Path) -> LoadedPolicy:
         )
     names = tuple(content["state"]), tuple(content["action"])
     bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
-    return LoadedPolicy(_read(path, *names), bins, content.get("origin", {}))
+    cells = _cells(path)
+    policy = policy_of_cells(cells, f"policy file {path.name!r}", *names)
+    return LoadedPolicy(
+        policy, bins, content.get("origin", {}), visits=_visits(cells, policy, path),
+        verdict=content.get("verdict"), discount=content.get("discount"),
+    )  # fmt: skip
+
+
+def _visits(cells: Cells, policy: Policy, path: Path) -> np.ndarray | None:
+    """How often the log was in each state [S]: the column `count`, where there is one."""
+    if "count" not in cells.table.column_names:
+        return None
+    state = CaseEncoder(policy.states).codes(
+        {name: cells.column(name) for name in policy.states.names}
+    )
+    counts = from_arrow(cells.numbers("count").cast("float64"))
+    finite(counts, f"policy file {path.name!r}: count")
+    return np.bincount(state, weights=counts, minlength=policy.n_states)
 
 
 def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from spibb.files import check_manifest, read_manifest
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.ingest.policy_files import load_policy
+from spibb.ingest.whole_policy import ENDING
 from spibb.loading import either, null, read_json, real, record, row
 from spibb.sql.reading import read_table
 
@@ -73,7 +74,9 @@ def discount_for(given: float | None, *policies: Path) -> tuple[float, str]:
 
 
 def _made_with(policy: Path) -> float | None:
-    """The discount of a result folder, or of the one that lists this file."""
+    """The discount of a policy in one file, of a result folder, or of the one that lists a file."""
+    if policy.suffix == ENDING:
+        return load_policy(policy).discount
     folder = policy if policy.is_dir() else policy.parent
     listed = folder == policy or policy.name in read_manifest(folder)
     if not listed or not (folder / SUMMARY).is_file():

@@ -70,8 +70,12 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
     write_text(folder / "summary.json", text + "\n")
     write_text(folder / "report.html", render(assessment))
-    origin = dataclasses.asdict(assessment.origin)
-    describe_policy(folder, problem.states, problem.actions, problem.counts.bins, origin)
+    known = {
+        "origin": dataclasses.asdict(assessment.origin),
+        "discount": problem.discount,
+        "verdict": {name: _verdict(assessment.verdict)[name] for name in ("grade", "headline")},
+    }
+    describe_policy(folder, problem.states, problem.actions, problem.counts.bins, known)
     if assessment.returns is not None:
         assessment.returns.write(folder)
 

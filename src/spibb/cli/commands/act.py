@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.waiting import new_console
+from spibb.cli.waiting import new_console, progress
+from spibb.errors import InputError
+
+if TYPE_CHECKING:
+    from spibb.ingest.loaded import LoadedPolicy
 
 
 def act(
@@ -15,17 +20,84 @@ def act(
         Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
     ],
     state: Annotated[
-        list[str],
+        list[str] | None,
         typer.Option(help="The state's label, or column=value for each column; repeatable."),
-    ],
+    ] = None,
+    cases: Annotated[
+        Path | None,
+        typer.Option(help="Decide many: a .csv, .parquet or .jsonl file with the state's columns."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="With --cases: where to write them with their decisions."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="With --cases: seed of the draws.")] = 0,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="With --cases: the most probable action, no draws."),
+    ] = False,
+    unseen: Annotated[
+        str,
+        typer.Option(help="With --cases: what to do about unknown states: error, or leave empty."),
+    ] = "error",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:
-    """Print the distribution over actions for a new case.
+    """Print the distribution over actions for a new case, or decide a whole file of cases.
 
-    Raw values of columns that were cut into bins are encoded as they were in training.
+    Raw values of columns that were cut into bins are encoded as they were in training. The file of
+    decisions has the columns of the cases, `decision` and `decision_probability`. A state that the
+    policy does not know ends it with nothing written, unless --unseen empty.
     """
     from spibb.cli.tables import print_actions
     from spibb.ingest.policy_files import load_policy, parse_case
 
-    loaded = load_policy(policy)
-    label = loaded.encode(parse_case(state, loaded.policy.states.names))
-    print_actions(new_console(), label, loaded.row(label))
+    if cases is None:
+        _check_single(state, out, seed, deterministic, unseen, force)
+        loaded = load_policy(policy)
+        label = loaded.encode(parse_case(state or [], loaded.policy.states.names))
+        row = loaded.row(label)
+        say_doubt(loaded)
+        print_actions(new_console(), label, row)
+        return
+    if state or out is None:
+        problem = "--state and --cases ask for different things" if state else "--cases lacks --out"
+        raise InputError(f"{problem}: write --cases FILE --out FILE, or --state alone")
+    _decide_file(policy, cases, out, seed, deterministic, unseen, force)
+
+
+def _check_single(
+    state: list[str] | None, out: Path | None, seed: int, deterministic: bool, unseen: str,
+    force: bool,
+) -> None:  # fmt: skip
+    if not state:
+        raise InputError("neither --state nor --cases is given: say which cases to decide")
+    given = {"--out": out is not None, "--seed": seed != 0, "--deterministic": deterministic,
+             "--unseen": unseen != "error", "--force": force}  # fmt: skip
+    for name, used in given.items():
+        if used:
+            raise InputError(f"{name} is for --cases, which is not given: leave it out")
+
+
+def _decide_file(
+    policy: Path, cases: Path, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
+) -> None:
+    from spibb.cli import terminal
+    from spibb.ingest.policy_files import load_policy
+    from spibb.serving.batch import decide_file
+
+    console = new_console()
+    with progress(console, "reading and deciding"):
+        loaded = load_policy(policy)
+        decided = decide_file(
+            loaded, cases, out, seed=seed, deterministic=deterministic, unseen=unseen, force=force
+        )
+    say_doubt(loaded)
+    empty = int((decided.codes < 0).sum())
+    rest = f", {empty:,} of them left empty: the policy does not know their states" if empty else ""
+    terminal.say_path(console, f"{len(decided):,} cases decided{rest}. Written: {out}")
+
+
+def say_doubt(loaded: LoadedPolicy) -> None:
+    """One line on stderr where the verdict on a policy was "not supported"."""
+    if loaded.doubt is not None:
+        print(f"spibb: {' '.join(loaded.doubt.split())}", file=sys.stderr)

@@ -1,0 +1,58 @@
+"""Rows that came from a file, written to another: cells as they were, quotes only where needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from spibb.errors import InputError
+from spibb.files import write_whole
+from spibb.sql.duck import open_duckdb
+from spibb.tables import write_table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ENDINGS = (".csv", ".parquet")
+
+
+def check_target(path: Path, *, force: bool) -> None:
+    """Refuse a file that cannot be written, before any work is done."""
+    check_ending(path)
+    check_free(path, force=force)
+
+
+def check_ending(path: Path) -> None:
+    """Tables are written as .csv or .parquet."""
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"cannot write {path.name!r}: the name must end in .csv or .parquet")
+
+
+def check_free(path: Path, *, force: bool) -> None:
+    """A file that is there stays, unless it may be overwritten; its folder must be there."""
+    if path.is_dir():
+        raise InputError(f"cannot write {str(path)!r}: it is a folder, name a file")
+    if not path.parent.is_dir():
+        raise InputError(
+            f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}; make it first"
+        )
+    if path.exists() and not force:
+        raise InputError(
+            f"{str(path)!r} is there already: name another file, or overwrite it with --force"
+        )
+
+
+def write_rows(table: pa.Table, path: Path) -> None:
+    """Write .csv or .parquet; an empty text in a CSV file is "", a missing value is nothing."""
+    check_ending(path)
+    if path.suffix.lower() == ".parquet":
+        write_table(table, path)
+        return
+    connection = open_duckdb()
+    connection.register("written", table)
+    write_whole(
+        path,
+        lambda temporary: connection.execute(
+            "COPY (SELECT * FROM written) TO $path (FORMAT csv, HEADER)", {"path": str(temporary)}
+        ),
+    )
