@@ -142,13 +142,11 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         origin = Origin.of(command or call, seed, [*_files("log", source),
                                                    *_baseline_file(baseline)])  # fmt: skip
         kept, held_out = hold_out(problem, apart, seed) if apart else (problem, None)
-        assessment = assess(
-            chosen.improve(kept), origin, delta=sure, findings=inspection.findings,
-            held_out=held_out,
-        )  # fmt: skip
-        if sceptic:
-            asked = doubts(assessment.result, problem.log, seed)
-            assessment = replace(assessment, sceptic=asked)
+        improved = chosen.improve(kept)
+        assessment = replace(
+            assess(improved, origin, delta=sure, findings=inspection.findings, held_out=held_out),
+            sceptic=doubts(improved, problem.log, seed) if sceptic else None,
+        )
         if held is not None:
             held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
     return Run(assessment, inspection, None if held is None else held.folder)

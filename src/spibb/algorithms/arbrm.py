@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
-from spibb import checks
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
@@ -20,7 +18,6 @@ from spibb.algorithms.uncertainty import (
     worst_case,
 )
 from spibb.mdp import MDP
-from spibb.solve import METHODS
 
 
 @dataclass(frozen=True)
@@ -63,11 +60,7 @@ class ARBRM(Algorithm):
     method: str = "auto"
 
     def __post_init__(self) -> None:
-        checks.delta_or_one(self.delta)
-        checks.choice("method", self.method, METHODS)
-        checks.flags(self)
-        if self.r_max is not None:
-            checks.number("r_max", self.r_max, 0, math.inf, "[)")
+        check_options(self)
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP without errors on the baseline's pairs, then test."""

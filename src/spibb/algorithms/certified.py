@@ -87,12 +87,20 @@ class Certified(Algorithm):
                 "log"
             )
         problem, known = with_recorded_baseline(problem)
-        by_row = problem.varying
         n_choose = max(1, round(self.choose_share * log.n_episodes))
         if log.n_episodes - n_choose < 2:
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
             return self._result(problem, problem.baseline.probs, (), few)
-        declared = self._declared(problem, log)
+        return self._tested(problem, log, known, n_choose)
+
+    def _tested(
+        self, problem: Problem, log: Log, known: bool, n_choose: int
+    ) -> CertifiedImprovement:
+        """Choose changes with the first `n_choose` shuffled episodes, and test them with the rest.
+
+        `known` says that the probabilities of the log's actions are known.
+        """
+        by_row, declared = problem.varying, self._declared(problem, log)
         bounds = declared.bounds(problem.discount)
         scaled = bounds.in_spans()
         order = shuffled_by_content(log, self.seed)

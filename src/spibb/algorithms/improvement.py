@@ -87,22 +87,30 @@ class Improvement(Frozen):
     ) -> Path:
         """Write what ``spibb improve`` writes: the policy with policy.json, summary and report.
 
-        Parameters:
-            folder: must be empty, or `force` given; the files appear all at once.
-            delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
-            seed: seed of the posterior draws.
-            force: write into a folder that is not empty.
-            spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+        The parameters are those of `spibb.save_result`.
 
         Returns:
             The folder.
+
+        >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+        >>> result.save("saved", force=True).name
+        'saved'
         """
         return spibb.save_result(
             self, folder, delta=delta, seed=seed, force=force, spreadsheet_safe=spreadsheet_safe
         )
 
     def report(self, path: str | Path, *, delta: float | None = None, seed: int = 0) -> Path:
-        """Write the report, one HTML file that needs nothing else, and return its path."""
+        """Write the report, one HTML file that needs nothing else.
+
+        The parameters are those of `spibb.write_report`.
+
+        Returns:
+            The path of the file.
+
+        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).report("report.html").name
+        'report.html'
+        """
         return spibb.write_report(self, path, delta=delta, seed=seed)
 
     def __post_init__(self) -> None:

@@ -11,11 +11,11 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import error_radii, radius_of_one, reward_bound
 from spibb.kernels import ramdp
 from spibb.mdp import MDP
-from spibb.solve import METHODS, evaluate, is_dense, optimise
+from spibb.solve import evaluate, is_dense, optimise
 
 
 @dataclass(frozen=True)
@@ -60,11 +60,7 @@ class RaMDP(Algorithm):
 
     def __post_init__(self) -> None:
         checks.number("kappa", self.kappa, 0, math.inf, "[)")
-        checks.delta_or_one(self.delta)
-        checks.choice("method", self.method, METHODS)
-        checks.flags(self)
-        if self.r_max is not None:
-            checks.number("r_max", self.r_max, 0, math.inf, "[)")
+        check_options(self)
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the adjusted model."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.safety_test import SafetyTest, TestedImprovement
+from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
     best_case,
@@ -19,7 +17,7 @@ from spibb.algorithms.uncertainty import (
 )
 from spibb.kernels import robust_mdp
 from spibb.mdp import MDP
-from spibb.solve import METHODS, is_dense
+from spibb.solve import is_dense
 
 
 @dataclass(frozen=True)
@@ -58,11 +56,7 @@ class RobustMDP(Algorithm):
     method: str = "auto"
 
     def __post_init__(self) -> None:
-        checks.delta_or_one(self.delta)
-        checks.choice("method", self.method, METHODS)
-        checks.flags(self)
-        if self.r_max is not None:
-            checks.number("r_max", self.r_max, 0, math.inf, "[)")
+        check_options(self)
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP of the problem's log."""

@@ -6,14 +6,24 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.solve import Solution
+from spibb.solve import METHODS, Solution
+
+
+def check_options(algorithm: Any) -> None:
+    """Check the options that all algorithms with a safety test have."""
+    checks.delta_or_one(algorithm.delta)
+    checks.choice("method", algorithm.method, METHODS)
+    checks.flags(algorithm)
+    if algorithm.r_max is not None:
+        checks.number("r_max", algorithm.r_max, 0, math.inf, "[)")
 
 
 @dataclass(frozen=True)

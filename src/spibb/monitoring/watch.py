@@ -132,23 +132,19 @@ def monitor(
 ) -> Monitoring:
     """Test whether a deployed policy is worse than the baseline was; valid whenever it is asked.
 
-    `policy` is the folder that `spibb improve` wrote; `log` has episodes that this policy made, in
-    the order of time (``log.episodes(order)`` puts them so), all of them since the start. Looks at
-    the growing log cost nothing: see `monitoring.evidence` for the test and its proof.
-
-    `margin` is how much worse is tolerated. No return may leave `lowest_return` and
-    `highest_return`; without them those declared to `spibb improve` count. `drop` asks how many
-    more episodes would show a drop of that size; without it the answer is for the drop that as many
-    episodes as the baseline's log has would show.
+    Looking at the growing log as often as you like costs nothing: see `monitoring.evidence` for the
+    test and its proof.
 
     Parameters:
-        policy: the folder of the policy at work.
-        log: its episodes.
+        policy: the folder that ``spibb improve`` wrote.
+        log: the episodes that this policy made, in the order of time (``log.episodes(order)`` sorts
+            them), all of them since the start.
         delta: probability of a false alarm, ever; and of a false "no worse".
         margin: how much worse is tolerated.
-        lowest_return: no return is below it.
-        highest_return: none is above it.
-        drop: a loss per episode to plan for.
+        lowest_return: no return is below it; the one declared to ``spibb improve`` if None.
+        highest_return: no return is above it; the one declared to ``spibb improve`` if None.
+        drop: a loss per episode: how many more episodes would show it? None asks for the drop that
+            as many episodes as the baseline's log has would show.
         order: what the order of the episodes is, in words.
 
     Returns:
@@ -169,19 +165,25 @@ def monitor(
     span = high - low
     x = _inside("the log", returned.values, limits)
     z = _inside("the baseline's log", deployed.returns, limits)
-    up, down = Reference.of(z, delta), Reference.of(1 - z, delta)
-    worse = first_shown_worse(x, up, margin / span)
-    better = first_shown_worse(1 - x, down, -margin / span)
-    verdict = WORSE if worse != NEVER else NO_WORSE if better != NEVER else UNDECIDED
-    since = {WORSE: worse, NO_WORSE: better, UNDECIDED: None}[verdict]
-    least, most = -highest_difference(1 - x, down), highest_difference(x, up)
-    old, new = mean_of(deployed.returns), returned.mean
+    verdict, since, (least, most) = _tested(x, z, margin / span, delta)
     drop, more = _outlook(x, z, drop and drop / span, delta)
     return Monitoring(
-        verdict, since, _mean(new, interval_at_any_time(x, delta), limits),
-        _mean(old, interval(z, delta), limits), _ordered(span * least, span * most), margin, delta,
-        limits, span * drop, more, conforms, returned.cut, order,
+        verdict, since, _mean(returned.mean, interval_at_any_time(x, delta), limits),
+        _mean(mean_of(deployed.returns), interval(z, delta), limits),
+        _ordered(span * least, span * most), margin, delta, limits, span * drop, more, conforms,
+        returned.cut, order,
     )  # fmt: skip
+
+
+def _tested(
+    x: np.ndarray, z: np.ndarray, margin: float, delta: float
+) -> tuple[str, int | None, tuple[float, float]]:
+    """The verdict on returns x against the baseline's z, all in [0, 1]; since when; and x̄ − z̄."""
+    up, down = Reference.of(z, delta), Reference.of(1 - z, delta)
+    worse, better = first_shown_worse(x, up, margin), first_shown_worse(1 - x, down, -margin)
+    verdict = WORSE if worse != NEVER else NO_WORSE if better != NEVER else UNDECIDED
+    since = {WORSE: worse, NO_WORSE: better, UNDECIDED: None}[verdict]
+    return verdict, since, (-highest_difference(1 - x, down), highest_difference(x, up))
 
 
 def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:
