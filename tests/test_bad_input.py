@@ -374,6 +374,28 @@ for content, message in (
 case("act missing.spibb --state a", "'missing.spibb': there is no such file")
 case("compare improved missing.spibb", "'missing.spibb': there is no such file")
 
+# Policies for use elsewhere
+
+for text, *parts in (
+    ("export improved", "Missing option '--out'"),
+    ("export improved --as pdf --out x", "kind is 'pdf': choose one of file, sql, rules, tree"),
+    ("export improved --out x.txt", "cannot write 'x.txt': the name must end in .spibb"),
+    ("export missing --out x.spibb", "cannot read 'missing'"),
+    ("export improved --as sql --out log.csv", "'log.csv' is there already: name another"),
+    ("export improved --as sql --out improved", "it is a folder, name a file"),
+    ("export improved --as rules --out no/x.txt", "there is no folder 'no'; make it first"),
+    ("export improved --as sql --out x --dialect oracle", "dialect is 'oracle': choose one of"),
+    ("export improved --as tree --out x", "a state is one name here (state), and a tree asks"),
+    ("export improved --as tree --out x --depth 0", "depth is 0, expected a whole number"),
+    ("export improved --as tree --out x --depth x", "Invalid value for '--depth'"),
+    ("export improved --as rules --out x --depth 3", "depth is for tree, and not for rules"),
+    ("export improved --as rules --out x --dialect duckdb", "dialect is for sql, and not for"),
+    ("export improved --as tree --out x --table t", "table is for sql, and not for tree"),
+    ("export improved --as tree --out x --deterministic", "deterministic is for sql and rules"),
+    ("export improved --out x.spibb --uniform u", "uniform is for sql, and not for file"),
+):  # fmt: skip
+    case(text, *parts)
+
 # Studies
 
 for text, *parts in (

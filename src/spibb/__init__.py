@@ -28,6 +28,7 @@ _HOME = {
     "read_vectors": "spibb.ingest.vectors",
     "read_policy": "spibb.ingest.policy_files",
     "load_policy": "spibb.ingest.policy_files",
+    "export_policy": "spibb.serving.export",
     "Bins": "spibb.binning",
     "open_log": "spibb.ingest",
     "inspect_log": "spibb.ingest.inspection",
@@ -125,6 +126,7 @@ if TYPE_CHECKING:
     from spibb.running import run as run
     from spibb.running import save_result as save_result
     from spibb.running import write_report as write_report
+    from spibb.serving.export import export_policy as export_policy
     from spibb.simulate import Sampler as Sampler
     from spibb.verdict import Verdict as Verdict
     from spibb.verdict import judge as judge

@@ -40,9 +40,14 @@ class Bins:
         object.__setattr__(self, "edges", edges)
 
     @property
+    def edge_names(self) -> tuple[str, ...]:
+        """The edges as they are written, with all their digits."""
+        return tuple(f"{edge:.0f}" if edge.is_integer() else repr(edge) for edge in self.edges)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The names of the intervals, one more than there are edges."""
-        names = [f"{edge:.0f}" if edge.is_integer() else repr(edge) for edge in self.edges]
+        names = self.edge_names
         inner = (f"[{low}, {high})" for low, high in pairwise(names))
         return (f"(-inf, {names[0]})", *inner, f"[{names[-1]}, inf)")
 

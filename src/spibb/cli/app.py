@@ -16,6 +16,7 @@ from spibb.cli.commands.compare import compare
 from spibb.cli.commands.demo import demo
 from spibb.cli.commands.evaluate import evaluate
 from spibb.cli.commands.experiment import experiment
+from spibb.cli.commands.export import export
 from spibb.cli.commands.figures import figures
 from spibb.cli.commands.improve import improve
 from spibb.cli.commands.inspect import inspect
@@ -38,6 +39,7 @@ app.command(short_help="Estimate what a policy would earn, from a log.")(evaluat
 app.command(short_help="After deployment: is the new policy no worse?")(monitor)
 app.command(short_help="Look at a log: is it good enough?")(inspect)
 app.command(short_help="What a policy does in a state.")(act)
+app.command(short_help="Write a policy as one file, SQL, rules or a tree.")(export)
 app.command(short_help="Say where two policies differ, and which is better.")(compare)
 app.command(short_help="Repeat a study of the paper; continues if stopped.")(experiment)
 app.command(short_help="Draw the paper's figures from a study's rows.")(figures)

@@ -1,0 +1,55 @@
+"""`spibb export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spibb.cli.commands.act import say_doubt
+from spibb.cli.waiting import new_console
+
+
+def export(
+    policy: Annotated[
+        Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
+    ],
+    out: Annotated[Path, typer.Option(help="The file to write.")],
+    kind: Annotated[
+        str,
+        typer.Option(
+            "--as",
+            help="file: one .spibb file with everything; sql: a SELECT with CASE; rules: for "
+            "people; tree: a decision tree.",
+        ),
+    ] = "file",
+    dialect: Annotated[
+        str | None, typer.Option(help="Of sql: duckdb (the default) or postgres.")
+    ] = None,
+    table: Annotated[str | None, typer.Option(help="Of sql: the table of cases.")] = None,
+    uniform: Annotated[
+        str | None,
+        typer.Option(help="Of sql: a column of numbers in [0, 1) that draws; else random()."),
+    ] = None,
+    deterministic: Annotated[
+        bool,
+        typer.Option("--deterministic", help="Of sql and rules: the most probable action."),
+    ] = False,
+    depth: Annotated[
+        int | None, typer.Option(help="Of tree: questions to an answer, at most (default 4).")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
+) -> None:
+    """Write a policy for use elsewhere: as one file, as SQL, as rules, or as a decision tree."""
+    from spibb.cli import terminal
+    from spibb.ingest.policy_files import load_policy
+    from spibb.serving.export import export_policy
+
+    loaded = load_policy(policy)
+    export_policy(
+        loaded, kind, out, dialect=dialect, table=table, uniform=uniform,
+        deterministic=deterministic, depth=depth, force=force,
+    )  # fmt: skip
+    say_doubt(loaded)
+    terminal.say_path(new_console(), f"Written: {out}")

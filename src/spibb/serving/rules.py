@@ -1,0 +1,110 @@
+"""Rules: states with the same decision, joined where they differ in one column only.
+
+A rule allows a set of values in each column of the state. All rules together describe the states
+that the policy knows, each once and no other: what the log never showed stays without a decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb.binning import Bins
+from spibb.ingest.loaded import LoadedPolicy
+from spibb.labels import Label
+
+Box = tuple[frozenset[int], ...]
+"""For each column of the state, the codes of the values allowed there."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the state: its values in order, and the bins behind them if it was cut."""
+
+    name: str
+    values: tuple[Label, ...]
+    bins: Bins | None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What is done where every column has one of its values.
+
+    `chances` are the actions played with their probabilities, in the order of the policy's actions;
+    `states` are the codes of the states that the rule describes.
+    """
+
+    allowed: tuple[tuple[int, ...], ...]
+    chances: tuple[tuple[int, float], ...]
+    states: tuple[int, ...]
+
+
+def columns_of(loaded: LoadedPolicy) -> tuple[Column, ...]:
+    """The columns of the states; bins in their order, other values sorted."""
+    names, labels = loaded.policy.states.names, loaded.policy.states.labels
+    found = []
+    for position, name in enumerate(names):
+        cut = loaded.bins.get(name)
+        present = {label[position] if len(names) > 1 else label for label in labels}
+        found.append(Column(name, tuple(cut.labels if cut else sorted(present)), cut))
+    return tuple(found)
+
+
+def coded_states(loaded: LoadedPolicy, columns: Sequence[Column]) -> np.ndarray:
+    """The code of each state's value in each column [S, columns]."""
+    index = [{value: code for code, value in enumerate(column.values)} for column in columns]
+    labels = loaded.policy.states.labels
+    rows = [label if len(columns) > 1 else (label,) for label in labels]
+    return np.array([[index[i][part] for i, part in enumerate(row)] for row in rows])
+
+
+def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
+    """The rules of a policy; with `deterministic`, of the one that takes the likeliest action."""
+    columns = columns_of(loaded)
+    chances = [_chances(row, deterministic) for row in loaded.policy.probs]
+    boxes: dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]] = {
+        (tuple(frozenset({code}) for code in row), chances[state]): [state]
+        for state, row in enumerate(coded_states(loaded, columns).tolist())
+    }
+    for position in sorted(range(len(columns)), key=lambda i: -len(columns[i].values)):
+        boxes = _joined(boxes, position)
+    rules = [
+        Rule(tuple(tuple(sorted(part)) for part in box), played, tuple(sorted(states)))
+        for (box, played), states in boxes.items()
+    ]
+    return sorted(rules, key=lambda rule: rule.states[0])
+
+
+def _chances(row: np.ndarray, deterministic: bool) -> tuple[tuple[int, float], ...]:
+    if deterministic:
+        return ((int(np.argmax(row)), 1.0),)
+    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row))
+
+
+def _joined(
+    boxes: dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]], position: int
+) -> dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]]:
+    """Boxes that differ in one column only, joined."""
+    groups: dict[tuple[Box, tuple[tuple[int, float], ...]], list[tuple[Box, list[int]]]] = {}
+    for (box, played), states in boxes.items():
+        others = (*box[:position], frozenset[int](), *box[position + 1 :])
+        groups.setdefault((others, played), []).append((box, states))
+    joined = {}
+    for (others, played), members in groups.items():
+        values = frozenset[int]().union(*(box[position] for box, _ in members))
+        box = (*others[:position], values, *others[position + 1 :])
+        joined[box, played] = [state for _, states in members for state in states]
+    return joined
+
+
+def runs(codes: Sequence[int]) -> list[tuple[int, int]]:
+    """Increasing codes as runs of neighbours, first and last: 1, 2, 3, 7 as (1, 3), (7, 7)."""
+    found: list[tuple[int, int]] = []
+    for code in codes:
+        if found and found[-1][1] == code - 1:
+            found[-1] = found[-1][0], code
+        else:
+            found.append((code, code))
+    return found
