@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
@@ -28,6 +29,7 @@ from spibb import (
 )
 from spibb.checks import as_float, column, flag, generator, number, positive, seed, several, shown
 from spibb.errors import InputError
+from spibb.outcomes import Outcomes
 from spibb.simulate import simulate
 
 RNG = np.random.default_rng(0)
@@ -70,7 +72,7 @@ CASES = [
     (lambda: spibb.improve("log.csv", B), "log is a str, expected a Log"),
     (lambda: spibb.improve(None, B), "log is None, expected a Log"),
     (lambda: spibb.improve(LOG, 3), "baseline"),
-    (lambda: spibb.improve(LOG, "x"), "baseline is 'x', expected an array of numbers"),
+    (lambda: spibb.improve(LOG, "x"), "baseline is 'x'"),
     (lambda: spibb.improve(LOG, {}), "baseline"),
     (lambda: spibb.improve(LOG, [[0.5, 0.5]]), "baseline has shape (1, 2), expected (2, 2)"),
     (lambda: spibb.improve(LOG, [[0.5, 0.6]] * 2), "baseline row 'a' sums to 1.1"),
@@ -344,3 +346,48 @@ def test_an_initial_distribution_that_is_almost_one_is_divided_by_its_sum():
     mdp = built(initial=np.array([0.5, 0.5 + 9e-7]))
     assert mdp.initial.sum() == pytest.approx(1, abs=1e-15)
     assert not mdp.initial.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"indptr": np.array([0, 1])}, "indptr of the counts has 2 entries, expected 5"),
+        ({"indptr": np.array([0, 3, 1, 4, 4])}, "indptr of the counts must rise from 0 to 4"),
+        ({"indptr": np.array([0, 1, 2, 3, 9])}, "indptr of the counts must rise from 0 to 4"),
+        ({"successors": np.array([0, 1, 7, 0])}, "successors of the counts hold 7"),
+        ({"successors": np.array([0, 1, -2, 0])}, "successors of the counts hold -2"),
+        ({"n": np.array([1, 1])}, "columns differ in length (successors 4, n 2"),
+        ({"n": np.array([1, 1, 0, 1])}, "counts must be positive"),
+        ({"reward_sq": np.ones((4, 1))}, "reward_sq of the counts has 2 dimensions"),
+        ({"starts": np.array([1])}, "starts of the counts has shape"),
+        ({"reward_sum": np.array([1.0, np.inf, 0.0, 0.0])}, "rewards add up to infinity"),
+    ],
+)
+def test_counts_are_checked_when_they_are_made(changes, message):
+    given = {
+        "indptr": np.arange(5), "successors": np.array([0, 1, -1, 0]), "n": np.array([1, 1, 1, 1]),
+        "reward_sum": np.zeros(4), "reward_sq": np.zeros(4), "starts": np.array([1, 0]),
+        "reward_range": (0.0, 0.0), "states": Vocabulary([0, 1]), "actions": Vocabulary([0, 1]),
+    }  # fmt: skip
+    spibb.Counts(**given)
+    with pytest.raises(InputError, match=re.escape(message)):
+        spibb.Counts(**(given | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"shape": (3, 1)}, "indptr of the outcomes has 3 entries, expected 4"),
+        ({"successors": np.array([5, -1])}, "successors of the outcomes hold 5"),
+        ({"rewards": np.array([np.nan, 0.0])}, "rewards of the outcomes in row 0 is nan"),
+        ({"probs": np.array([1.0])}, "columns differ in length (successors 2, probs 1"),
+    ],
+)
+def test_outcomes_are_checked_when_they_are_made(changes, message):
+    given = {
+        "indptr": np.arange(3), "successors": np.array([1, -1]), "probs": np.ones(2),
+        "rewards": np.zeros(2), "shape": (2, 1),
+    }  # fmt: skip
+    Outcomes(**given)
+    with pytest.raises(InputError, match=re.escape(message)):
+        Outcomes(**(given | changes))

@@ -309,6 +309,27 @@ NUMBER = re.compile(
 """A number as everybody writes it: no 1_000, no 007, no digits of other scripts."""
 
 
+def sparse_rows(what: str, indptr: np.ndarray, n_rows: int, **entries: np.ndarray) -> None:
+    """Refuse rows that do not fit together: kernels read without a check."""
+    for name, array in {"indptr": indptr, **entries}.items():
+        if array.ndim != 1:
+            raise InputError(f"{name} of {what} has {array.ndim} dimensions, expected 1")
+    if len(indptr) != n_rows + 1:
+        raise InputError(f"indptr of {what} has {len(indptr)} entries, expected {n_rows + 1}")
+    size = same_length(**entries)
+    if indptr[0] != 0 or indptr[-1] != size or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(f"indptr of {what} must rise from 0 to {size}, where its rows end")
+
+
+def codes(what: str, values: np.ndarray, n: int, least: int = 0) -> None:
+    """Refuse codes that are not from `least` to n − 1."""
+    outside = (values < least) | (values >= n)
+    if outside.any():
+        raise InputError(
+            f"{what} hold {values[outside][0]}, expected codes from {least} to {n - 1}"
+        )
+
+
 def parse_value(text: str) -> bool | int | float | str:
     """A number or a boolean where the text is one."""
     if text.lower() in ("true", "false"):

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb import checks
 from spibb.arrays import densify
 from spibb.binning import Bins
 from spibb.checks import InputError, takes
@@ -62,8 +63,24 @@ class Counts(Frozen):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_arrays()
         if not np.isfinite(self.reward_sum).all():
             raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
+
+    def _check_arrays(self) -> None:
+        """Kernels read without a check: whatever they index must be there."""
+        n_states, n_actions = self.shape
+        checks.sparse_rows(
+            "the counts", self.indptr, n_states * n_actions, successors=self.successors, n=self.n,
+            reward_sum=self.reward_sum, reward_sq=self.reward_sq,
+        )  # fmt: skip
+        checks.codes("successors of the counts", self.successors, n_states, END)
+        if self.starts.shape != (n_states,):
+            raise InputError(
+                f"starts of the counts has shape {self.starts.shape}, expected ({n_states},)"
+            )
+        if (self.n < 1).any() or (self.starts < 0).any():
+            raise InputError("counts must be positive: leave outcomes that never occurred out")
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and the range of the rewards."""

@@ -29,6 +29,7 @@ from spibb.counts import Counts
 from spibb.estimate import estimate_mdp
 from spibb.evaluate import returns_to_go, standard_error
 from spibb.log import Log
+from spibb.mdp import MDP
 from spibb.solve import evaluate
 
 MOVED = 1e-9
@@ -68,6 +69,25 @@ def values_where_seen(
     rows = np.where(mass > 0, seen / np.where(mass > 0, mass, 1.0), baseline)
     found = evaluate(estimate_mdp(counts, discount), rows)
     return np.where(counts.pairs > 0, found.q, found.v[:, None]), found.v
+
+
+def typical_model(counts: Counts, discount: float) -> MDP:
+    """M̂ in which a pair that the log never has is worth what the log earned from its state on.
+
+    A model that corrects an estimate should be close, not pessimistic: its errors are multiplied by
+    importance weights, which are themselves wrong where the behaviour's probabilities are
+    estimated. A state in which the log never acts is worth the mean of the others.
+    """
+    mdp, n = estimate_mdp(counts, discount), counts.pairs
+    acted = n.sum(axis=1) > 0
+    rows = np.where(acted[:, None], n, 1.0)
+    rows = rows / rows.sum(axis=1, keepdims=True)
+    v = evaluate(mdp, rows).v
+    if not acted.all():
+        typical = v[acted].mean() if acted.any() else 0.0
+        rewards = np.where(acted[:, None], mdp.rewards, typical)
+        v = evaluate(replace(mdp, rewards=rewards), rows).v
+    return replace(mdp, rewards=np.where(n > 0, mdp.rewards, v[:, None]))
 
 
 def completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarray:

@@ -19,6 +19,7 @@ from spibb.checks import (
     probability_rows,
     real_array,
     same_length,
+    sparse_rows,
     whole_array,
     whole_rows,
 )
@@ -157,9 +158,10 @@ class MDP(Frozen):
                     f"there are {n_states} states and {n_actions} actions"
                 )
         _check_codes("successors", self.successors, n_states)
-        indptr, size = self.indptr, len(self.probs)
-        if indptr[0] != 0 or indptr[-1] != size or (np.diff(indptr) < 0).any():
-            raise InputError(f"indptr of the MDP must rise from 0 to {size}, where its rows end")
+        sparse_rows(
+            "the MDP", self.indptr, n_states * n_actions, successors=self.successors,
+            probs=self.probs,
+        )  # fmt: skip
 
     def _check_numbers(self) -> None:
         """Rows are distributions, up to what they leave for the end; rewards are finite."""

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from spibb import checks
 from spibb.checks import InputError
 from spibb.counts import END
 from spibb.frozen import Frozen
@@ -34,6 +35,15 @@ class Outcomes(Frozen):
     probs: np.ndarray
     rewards: np.ndarray
     shape: tuple[int, int]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.sparse_rows(
+            "the outcomes", self.indptr, self.shape[0] * self.shape[1], successors=self.successors,
+            probs=self.probs, rewards=self.rewards,
+        )  # fmt: skip
+        checks.codes("successors of the outcomes", self.successors, self.shape[0], END)
+        checks.finite(self.rewards, "rewards of the outcomes")
 
     @classmethod
     def from_list(

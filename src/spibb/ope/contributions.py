@@ -13,7 +13,7 @@ from spibb.errors import InputError
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.ope.estimate import Estimate, effective_sample_size, warning_of
+from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep
 
 ESTIMATORS = tuple(TERMS)
@@ -31,7 +31,8 @@ class Contributions:
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
     estimator, and `limited` the same with missing mass at the limit, for those that have one.
     `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
-    its contributions can be below it; the others cannot.
+    its contributions can be below it; the others cannot. `reach` is the least and the most that
+    the log's rewards can add up to.
     """
 
     weights: np.ndarray
@@ -39,20 +40,21 @@ class Contributions:
     limited: Mapping[str, np.ndarray]
     lowest_return: float
     no_limits: Mapping[str, str]
+    reach: tuple[float, float]
 
     def estimate(self, name: str, lane: int = 0) -> Estimate:
         """The estimate of one candidate."""
         terms = self.terms[checks.choice("estimator", name, tuple(self.terms))]
         weights = self.weights[:, lane].copy()
-        size = effective_sample_size(weights)
+        size, value = effective_sample_size(weights), float(terms[:, lane].mean())
         return Estimate(
             name=name,
-            value=float(terms[:, lane].mean()),
+            value=value,
             contributions=terms[:, lane].copy(),
             limited=self.limited.get(name, terms)[:, lane].copy(),
             weights=weights,
             effective_sample_size=size,
-            warning=warning_of(weights, size),
+            warning=warning_of(weights, size) or out_of_reach(value, self.reach),
             limit=-math.inf if name in self.no_limits else self.lowest_return,
             no_limit=self.no_limits.get(name, ""),
             remedy="declare a lower one" if name in LIMITED else "use is or pdis",
@@ -87,7 +89,19 @@ def contributions(
         {name: LIMITED[name](sweep, lowest_return) for name in names if name in LIMITED},
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
+        _reach(log, discount, truncated == "model"),
     )  # fmt: skip
+
+
+def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
+    """The least and the most that the log's rewards add up to, in episodes as long as its longest.
+
+    Episodes that a model completes have no end.
+    """
+    longest = math.inf if completed else float(np.diff(log.episode_starts).max())
+    steps = (1 - discount**longest) / (1 - discount)
+    low, high = float(log.reward.min()), float(log.reward.max())
+    return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
 
 
 def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:

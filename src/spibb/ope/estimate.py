@@ -75,3 +75,15 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
             "probabilities are wrong, or the log lacks what the policy does"
         )
     return None
+
+
+def out_of_reach(value: float, reach: tuple[float, float]) -> str | None:
+    """Say when an estimate is beyond what rewards like the log's can add up to."""
+    low, high = reach
+    slack = LEAST_FAR * max(abs(low), abs(high))
+    if low - slack <= value <= high + slack or math.isnan(value):
+        return None
+    return (
+        f"the estimate {value:.4g} is beyond what the log's rewards can add up to in an episode, "
+        f"{low:.4g} to {high:.4g}: do not rely on it"
+    )

@@ -11,7 +11,8 @@ import numpy as np
 
 from spibb import checks
 from spibb.counts import Counts
-from spibb.estimate import in_common, pessimistic_model
+from spibb.departures import typical_model
+from spibb.estimate import in_common
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
@@ -154,7 +155,7 @@ def _estimates(
     log, (target, *made) = _aligned(log, model, policy=policy, behaviour=behaviour)
     propensities = behaviour_probs(log, made[0] if made else None)
     if model is None:
-        model = pessimistic_model(Counts.from_log(log), discount, lowest_return)
+        model = typical_model(Counts.from_log(log), discount)
     completed = truncated == "model"
     found = contributions(
         log, Candidates.of(target, *made) if completed else Candidates.of(target), propensities,

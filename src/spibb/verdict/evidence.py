@@ -19,10 +19,10 @@ from spibb.departures import (
     changed_states,
     completed_returns,
     single_departures,
+    typical_model,
     values_where_seen,
 )
 from spibb.errors import InputError
-from spibb.estimate import pessimistic_model
 from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
@@ -235,7 +235,7 @@ def _off_policy(
         log, policy, None if log.action_prob is not None else problem.baseline,
         problem.discount, delta=delta, lowest_return=lowest,
         highest_return=problem.v_max if problem.v_max_given else math.inf,
-        model=pessimistic_model(problem.counts, problem.discount, lowest), rng=rng,
+        model=typical_model(problem.counts, problem.discount), rng=rng,
         bounds=[b for b in bounds if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
     )  # fmt: skip
 

@@ -1,0 +1,96 @@
+"""Doubly robust estimates where the behaviour's probabilities are themselves estimated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spibb
+from spibb.departures import typical_model
+from spibb.ope.estimate import out_of_reach
+from spibb.solve import evaluate
+
+
+def log_of_costs(seed: int, n_episodes: int = 60, longest: int = 6) -> spibb.Log:
+    """A random world in which every step costs something, and one action is rare."""
+    rng = np.random.default_rng(seed)
+    n_states, n_actions = 15, 4
+    following = rng.integers(n_states, size=(n_states, n_actions, 3))
+    cost = rng.uniform(0.2, 2.0, size=(n_states, n_actions))
+    behaviour = rng.dirichlet([8.0, 4.0, 1.0, 0.15], size=n_states)
+    rows = []
+    for episode in range(n_episodes):
+        state = int(rng.integers(n_states))
+        for step in range(longest):
+            action = int(rng.choice(n_actions, p=behaviour[state]))
+            done = bool(rng.random() < 0.08)
+            rows.append((episode, step, state, action, -cost[state, action], done))
+            if done:
+                break
+            state = int(following[state, action, rng.integers(3)])
+    columns = dict(
+        zip(("episode_id", "step", "state", "action", "reward", "terminated"), zip(*rows))
+    )
+    return spibb.Log.from_arrays(**{name: list(column) for name, column in columns.items()})
+
+
+@pytest.mark.parametrize("smoothing", ["0.1", "1"])
+@pytest.mark.parametrize("seed", range(6))
+def test_costs_never_look_like_gains(seed, smoothing):
+    """Held-out episodes, a baseline estimated from the others: values stay what costs can be."""
+    done = spibb.run(
+        log_of_costs(seed), baseline=f"estimate:{smoothing}", holdout=0.3, discount=0.95
+    )
+    held_out = done.assessment.evidence.held_out
+    for row in held_out.rows:
+        if row.estimate.name in ("dr", "wdr"):
+            assert -12 < row.estimate.value < 0, row.estimate.name
+
+
+def test_a_pair_never_seen_is_worth_what_its_state_earned():
+    log = spibb.Log.from_arrays(
+        ["a", "a", "b"], ["x", "y", "x"], [1.0, 3.0, 10.0], terminated=[True] * 3
+    )
+    model = typical_model(spibb.Counts.from_log(log), 0.9)
+    np.testing.assert_allclose(evaluate(model, np.array([[0.5, 0.5], [0.0, 1.0]])).v, [2.0, 10.0])
+
+
+def test_a_state_in_which_the_log_never_acts_is_worth_the_mean_of_the_others():
+    log = spibb.Log.from_arrays(
+        ["a", "b"], ["x", "x"], [1.0, 10.0], episode_id=[0, 1], next_state=["c", "b"],
+        terminated=[False, True], truncated=[True, False],
+    )  # fmt: skip
+    model = typical_model(spibb.Counts.from_log(log), 0.5)
+    v = evaluate(model, np.ones(model.shape)).v
+    assert dict(zip(model.states.labels, v)) == pytest.approx(
+        {"a": 1 + 0.5 * 5.5, "b": 10, "c": 5.5}
+    )
+
+
+@pytest.mark.parametrize("constant", [-1000.0, 7.0])
+def test_a_constant_reward_moves_estimates_of_equally_long_episodes_by_its_sum(constant):
+    rng = np.random.default_rng(1)
+    n, length = 80, 3
+    state, action = rng.integers(4, size=n * length), rng.integers(3, size=n * length)
+    reward, episode = rng.normal(size=n * length), np.repeat(np.arange(n), length)
+    terminated = np.tile([False, False, True], n)
+
+    def estimates(shift: float) -> np.ndarray:
+        log = spibb.Log.from_arrays(state, action, reward + shift, episode_id=episode,
+                                    terminated=terminated)  # fmt: skip
+        train, test = log.episodes(np.arange(40)), log.episodes(np.arange(40, 80))
+        target = spibb.Policy(np.tile([0.6, 0.3, 0.1], (4, 1)), log.states, log.actions)
+        report = spibb.off_policy_estimates(
+            test, target, spibb.Policy.uniform(log.states, log.actions), 0.9,
+            model=typical_model(spibb.Counts.from_log(train), 0.9), rng=rng, bounds=("student-t",),
+        )  # fmt: skip
+        return np.array([report[name].estimate.value for name in ("wis", "wpdis", "wdr")])
+
+    np.testing.assert_allclose(estimates(constant) - estimates(0.0), constant * (1 + 0.9 + 0.81))
+
+
+def test_an_estimate_beyond_what_rewards_allow_is_doubted():
+    assert out_of_reach(2.3, (-20.0, -0.2)).startswith("the estimate 2.3 is beyond")
+    assert out_of_reach(-25.0, (-20.0, 0.0)) is not None
+    assert out_of_reach(-19.0, (-20.0, 0.0)) is None
+    assert out_of_reach(float("nan"), (-20.0, 0.0)) is None
