@@ -67,28 +67,6 @@ def test_a_state_in_which_the_log_never_acts_is_worth_the_mean_of_the_others():
     )
 
 
-@pytest.mark.parametrize("constant", [-1000.0, 7.0])
-def test_a_constant_reward_moves_estimates_of_equally_long_episodes_by_its_sum(constant):
-    rng = np.random.default_rng(1)
-    n, length = 80, 3
-    state, action = rng.integers(4, size=n * length), rng.integers(3, size=n * length)
-    reward, episode = rng.normal(size=n * length), np.repeat(np.arange(n), length)
-    terminated = np.tile([False, False, True], n)
-
-    def estimates(shift: float) -> np.ndarray:
-        log = spibb.Log.from_arrays(state, action, reward + shift, episode_id=episode,
-                                    terminated=terminated)  # fmt: skip
-        train, test = log.episodes(np.arange(40)), log.episodes(np.arange(40, 80))
-        target = spibb.Policy(np.tile([0.6, 0.3, 0.1], (4, 1)), log.states, log.actions)
-        report = spibb.off_policy_estimates(
-            test, target, spibb.Policy.uniform(log.states, log.actions), 0.9,
-            model=typical_model(spibb.Counts.from_log(train), 0.9), rng=rng, bounds=("student-t",),
-        )  # fmt: skip
-        return np.array([report[name].estimate.value for name in ("wis", "wpdis", "wdr")])
-
-    np.testing.assert_allclose(estimates(constant) - estimates(0.0), constant * (1 + 0.9 + 0.81))
-
-
 def test_an_estimate_beyond_what_rewards_allow_is_doubted():
     assert out_of_reach(2.3, (-20.0, -0.2)).startswith("the estimate 2.3 is beyond")
     assert out_of_reach(-25.0, (-20.0, 0.0)) is not None
