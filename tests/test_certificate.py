@@ -15,6 +15,7 @@ from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.tested import Change, ChangeCertificate, ChangeTest
 
 
 @pytest.fixture
@@ -176,3 +177,27 @@ def test_theorem_2_holds_in_simulation_for_a_non_vacuous_bound():
         zetas.append(result.certificate(0.1).best.zeta)
     assert max(zetas) < 1
     assert np.mean(np.array(losses) > np.array(zetas)) <= 0.1
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [(0.05, "0.95 "), (1e-3, "0.999 "), (5e-4, "1 − 0.0005 "), (1e-9, "1 − 1e-9 ")],
+)
+def test_no_small_delta_is_said_to_be_certainty(problem, delta, said):
+    assert f"probability at least {said}" in str(PiBSpibb(5).improve(problem).certificate(delta))
+    test = ChangeTest((Change("a", ("b",)),), True, 1e-12, 1e-12, 1.0, 0.5, 9, 9, 0)
+    changes = ChangeCertificate(delta, 0.0, 1.0, (), (), None, (test,), 9, 9)
+    assert f"probability at least {said}" in str(changes)
+
+
+@pytest.mark.parametrize(
+    ("accepted", "said"),
+    [((True,), "The one change tested passed on 9 episodes that did not choose it."),
+     ((True, False), "1 of 2 changes passed its test on 9 episodes that did not choose them."),
+     ((True, True), "2 of 2 changes passed their tests on 9 episodes that")],
+)  # fmt: skip
+def test_one_change_is_not_several(accepted, said):
+    tests = tuple(
+        ChangeTest((Change("a", ("b",)),), yes, 0, 0, 1, 0.5, 9, 9, 0) for yes in accepted
+    )
+    assert said in str(ChangeCertificate(0.05, 0.0, 1.0, (), (), None, tests, 9, 9))

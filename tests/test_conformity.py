@@ -54,7 +54,9 @@ def test_states_that_the_policy_does_not_know_say_nothing():
     log = Log.from_arrays(["c", "new"], ["w", "jump"], [0.0, 0.0], terminated=[True, True])
     found = conformity(log, POLICY)
     assert (found.decisions, found.unknown, found.p_value) == (2, 1, 1.0)
-    assert found.warnings[0].startswith("1 of 2 decisions (50 %) were made in states that")
+    assert found.warnings[0].startswith(
+        "1 of 2 decisions (50\N{NO-BREAK SPACE}%) were made in states that"
+    )
 
 
 @pytest.mark.parametrize("known", [0, 1])

@@ -19,6 +19,7 @@ from scipy.special import betaincinv
 from spibb import checks
 from spibb.checks import InputError
 from spibb.showing import Shown
+from spibb.words import level
 
 MOST = 1e150
 """Root of more visits than any log has."""
@@ -162,7 +163,7 @@ class Certificate(Shown):
         if best is None:
             return f"No certificate: {self.refusal}."
         statement = (
-            f"With {'posterior ' if best.credible else ''}probability at least {1 - self.delta:g} "
+            f"With {'posterior ' if best.credible else ''}probability at least {level(self.delta)} "
             f"the new policy loses at most {best.zeta:.4g} against the baseline ({best.title})"
         )
         if best.vacuous:

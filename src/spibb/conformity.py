@@ -14,6 +14,7 @@ from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import check_recorded, disagreement
+from spibb.words import percent
 
 LEAST_EXPECTED = 5.0
 """Cells in which fewer decisions are expected are pooled."""
@@ -184,7 +185,7 @@ class Conformity:
             return None
         return (
             f"{self.unknown:,} of {self.decisions:,} decisions "
-            f"({100 * self.unknown / self.decisions:.2g} %) were made in states that the policy "
+            f"({percent(self.unknown / self.decisions)}) were made in states that the policy "
             "does not know: something else made them"
         )
 

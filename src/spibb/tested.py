@@ -10,6 +10,7 @@ from typing import Any
 from spibb.certificate import Bound, Certificate
 from spibb.checks import some
 from spibb.labels import Label
+from spibb.words import counted, level
 
 BOUND = "held-out tests"
 
@@ -54,12 +55,12 @@ class ChangeTest:
             return "nothing"
         if self.more_episodes is None:
             return "the held-out episodes do not favour it"
-        return f"about {self.more_episodes:,} more episodes"
+        return f"about {counted(self.more_episodes, 'more episode')}"
 
     def __str__(self) -> str:
         what = str(self.changes[0])
         if len(self.changes) > 1:
-            what = f"{what}, and {len(self.changes) - 1} more states"
+            what = f"{what}, and {counted(len(self.changes) - 1, 'more state')}"
         if not self.accepted:
             return f"{what}: not accepted (p = {self.adjusted_p_value:.2g}): {self.lacks}"
         return (
@@ -93,10 +94,19 @@ class ChangeCertificate(Certificate):
         if self.refusal is not None:
             return f"No certificate: {self.refusal}."
         return (
-            f"Certified: with probability at least {1 - self.delta:g} the new policy is no worse "
-            f"than the baseline. {len(self.accepted)} of {len(self.tests)} changes passed their "
-            f"tests on {self.judging:,} episodes that did not choose them."
+            f"Certified: with probability at least {level(self.delta)} the new policy is no worse "
+            f"than the baseline. {self._passed} on {self.judging:,} episodes that did not choose "
+            f"{'it' if len(self.tests) == 1 else 'them'}."
         )
+
+    @property
+    def _passed(self) -> str:
+        """How many tests were passed, in words."""
+        passed, tested = len(self.accepted), len(self.tests)
+        if tested == 1:
+            return "The one change tested passed"
+        test = "its test" if passed == 1 else "their tests"
+        return f"{passed} of {tested} changes passed {test}"
 
 
 def certify_changes(

@@ -7,6 +7,11 @@ import math
 from spibb.labels import Label
 
 LONGEST = 60
+"""Characters of a label that are shown."""
+_UNIT = "\N{NO-BREAK SPACE}%"
+"""What follows the number of a share: no line ends between them."""
+SMALL_DELTA = 1e-3
+"""A δ below which 1 − δ would be read as 1."""
 
 
 def number(value: float) -> str:
@@ -39,11 +44,11 @@ def signed(value: float) -> str:
 def percent(share: float) -> str:
     """A share; never 100 % unless it is all, never 0 % unless it is nothing."""
     if 0.9995 <= share < 1:
-        return "more than 99.9 %"
+        return f"more than 99.9{_UNIT}"
     if 0 < share < 0.0005:
-        return "less than 0.1 %"
+        return f"less than 0.1{_UNIT}"
     text = f"{100 * share:.1f}".removesuffix(".0")
-    return f"{text.replace('-', '−')} %"
+    return f"{text.replace('-', '−')}{_UNIT}"
 
 
 def roughly(n: float) -> str:
@@ -53,7 +58,22 @@ def roughly(n: float) -> str:
     return f"{math.ceil(n / step) * step:,}"
 
 
-def clipped(label: Label) -> str:
-    """A label as text, a long one cut."""
+def level(delta: float) -> str:
+    """1 − δ; never 1."""
+    if delta >= SMALL_DELTA:
+        return f"{1 - delta:g}"
+    return f"1 − {delta:g}".replace("e-0", "e-")
+
+
+def counted(n: int, noun: str) -> str:
+    """How many there are: 1 change, 2 changes."""
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def clipped(label: Label, longest: int = LONGEST) -> str:
+    """A label as text, a long one without its middle."""
     text = " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 2
+    return f"{text[: longest - 1 - tail]}…{text[-tail:]}"

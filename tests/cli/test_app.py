@@ -548,3 +548,24 @@ def test_policies_are_judged_with_the_discount_they_were_made_with(run, demo, tm
     code, _, err = run(*both, "--log", log)
     assert code == 2
     assert re.search(r"discounts 0.5 \(.*near\) and 0.9 \(.*far\): give --discount", err)
+
+
+def test_long_labels_keep_rows_of_the_terminal_short():
+    from rich.console import Console
+
+    from spibb.cli.terminal import print_improvement
+    from spibb.report.assessment import assess
+    from spibb.report.origin import Origin
+
+    states = [f"ward {i} {'with a very long name ' * 6}end-{i}" for i in range(2)]
+    log = spibb.Log.from_arrays(
+        states * 30, (["treat" * 12] * 2 + ["wait" * 12] * 2) * 15, [0, 1, 0, 0] * 15,
+        terminated=[False, True] * 30,
+    )  # fmt: skip
+    result = spibb.improve(log, n_wedge=1)
+    with (console := Console(width=80)).capture() as printed:
+        print_improvement(console, assess(result, Origin.of("x", 0)))
+    table = printed.get().split("visits × gain:")[1]
+    assert "ward 1" in table
+    assert "end-1" in table  # what tells labels apart is often their end
+    assert len(table[table.index("ward 1") :].splitlines()) <= 4  # the last is the table's edge

@@ -183,11 +183,13 @@ def test_numbers(value, text):
 
 
 def test_shares_and_labels():
-    assert percent(0.99999) == "more than 99.9 %"
-    assert percent(1) == "100 %"
-    assert percent(0.00001) == "less than 0.1 %"
-    assert percent(0.123) == "12.3 %"
+    assert percent(0.99999) == "more than 99.9\N{NO-BREAK SPACE}%"
+    assert percent(1) == "100\N{NO-BREAK SPACE}%"
+    assert percent(0.00001) == "less than 0.1\N{NO-BREAK SPACE}%"
+    assert percent(0.123) == "12.3\N{NO-BREAK SPACE}%"
     assert clipped(("ward", 3)) == "ward · 3"
+    assert clipped("state-" + "x" * 100 + "-17", 20) == "state-xxxx…xxxxxx-17"
+    assert clipped("x" * 60) == "x" * 60
     assert len(clipped("x" * 100)) == 60
 
 

@@ -204,16 +204,19 @@ class Auto(Algorithm):
                 f"fewer than {FEWEST_REWARDS} rewards of the log stand out from the others, which "
                 "is too few to learn from: the baseline is kept"
             )
-        sure = f"with probability {1 - self.delta:g}, shared among the candidates,"
+        models = (
+            "in all but a few of the models drawn given the log (delta = "
+            f"{self.delta:g}, shared among the candidates)"
+        )
         if chosen is not None:
             return (
-                f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} gains most for sure: {sure} "
-                f"at least {chosen.lower:.4g}, and {chosen.gain:.4g} on average"
+                f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} has the surest gain: at "
+                f"least {chosen.lower:.4g} {models}, and {chosen.gain:.4g} on average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
-            f"no candidate gains for sure: {sure} the best, {best.algorithm} with n_wedge = "
-            f"{best.n_wedge:g}, gains at least {best.lower:.4g}: the baseline is kept"
+            f"no candidate has a sure gain: the best, {best.algorithm} with n_wedge = "
+            f"{best.n_wedge:g}, gains at least {best.lower:.4g} {models}; the baseline is kept"
         )
 
 

@@ -23,6 +23,7 @@ from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
+from spibb.words import counted
 
 
 @dataclass(frozen=True)
@@ -306,10 +307,14 @@ def _reason(problem: Problem, tests: Sequence[ChangeTest]) -> str:
         return "no change has enough evidence among the choosing episodes to be worth a test"
     passed = sum(test.accepted for test in tests)
     if passed:
-        return f"{passed} of {len(tests)} changes passed"
+        return f"{passed} of {counted(len(tests), 'change')} passed"
     nearest = min((t.more_episodes for t in tests if t.more_episodes is not None), default=None)
-    hope = "" if nearest is None else f"; the nearest needs about {nearest:,} more episodes"
-    return f"none of the {len(tests)} changes tested passed{hope}"
+    which, failed = "the nearest", f"none of the {len(tests)} changes tested passed"
+    if len(tests) == 1:
+        which, failed = "it", "the one change tested did not pass"
+    if nearest is None:
+        return failed
+    return f"{failed}; {which} needs about {counted(nearest, 'more episode')}"
 
 
 def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:

@@ -7,19 +7,24 @@ from typing import TYPE_CHECKING
 
 from spibb.algorithms.auto import AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
+from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
-from spibb.words import clipped, number, signed
+from spibb.words import clipped, counted, number, percent, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
     from spibb.cli.demo import DemoRow
+
+
+CELL = 20
+"""Characters of a label in a cell of a table: longer ones would make rows of many lines."""
 
 
 def say(console: Console, text: str) -> None:
@@ -32,13 +37,20 @@ def say_path(console: Console, text: str) -> None:
     console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
+def _label(label: Label) -> str:
+    """A label for a cell of a table: short, and never read as markup."""
+    from rich.markup import escape
+
+    return escape(clipped(label, CELL))
+
+
 def numbers_table(title: str, *columns: str) -> Table:
     """A table whose first column is text and the others numbers."""
     from rich.table import Table
 
     table = Table(title=title, title_justify="left")
     for place, column in enumerate(columns):
-        table.add_column(column, justify="left" if place == 0 else "right")
+        table.add_column(column, justify="right" if place else "left", overflow="fold")
     return table
 
 
@@ -134,7 +146,7 @@ def values_line(evidence: Evidence) -> str:
     if earned is not None:
         cut = f", {earned.cut:,} of them cut short" if earned.cut else ""
         log = (
-            f"The log earned {number(earned.mean)} ± {number(earned.reach)} (95 %) "
+            f"The log earned {number(earned.mean)} ± {number(earned.reach)} ({percent(0.95)}) "
             f"per episode ({earned.episodes:,} episodes{cut})."
         )
     current, new, gain = (
@@ -144,8 +156,8 @@ def values_line(evidence: Evidence) -> str:
         )
     )  # fmt: skip
     return (
-        f"{log} Model estimates, with what 95 % of {len(evidence.posterior.gains):,} drawn models "
-        f"hold: current policy {current}, new policy {new}, gain {gain}."
+        f"{log} Model estimates, with what {percent(0.95)} of {len(evidence.posterior.gains):,} "
+        f"drawn models hold: current policy {current}, new policy {new}, gain {gain}."
     )
 
 
@@ -169,8 +181,6 @@ def print_comparison(console: Console, found: Comparison) -> None:
 
 
 def _differences_table(found: Comparison) -> Table:
-    from rich.markup import escape
-
     with_visits = found.evidence is not None
     table = numbers_table(
         f"The first by total variation{' × visits' if with_visits else ''}:",
@@ -178,27 +188,25 @@ def _differences_table(found: Comparison) -> Table:
         *(["visits"] if with_visits else []),
     )  # fmt: skip
     for row in found.differences[:10]:
-        cells = [escape(clipped(row.state)), f"{row.variation:.3f}", escape(clipped(row.greedy_a)),
-                 escape(clipped(row.greedy_b))]  # fmt: skip
+        cells = [_label(row.state), f"{row.variation:.3f}", _label(row.greedy_a),
+                 _label(row.greedy_b)]  # fmt: skip
         table.add_row(*cells, *([f"{row.visits:,}"] if with_visits else []))
     return table
 
 
 def change_tests(certificate: ChangeCertificate) -> Table:
     """The tests of changes, the accepted first; those left out are in summary.json."""
-    from rich.markup import escape
-
     table = numbers_table(
-        f"{len(certificate.tests)} changes tested on {certificate.judging:,} held-out episodes; "
-        "advantage per visit, cut episodes at their worst:",
+        f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} held-out "
+        "episodes; advantage per visit, cut episodes at their worst:",
         "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
     )  # fmt: skip
     ordered = sorted(certificate.tests, key=lambda test: test.adjusted_p_value)
     for test in ordered[:10]:
         first, more = test.changes[0], len(test.changes) - 1
-        rest = f" and {more} more states" if more else ""
+        rest = f" and {counted(more, 'more state')}" if more else ""
         table.add_row(
-            escape(clipped(first.state) + rest), escape(", ".join(map(clipped, first.avoided))),
+            _label(first.state) + rest, ", ".join(map(_label, first.avoided)),
             f"{test.adjusted_p_value:.2g}", f"{test.advantage:.3g}", f"{test.lower_bound:.3g}",
             f"{test.visits:,}", "accepted" if test.accepted else test.lacks,
         )  # fmt: skip
@@ -228,15 +236,13 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
 
 
 def _changes_table(result: Improvement, n_changed: int) -> Table:
-    from rich.markup import escape
-
     table = numbers_table(
         f"{n_changed} of {len(result.v)} states change; the first by visits × gain:",
         "state", "visits", "mass moved", "more of", "less of", "gain in the model",
     )  # fmt: skip
     for change in changes(result, 10):
         table.add_row(
-            escape(clipped(change.state)), f"{change.visits:,}", f"{change.moved:.2f}",
-            escape(clipped(change.more)), escape(clipped(change.less)), f"{change.gain:.4g}",
+            _label(change.state), f"{change.visits:,}", f"{change.moved:.2f}",
+            _label(change.more), _label(change.less), f"{change.gain:.4g}",
         )  # fmt: skip
     return table

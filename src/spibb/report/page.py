@@ -95,7 +95,9 @@ def _values_chart(lines: Sequence[charts.Whisker]) -> Markup:
         f"{w.label} {words.number(w.value)}, {words.number(w.low)} to {words.number(w.high)}"
         for w in lines
     )
-    return charts.whiskers(lines, f"Value per episode with 95 % intervals: {said}.")
+    return charts.whiskers(
+        lines, f"Value per episode with {words.percent(0.95)} intervals: {said}."
+    )
 
 
 def _gains_chart(assessment: Assessment) -> Markup | None:
@@ -107,7 +109,7 @@ def _gains_chart(assessment: Assessment) -> Markup | None:
     return charts.histogram(
         posterior.gains,
         f"Histogram of the gain over {len(posterior.gains):,} models drawn given the log: mean "
-        f"{words.number(posterior.gain)}, 95 % between {words.number(low)} and "
+        f"{words.number(posterior.gain)}, {words.percent(0.95)} between {words.number(low)} and "
         f"{words.number(high)}.",
     )
 
@@ -182,8 +184,9 @@ def _sweep_chart(assessment: Assessment) -> Markup | None:
     allowed = sum(candidate.lower > 0 for candidate in assessment.sweep)
     return charts.sweep_chart(
         assessment.sweep, assessment.chosen,
-        f"Mean gain in drawn models with 95 % interval for {len(assessment.sweep)} candidates; "
-        f"{allowed} of them gain for sure. The table below has the numbers.",
+        f"Mean gain in drawn models with {words.percent(0.95)} interval for "
+        f"{len(assessment.sweep)} candidates; {allowed} of them have a sure gain. The table below "
+        "has the numbers.",
     )  # fmt: skip
 
 
