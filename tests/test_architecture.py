@@ -12,7 +12,8 @@ import spibb
 
 ORDER = [
     "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "kernels",
-    "pseudocounts", "arrays", "labels", "words", "tables", "binning", "columns", "sql", "cases",
+    "pseudocounts", "arrays", "labels", "words", "tables", "binning", "handling", "columns",
+    "sql", "cases",
     "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",

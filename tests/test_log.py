@@ -459,7 +459,7 @@ def test_labels_may_be_given_for_a_frame_too():
     assert labels(log, "action") == FRAME["action"]
 
 
-@pytest.mark.parametrize("name", ["episode_id", "step", "state", "action", "reward", "terminated"])
+@pytest.mark.parametrize("name", ["episode_id", "step", "state", "action", "reward"])
 def test_a_missing_column_is_named_with_what_there_is(name):
     with pytest.raises(InputError, match=f"the log has no column '{name}'.*its columns are '"):
         Log.from_frame(frame(next_state=None, **{name: None}))

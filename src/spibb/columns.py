@@ -37,8 +37,10 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "truncated": ("timeouts", "timeout"),
     "action_prob": ("pscore",),
 }
-REQUIRED = ("episode_id", "step", "state", "action", "reward", "terminated")
-OPTIONAL = ("next_state", "truncated", "action_prob")
+REQUIRED = ("episode_id", "step", "state", "action", "reward")
+OPTIONAL = ("next_state", "terminated", "truncated", "action_prob")
+EPISODES = ("episode_id", "step", "next_state", "terminated", "truncated")
+"""What a log of single steps has no columns for."""
 
 FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
          "false": False, "f": False, "no": False, "0": False, "0.0": False}  # fmt: skip
@@ -287,15 +289,26 @@ def flag_column(values: Any, name: str) -> np.ndarray | None:
 
 
 def resolve(
-    present: Sequence[str], given: Mapping[str, str | Sequence[str]]
+    present: Sequence[str], given: Mapping[str, str | Sequence[str]], bandit: bool = False
 ) -> dict[str, tuple[str, ...]]:
-    """Map each of our column names to the caller's, by `given`, by itself, or by an alias."""
+    """Map each of our column names to the caller's, by `given`, by itself, or by an alias.
+
+    In the log of a `bandit`, every row is an episode, and what tells episodes has no columns.
+    """
     for name in given:
         if name not in REQUIRED + OPTIONAL:
             hint = did_you_mean(name, REQUIRED + OPTIONAL)
             raise InputError(f"columns maps {name!r}, which is not a column of a log{hint}")
-    found = {}
+        if bandit and name in EPISODES:
+            raise InputError(
+                f"{name} is mapped to {given[name]!r}, but every row of a bandit's log is an "
+                "episode of its own: leave the column out, or bandit"
+            )
+    found: dict[str, tuple[str, ...]] = {}
     for name in REQUIRED + OPTIONAL:
+        if bandit and name in EPISODES:
+            found[name] = ()
+            continue
         if name in given:
             mine = given[name]
             found[name] = (mine,) if isinstance(mine, str) else tuple(mine)
@@ -311,7 +324,18 @@ def resolve(
                 "rename one or map it"
             )
     _check_mapped_once(found)
+    _check_not_misspelt("terminated", found, present)
     return found
+
+
+def _check_not_misspelt(
+    name: str, found: Mapping[str, tuple[str, ...]], present: Sequence[str]
+) -> None:
+    """What is assumed without a column must not be in one of almost the same name."""
+    used = {column for mine in found.values() for column in mine}
+    hint = did_you_mean(name, [column for column in present if column not in used])
+    if found["episode_id"] and not found[name] and hint:
+        raise InputError(f"the log has no column {name!r}{hint}: rename it, map it, or drop it")
 
 
 def _check_mapped_once(found: Mapping[str, tuple[str, ...]]) -> None:

@@ -25,6 +25,17 @@ class InputError(ValueError):
         super().__init__(without_secrets(str(message)))
 
 
+class FixableError(InputError):
+    """Data that cannot be used as they are, but with other ways to read them.
+
+    `handling` are those, as `spibb.open_log` takes them: ``{"missing": "drop"}``.
+    """
+
+    def __init__(self, message: object = "", **handling: object) -> None:
+        super().__init__(message)
+        self.handling = handling
+
+
 def without_secrets(text: str) -> str:
     """A text without the names and passwords of addresses, and without settings that are secret."""
     for pattern, replacement in SECRETS:

@@ -23,6 +23,7 @@ from spibb.columns import (
     step_column,
 )
 from spibb.frozen import Frozen
+from spibb.handling import ERROR, Handling
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
 from spibb.showing import Interval
 
@@ -151,13 +152,19 @@ class Log(Frozen):
         columns: Mapping[str, str | Sequence[str]] | None = None,
         state_labels: Labels | None = None,
         action_labels: Labels | None = None,
+        bandit: bool = False,
+        missing: str = ERROR,
+        duplicates: str = ERROR,
     ) -> Log:
         """Build a log from any dataframe that narwhals knows (pandas, Polars, Arrow, DuckDB, …).
 
-        Columns: episode_id, step, state, action, reward, terminated, and optionally next_state,
-        truncated, action_prob. `columns` maps these names to yours; a state or action may span
-        several: ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then
-        found in `next_ward` and `next_severity` if these exist and no other mapping is given.
+        Columns: episode_id, step, state, action, reward, and optionally next_state, terminated,
+        truncated, action_prob; with `bandit` neither episodes nor steps nor ends. Without a column
+        `terminated`, the last row of every episode that is not truncated ends the process.
+        `missing` and `duplicates` are those of `count_log`. `columns` maps these names to yours; a
+        state or action may span several:
+        ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
+        `next_ward` and `next_severity` if these exist and no other mapping is given.
 
         >>> import pyarrow as pa
         >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "ward": ["a", "b"],
@@ -168,7 +175,8 @@ class Log(Frozen):
         from spibb.sql.engines import open_frame
         from spibb.sql.typed import TypedTable
 
-        table = TypedTable.open(open_frame(frame), columns or {}, {})
+        handling = Handling(bandit, missing, duplicates)
+        table = TypedTable.open(open_frame(frame), columns or {}, {}, handling)
         return cls(**table.fields(state_labels, action_labels))
 
     @takes(path=(str, Path))

@@ -15,6 +15,7 @@ from spibb.binning import Bins, Request
 from spibb.errors import InputError
 from spibb.estimate import Baseline
 from spibb.files import Held, write_text
+from spibb.handling import ERROR
 from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
@@ -79,6 +80,9 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     algorithm: str | type[Algorithm] | Algorithm = "pi-b",
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
     discount: float = 0.95,
     delta: float | None = None,
     v_max: float | None = None,
@@ -107,7 +111,10 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         algorithm: a registry name, an import path, a class, or a configured algorithm.
         columns: our column names mapped to yours, as in `count_log`.
         bins: numeric columns to cut, as in `count_log`.
-        discount: γ in [0, 1).
+        bandit: whether every row is an episode of one step that ends.
+        missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
+        duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
+        discount: γ in [0, 1); it does not matter where every episode has one step.
         delta: failure probability of the certificate and of the other bounds; 0.05, or the
             algorithm's own where it certifies.
         v_max: largest absolute return; derived from the rewards if None.
@@ -130,12 +137,17 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     chosen, sure = configured(algorithm, options, delta)
     apart = checks.number("holdout", holdout, 0, 1, "[)")
     call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
+                 bandit=bandit or None, missing=None if missing == ERROR else missing,
+                 duplicates=None if duplicates == ERROR else duplicates,
                  discount=discount, delta=delta, v_max=v_max, holdout=apart or None,
                  seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
                  spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
                  **options)  # fmt: skip
     with _claimed(out, force) as held:
-        table = open_log(source, columns=columns, bins=bins, progress=progress)
+        table = open_log(
+            source, columns=columns, bins=bins, progress=progress, bandit=bandit, missing=missing,
+            duplicates=duplicates,
+        )  # fmt: skip
         rows = source if isinstance(source, Log) else table
         problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
         inspection = inspect_log(table, problem.counts)

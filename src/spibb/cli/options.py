@@ -42,7 +42,25 @@ OPTIONS: dict[str, Any] = {
         list[str] | None,
         typer.Option(help="Cut a number: age:10 at quantiles, age:18,40,65 at edges; repeatable."),
     ],
+    "bandit": Annotated[
+        bool | None,
+        typer.Option(
+            "--bandit", help="Every row is a decision of its own: no episodes, steps and ends."
+        ),
+    ],
+    "missing": Annotated[
+        Text,
+        typer.Option(
+            help="Missing values: error (default); as-level, a label of their own in states and "
+            "actions; or drop, which leaves out their episodes."
+        ),
+    ],
+    "duplicates": Annotated[
+        Text,
+        typer.Option(help="Steps that occur twice: error (default); or drop, if rows are equal."),
+    ],
 }
+HANDLING = ("bandit", "missing", "duplicates")
 
 
 def with_columns(command: Callable[..., None]) -> Callable[..., None]:
@@ -70,11 +88,13 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def column_map(mapping: Path | None, bins: list[str] | None, **columns: str | None) -> ColumnMap:
+def column_map(mapping: Path | None, bins: list[str] | None, **options: Any) -> ColumnMap:
     """The mapping file with the options put over it."""
     from spibb.binning import parse_bins
     from spibb.ingest.mapping import ColumnMap, read_mapping, split_names
 
     base = ColumnMap() if mapping is None else read_mapping(mapping)
-    given = {name: split_names(text) for name, text in columns.items() if text is not None}
-    return base.updated(given, parse_bins(bins or []))
+    given = {name: text for name, text in options.items() if text is not None}
+    handling = {name: given.pop(name) for name in HANDLING if name in given}
+    columns = {name: split_names(text) for name, text in given.items()}
+    return base.updated(columns, parse_bins(bins or []), **handling)

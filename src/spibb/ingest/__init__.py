@@ -9,6 +9,7 @@ from typing import Any
 from spibb.binning import Bins, Request
 from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.handling import ERROR, STRICT, Handling
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.policy_files import read_policy as read_policy
@@ -28,6 +29,9 @@ def read_log(
     bins: Mapping[str, Request | Bins] | None = None,
     state_labels: Vocabulary | Sequence[Label] | None = None,
     action_labels: Vocabulary | Sequence[Label] | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
 ) -> Log:
     """Read all rows of a log from files with the columns that `Log.from_frame` lists.
 
@@ -39,6 +43,10 @@ def read_log(
         bins: numeric columns to cut, as in `count_log`.
         state_labels: labels that the log may never show, in the order of their codes.
         action_labels: the same for actions.
+        bandit: whether every row is an episode of one step that ends; columns of episodes, steps
+            and ends are not needed then.
+        missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
+        duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
 
     Returns:
         The log, sorted by episode and step.
@@ -47,7 +55,10 @@ def read_log(
     >>> spibb.read_log("log.csv")
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
     """
-    return open_log(source, columns=columns, bins=bins).log(state_labels, action_labels)
+    table = open_log(
+        source, columns=columns, bins=bins, bandit=bandit, missing=missing, duplicates=duplicates
+    )
+    return table.log(state_labels, action_labels)
 
 
 def count_log(
@@ -56,6 +67,9 @@ def count_log(
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
     progress: Progress | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
 ) -> Counts:
     """Count a log of any size where it lies: only the counts come back.
 
@@ -76,6 +90,13 @@ def count_log(
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
         progress: told now and then which share of a query is done, from 0 to 1.
+        bandit: whether every row is an episode of one step that ends; columns of episodes, steps
+            and ends are not needed then.
+        missing: ``"error"`` refuses missing values; ``"drop"`` leaves out the episodes that have
+            one, since what is left of them would be wrong; ``"as-level"`` makes them a label of
+            their own, ``(missing)``, in columns of the state and of the action.
+        duplicates: ``"error"`` refuses an (episode_id, step) that occurs twice; ``"drop"`` keeps
+            one of rows that are equal in all columns that are used.
 
     Returns:
         The counts; rows stay where they are.
@@ -84,7 +105,11 @@ def count_log(
     >>> spibb.count_log("log.parquet")
     Counts(transitions=6, episodes=3, states=2, actions=2, pairs_seen=4, rewards=0 to 1)
     """
-    return open_log(source, columns=columns, bins=bins, progress=progress).counts()
+    table = open_log(
+        source, columns=columns, bins=bins, progress=progress, bandit=bandit, missing=missing,
+        duplicates=duplicates,
+    )  # fmt: skip
+    return table.counts()
 
 
 def open_log(
@@ -93,6 +118,9 @@ def open_log(
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
     progress: Progress | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
 ) -> LogTable:
     """Find the columns of a log, type and bin them, and check that every value is there.
 
@@ -101,6 +129,10 @@ def open_log(
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
         progress: told now and then which share of a query is done, from 0 to 1.
+        bandit: whether every row is an episode of one step that ends; columns of episodes, steps
+            and ends are not needed then.
+        missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
+        duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
 
     Returns:
         A table with `log()`, `counts()`, `rows` and the `names` of its columns.
@@ -110,17 +142,23 @@ def open_log(
     >>> table.rows, table.names["state"]
     (6, ('state',))
     """
+    handling = Handling(bandit, missing, duplicates)
     if isinstance(source, Log):
-        _check_plain(columns, bins)
+        _check_plain(columns, bins, handling)
         return LogTable.of(source)
-    return LogTable.open(_engine(source, progress), columns or {}, bins or {})
+    return LogTable.open(_engine(source, progress), columns or {}, bins or {}, handling)
 
 
-def _check_plain(columns: Any, bins: Any) -> None:
+def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
     if columns or bins:
         raise InputError(
             "columns and bins are for tables, and the source is a Log, which has them: leave them "
             "out, or give the table"
+        )
+    if handling != STRICT:
+        raise InputError(
+            f"{handling.options} is about reading a table, and the source is a Log, which was "
+            "read: leave it out, or give the table"
         )
 
 

@@ -14,7 +14,7 @@ from spibb.kernels.units import centre_and_unit
 from spibb.labels import factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, TIME, open_arrow
+from spibb.sql.engines import open_arrow
 from spibb.sql.typed import CodedRows, Labels, TypedTable, cast
 from spibb.tables import log_table
 
@@ -37,7 +37,7 @@ class LogTable(TypedTable):
 
     def counts(self) -> Counts:
         """Count, in the order of the rows where that is needed."""
-        if self.profile.rows > ORDER_UP_TO:
+        if self.profile.rows > ORDER_UP_TO and not self.x.single:
             counted = self._in_any_order()
             if counted is not None:
                 return counted
@@ -45,8 +45,7 @@ class LogTable(TypedTable):
 
     def _in_any_order(self) -> Counts | None:
         """One aggregation without sorting, None where the consistency checks fail."""
-        step = self.engine.kinds[self.names["step"][0]]
-        if not self.x.next_state or step == TIME or (step == TEXT and self.steps_are_times):
+        if not self.x.next_state or self.x.terminated is None or self.time_column is not None:
             return None
         first = self.profile.first_step
         started = self.engine.table(queries.starts_query(self.x, first, self.engine.streams))

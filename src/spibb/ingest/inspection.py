@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import takes
+from spibb.checks import some, takes
 from spibb.counts import Counts
+from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
 from spibb.showing import Interval, Shown
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, TIME
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
@@ -62,7 +62,8 @@ class Inspection(Shown):
     of the states are without a decision whose outcome is known: reached but never acted in, or only
     at the end of a record. `decided` is the share of decisions in states where one action is taken
     at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
-    episode, None where that was not looked at; `neighbours` are None likewise.
+    episode, None where that was not looked at; `neighbours` are None likewise. `assumptions` are
+    what the log does not say itself, and what was left out of it.
     """
 
     rows: int
@@ -80,6 +81,7 @@ class Inspection(Shown):
     decided: float
     backwards: int | None
     neighbours: Neighbours | None
+    assumptions: tuple[Finding, ...] = ()
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what is suspicious, by name; `findings` has the words."""
@@ -102,6 +104,7 @@ class Inspection(Shown):
             Finding("States", f"{self.states:,}{self._undecided}"),
             Finding("Actions", f"{self.actions:,}"),
             Finding("Rewards", f"{low:g} to {high:g}"),
+            *self.assumptions,
         )
 
     @property
@@ -245,7 +248,33 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
         decided=float(visited[peak].sum() / max(visited.sum(), 1)),
         backwards=_backwards(table),
         neighbours=_neighbours(table),
+        assumptions=tuple(_assumptions(table)),
     )
+
+
+def _assumptions(table: LogTable) -> Iterator[Finding]:
+    """What a log does not say itself, and what was left out of it."""
+    if table.handling.bandit:
+        yield Finding("Every row", "is an episode of one step that ends (bandit)")
+    elif table.x.terminated is None:
+        cut = " that is not truncated" if table.x.truncated else ""
+        yield Finding(
+            "Ends", f"no column says what terminated: assumed that every episode{cut} did, at its "
+            "last row"
+        )  # fmt: skip
+    left = table.left_out
+    if left.incomplete:
+        episodes = f", {left.incomplete_episodes:,} of {left.episodes:,} episodes"
+        yield Finding(
+            "Left out for missing values",
+            f"{left.incomplete:,} of {left.rows:,} rows{episodes if left.episodes else ''}",
+        )
+    if left.copies:
+        yield Finding("Left out as copies", f"{left.copies:,} of {left.rows:,} rows")
+    if levels := table.levels:
+        yield Finding(
+            "Missing values", f"are a label of their own, {LEVEL}, in {some(sorted(levels), 10)}"
+        )
 
 
 def _coverage(pairs: np.ndarray) -> tuple[Bracket, ...]:
@@ -257,19 +286,17 @@ def _coverage(pairs: np.ndarray) -> tuple[Bracket, ...]:
 
 def _backwards(table: LogTable) -> int | None:
     """Only files and frames have an order of rows, and walking through it takes one thread."""
-    if not table.engine.casts_text or table.profile.rows > ORDER_UP_TO:
+    if table.x.single or not table.engine.casts_text or table.profile.rows > ORDER_UP_TO:
         return None
     return int(table.engine.table(queries.backwards_query(table.x)).column(0)[0].as_py() or 0)
 
 
 def _neighbours(table: LogTable) -> Neighbours | None:
     """Large logs are not put in order for this."""
-    if table.profile.rows > ORDER_UP_TO:
+    if table.x.single or table.profile.rows > ORDER_UP_TO:
         return None
-    kind = table.engine.kinds[table.names["step"][0]]
-    times = kind == TIME or (kind == TEXT and table.steps_are_times)
     loose = not table.engine.loose.isdisjoint(table.names["state"] + table.names["next_state"])
-    query = queries.neighbours_query(table.x, not times, loose)
+    query = queries.neighbours_query(table.x, table.time_column is None, loose)
     found = {k: int(v or 0) for k, v in table.engine.table(query).to_pylist()[0].items()}
     regular = not found["fractions"] and found["unit"] >= REGULAR * found["steps"]
     return Neighbours(found["followed"], found["contradicted"], found["gapped"] if regular else 0)

@@ -3,44 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from spibb.binning import Bins, Request
 from spibb.checks import InputError
 from spibb.columns import OPTIONAL, REQUIRED
-from spibb.loading import either, list_of, read_toml, real, record, table_of, text, whole
+from spibb.handling import DUPLICATES, MISSING, STRICT, Handling
+from spibb.loading import (
+    either,
+    flag,
+    list_of,
+    one_of,
+    read_toml,
+    real,
+    record,
+    table_of,
+    text,
+    whole,
+)
 
 ColumnNames = Mapping[str, str | Sequence[str]]
 
 _NAMES = either(text(), list_of(text(), least=1))
 _BINS = either(whole(), list_of(real(), least=1))
 MAPPING = record(
-    {}, {"columns": record({}, dict.fromkeys(REQUIRED + OPTIONAL, _NAMES)), "bins": table_of(_BINS)}
+    {},
+    {
+        "columns": record({}, dict.fromkeys(REQUIRED + OPTIONAL, _NAMES)),
+        "bins": table_of(_BINS),
+        "bandit": flag(),
+        "missing": one_of(*MISSING),
+        "duplicates": one_of(*DUPLICATES),
+    },
 )
 """The form of a mapping file."""
 
 
 @dataclass(frozen=True)
 class ColumnMap:
-    """`columns` maps our names to the caller's, `bins` names the numeric columns to be cut."""
+    """`columns` maps our names to the caller's, `bins` names the numeric columns to be cut.
+
+    `handling` says whether rows are episodes of their own, and what is done with missing values and
+    copies.
+    """
 
     columns: ColumnNames = field(default_factory=dict)
     bins: Mapping[str, Request | Bins] = field(default_factory=dict)
+    handling: Handling = STRICT
 
-    def updated(self, columns: ColumnNames, bins: Mapping[str, Request]) -> ColumnMap:
+    def updated(
+        self, columns: ColumnNames, bins: Mapping[str, Request], **handling: Any
+    ) -> ColumnMap:
         """The same with some entries replaced."""
-        return ColumnMap({**self.columns, **columns}, {**self.bins, **bins})
+        how = replace(self.handling, **handling)
+        return ColumnMap({**self.columns, **columns}, {**self.bins, **bins}, how)
 
     def completed(self, columns: ColumnNames, bins: Mapping[str, Bins]) -> ColumnMap:
         """The same with entries where it has none."""
-        return ColumnMap({**columns, **self.columns}, {**bins, **self.bins})
+        return ColumnMap({**columns, **self.columns}, {**bins, **self.bins}, self.handling)
+
+    @property
+    def reading(self) -> dict[str, Any]:
+        """All of it as `open_log`, `read_log` and `spibb.run` take it."""
+        return {"columns": self.columns, "bins": self.bins, **asdict(self.handling)}
 
 
 def read_mapping(path: str | Path) -> ColumnMap:
-    """Read a TOML file with the tables ``[columns]`` and ``[bins]``.
+    """Read a TOML file with the tables ``[columns]`` and ``[bins]``, and how rows are handled.
 
     ::
+
+        bandit = false      # true: every row is an episode of one step that ends
+        missing = "error"   # or "as-level", "drop"
+        duplicates = "error"  # or "drop"
 
         [columns]
         state = ["ward", "age"]
@@ -50,7 +87,8 @@ def read_mapping(path: str | Path) -> ColumnMap:
         age = 10            # quantiles; or edges: [18, 40, 65]
     """
     content = read_toml(path, MAPPING, f"mapping {str(path)!r}", "fix it")
-    return ColumnMap(content.get("columns", {}), content.get("bins", {}))
+    handling = {name: content[name] for name in content if name not in ("columns", "bins")}
+    return ColumnMap(content.get("columns", {}), content.get("bins", {}), Handling(**handling))
 
 
 def split_names(text: str) -> str | tuple[str, ...]:

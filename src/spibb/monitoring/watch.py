@@ -194,7 +194,7 @@ def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:
     """
     log, column = table.log(), column or table.time_column
     if column is None:
-        return log, f"by {table.names['episode_id'][0]}"
+        return log, f"by {(*table.names['episode_id'], 'row')[0]}"
     return log.episodes(table.episode_order(column)), f"by the first {column} of each"
 
 

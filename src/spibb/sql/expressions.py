@@ -6,13 +6,26 @@ bin edges. A value that cannot be read is NULL.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spibb.binning import Bins
 from spibb.checks import InputError
 from spibb.columns import FLAGS
-from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE, Engine, quoted
+from spibb.handling import ERROR, LEVEL, STRICT, WORDS, Handling
+from spibb.sql.engines import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    OTHER,
+    TEXT,
+    TIME,
+    WIDE,
+    Engine,
+    quoted,
+    text_literal,
+)  # fmt: skip
+from spibb.sql.kept import Kept
 
 STEP_NUMBER, STEP_TIME, STEP_ZONED = "DECIMAL(38, 9)", "TIMESTAMP", "TIMESTAMPTZ"
 """How steps written as text are read: exactly, unlike floats; as times, all with a zone or none."""
@@ -34,17 +47,28 @@ def finite(number: str) -> str:
 
 @dataclass(frozen=True)
 class Expressions:
-    """SQL expressions for the columns of a log; labels may span several columns."""
+    """SQL expressions for the columns of a log; labels may span several columns.
 
+    `terminated` is None where the last row of an episode that is not cut is taken to end it;
+    `single` says that every row is an episode that ends. `kept` are the rows that count.
+    """
+
+    kept: Kept
+    single: bool
     episode: str
     step: str
     state: tuple[str, ...]
     action: tuple[str, ...]
     next_state: tuple[str, ...]
     reward: str
-    terminated: str
+    terminated: str | None
     truncated: str | None
     action_prob: str | None
+
+    @property
+    def table(self) -> str:
+        """The rows that count, as what follows FROM."""
+        return self.kept.numbered if self.single else self.kept.table
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -54,7 +78,7 @@ class Expressions:
     @property
     def ends(self) -> tuple[str, ...]:
         """The end flags that there are."""
-        return (self.terminated,) if self.truncated is None else (self.terminated, self.truncated)
+        return tuple(flag for flag in (self.terminated, self.truncated) if flag is not None)
 
     def by_column(self, names: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[str, str, str]]:
         """Our name, the caller's column, and the expression that reads it."""
@@ -71,26 +95,28 @@ class Expressions:
 
 
 def expressions(
-    engine: Engine,
+    read: Reader,
     names: Mapping[str, tuple[str, ...]],
-    bins: Mapping[str, Bins],
-    step_type: str = STEP_NUMBER,
+    kept: Kept,
     *,
     numbers: bool = False,
 ) -> Expressions:
     """Expressions that type and bin the caller's columns; with `numbers`, states are vectors."""
-    read = Reader(engine, bins, step_type)
     state = read.finite if numbers else read.label
     pairs = tuple(zip(names["state"], names["next_state"] or names["state"]))
+    single = read.handling.bandit
+    ends = "TRUE" if single else None
     return Expressions(
-        episode=read.label(_only(names, "episode_id")),
-        step=read.step(_only(names, "step")),
+        kept=kept,
+        single=single,
+        episode=kept.row if single else read.label(_only(names, "episode_id")),
+        step="0" if single else read.step(_only(names, "step")),
         state=tuple(state(column, other) for column, other in pairs),
         action=tuple(read.label(column) for column in names["action"]),
-        next_state=tuple(state(other, column) for column, other in pairs)
-        if names["next_state"] else (),
+        next_state=tuple(read.successor(names["next_state"], state(other, column))
+                         for column, other in pairs) if names["next_state"] else (),
         reward=read.number(_only(names, "reward"), "reward"),
-        terminated=read.flag(_only(names, "terminated")),
+        terminated=read.flag(_only(names, "terminated")) if names["terminated"] else ends,
         truncated=read.flag(_only(names, "truncated")) if names["truncated"] else None,
         action_prob=(
             read.number(_only(names, "action_prob"), "action_prob")
@@ -107,17 +133,64 @@ def _only(names: Mapping[str, tuple[str, ...]], name: str) -> str:
 
 @dataclass(frozen=True)
 class Reader:
-    """Expressions for one engine's columns by their kinds; NULL where a value cannot be read."""
+    """Expressions for one engine's columns by their kinds; NULL where a value cannot be read.
+
+    In the columns `levels` of states and actions, a missing value is a label of its own.
+    """
 
     engine: Engine
-    bins: Mapping[str, Bins]
+    bins: Mapping[str, Bins | None]
     step_type: str = STEP_NUMBER
+    handling: Handling = STRICT
+    levels: frozenset[str] = frozenset()
 
     def label(self, column: str, like: str | None = None) -> str:
         """A label: text, a whole number of 64 bits, or a flag; binned where `like` is.
 
         State and successor are read alike: where one is text so is the other.
         """
+        label = self._label(column, like)
+        if self.levels.isdisjoint((column, like)):
+            return label
+        there = self.present("state", column, like)
+        return (
+            f"CASE WHEN {there} IS NULL THEN {text_literal(LEVEL)} "
+            f"ELSE CAST({label} AS VARCHAR) END"
+        )
+
+    def successor(self, columns: Sequence[str], label: str) -> str:
+        """A part of the next state, which is not given where none of its parts is."""
+        if not self.levels:
+            return label
+        none = " AND ".join(f"{self.present('state', column)} IS NULL" for column in columns)
+        return f"CASE WHEN {none} THEN NULL ELSE {label} END"
+
+    def present(self, name: str, column: str, like: str | None = None) -> str:
+        """A column, NULL where the value is missing; a label that is NaN is.
+
+        Unless missing values are errors, so are NaN in any column, and the words that stand for a
+        missing value where no label is wanted: none of them can be read there.
+        """
+        kind, text = self.engine.kinds[column], quoted(column)
+        lenient = self.handling.missing != ERROR
+        if kind == NUMBER and (lenient or name in LABELS):
+            return f"CASE WHEN {finite(text)} OR ABS({text}) = {INFINITY} THEN {text} END"
+        a_label = name in LABELS and self.bins.keys().isdisjoint((column, like))
+        if kind != TEXT or a_label or not lenient:
+            return text
+        words = ", ".join(map(text_literal, WORDS))
+        return f"CASE WHEN LOWER(TRIM({text})) NOT IN ({words}) THEN {text} END"
+
+    def incomplete(self, names: Mapping[str, tuple[str, ...]]) -> str:
+        """Whether a row lacks a value; the next state may be missing."""
+        return " OR ".join(
+            f"{self.present(name, column)} IS NULL"
+            for name, columns in names.items()
+            for column in columns
+            if name != "next_state"
+        )
+
+    def _label(self, column: str, like: str | None) -> str:
         bins = self.bins.get(column) or self.bins.get(like or column)
         if bins is not None:
             return bins.sql(self.number(column, column))
@@ -207,14 +280,6 @@ class Reader:
 def _cast_text(name: str, kind: str) -> str:
     """A number in text; DuckDB would read 1_000 as 1000."""
     return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"
-
-
-def present(engine: Engine, name: str, column: str) -> str:
-    """A column, NULL where the value is missing; a label that is NaN is."""
-    if engine.kinds[column] != NUMBER or name not in LABELS:
-        return quoted(column)
-    name = quoted(column)
-    return f"CASE WHEN {finite(name)} OR ABS({name}) = {INFINITY} THEN {name} END"
 
 
 def possible(prob: str) -> str:

@@ -1,18 +1,20 @@
 """The SQL that counts a log: one text for every engine, in DuckDB's dialect.
 
-Every query reads a table called `log`; `expressions` says how its columns are read.
+Every query reads a table called `log`; `expressions` says how its columns are read, and `kept`
+which of its rows count.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from spibb.sql.engines import Engine, quoted
-from spibb.sql.expressions import Expressions, possible, present
+from spibb.sql.engines import quoted
+from spibb.sql.expressions import Expressions, Reader, possible
+from spibb.sql.kept import Kept
 
 
 def profile_query(
-    x: Expressions, names: Mapping[str, tuple[str, ...]], engine: Engine
+    x: Expressions, names: Mapping[str, tuple[str, ...]], read: Reader
 ) -> tuple[list[str], str]:
     """Names and values: rows, how many values are there, how many can be read, and ranges.
 
@@ -27,27 +29,48 @@ def profile_query(
     for name, column, expression in x.by_column(names):
         if name == "next_state" and expression == quoted(column):
             continue  # may be missing, and is read as it stands
-        parts[f"there {column}"] = f"COUNT({present(engine, name, column)})"
+        parts[f"there {column}"] = f"COUNT({read.present(name, column)})"
         if expression != quoted(column):
             parts[f"read {column}"] = f"COUNT({expression})"
-    return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM log"
+    return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM {x.kept.table}"
 
 
-def times_query(condition: str) -> str:
+def size_query(kept: Kept, episode: str | None) -> str:
+    """How many rows there are, how many stay without incomplete ones, and without copies; and
+    how many episodes there are and stay."""
+    e = "NULL" if episode is None else episode
+    return (
+        f"SELECT (SELECT COUNT(*) FROM log) AS rows, "
+        f"(SELECT COUNT(*) FROM {kept.repeating}) AS complete, "
+        f"(SELECT COUNT(*) FROM {kept.table}) AS distinct_rows, "
+        f"(SELECT COUNT(DISTINCT {e}) FROM log) AS episodes, "
+        f"(SELECT COUNT(DISTINCT {e}) FROM {kept.table}) AS complete_episodes"
+    )
+
+
+def times_query(kept: Kept, condition: str) -> str:
     """How many rows meet a condition."""
-    return f"SELECT {_times(condition)} AS n FROM log"
+    return f"SELECT {_times(condition)} AS n FROM {kept.table}"
 
 
-def first_row_query(column: str, condition: str) -> str:
-    """The first row that meets a condition, its value in a column, and how many rows do."""
+def first_row_query(kept: Kept, column: str, condition: str, episode: str) -> str:
+    """The first row that meets a condition, its value in a column and its episode, and how many
+    rows do."""
     rows = (
-        f"SELECT ROW_NUMBER() OVER () - 1 AS i, CAST({quoted(column)} AS VARCHAR) AS value, "
-        f"{condition} AS found FROM log"
+        f"SELECT {kept.row} AS i, CAST({quoted(column)} AS VARCHAR) AS value, "
+        f"{episode} AS e, {condition} AS found FROM {kept.numbered}"
     )
     return (
-        f"SELECT MIN(i) AS i, ARG_MIN(value, i) AS value, COUNT(*) AS n FROM ({rows}) AS numbered "
-        "WHERE found"
+        "SELECT MIN(i) AS i, ARG_MIN(COALESCE(value, ''), i) AS value, "
+        f"ARG_MIN(COALESCE(e, ''), i) AS e, COUNT(*) AS n FROM ({rows}) AS numbered WHERE found"
     )
+
+
+def some_row_query(kept: Kept, column: str, condition: str, episode: str) -> str:
+    """The same of any such row, where rows have no order."""
+    shown = f"CAST({quoted(column)} AS VARCHAR) AS value, {episode} AS e"
+    n = f"(SELECT {_times(condition)} FROM {kept.table}) AS n"
+    return f"SELECT {shown}, {n} FROM {kept.table} WHERE {condition} LIMIT 1"
 
 
 def outcomes_query(x: Expressions, first: str, centre: float, unit: float) -> str:
@@ -59,7 +82,7 @@ def outcomes_query(x: Expressions, first: str, centre: float, unit: float) -> st
     keys = [*x.labels, *x.ends]
     sums = ["COUNT(*)", f"SUM({x.reward})", _squares(x.reward, centre, unit),
             f"SUM(CAST({x.step} - {first} AS DOUBLE))"]  # fmt: skip
-    return f"SELECT {_aliased([*keys, *sums])} FROM log GROUP BY {_positions(len(keys))}"
+    return f"SELECT {_aliased([*keys, *sums])} FROM {x.table} GROUP BY {_positions(len(keys))}"
 
 
 def starts_query(x: Expressions, first: str, streams: bool) -> str:
@@ -73,7 +96,7 @@ def starts_query(x: Expressions, first: str, streams: bool) -> str:
     columns = ", ".join(f"{text} AS {name}" for text, name in [*state, (x.episode, "e")])
     names = ", ".join(name for _, name in state)
     before = "LAG(e) OVER ()" if streams else "e"
-    rows = f"SELECT {columns} FROM log WHERE {x.step} = {first}"
+    rows = f"SELECT {columns} FROM {x.table} WHERE {x.step} = {first}"
     pairs = f"SELECT {names}, e, {before} AS e0 FROM ({rows}) AS started"
     return (
         f"SELECT {names}, COUNT(*) AS n, {_times('e <= e0')} AS descents "
@@ -83,28 +106,37 @@ def starts_query(x: Expressions, first: str, streams: bool) -> str:
 
 def beginnings_query(x: Expressions, first: str) -> str:
     """How often the episode that begins most often does."""
-    rows = f"SELECT {x.episode} AS e, COUNT(*) AS n FROM log WHERE {x.step} = {first} GROUP BY 1"
-    return f"SELECT MAX(n) AS n FROM ({rows}) AS started"
+    rows = f"SELECT {x.episode} AS e, COUNT(*) AS n FROM {x.table} WHERE {x.step} = {first}"
+    return f"SELECT MAX(n) AS n FROM ({rows} GROUP BY 1) AS started"
 
 
-def _sequence(x: Expressions, more: str = "") -> tuple[list[str], list[str], str]:
+def _sequence(
+    x: Expressions, more: str = "", table: str | None = None
+) -> tuple[list[str], list[str], str]:
     """Label columns, those of the successor, and typed rows with what precedes and follows each.
 
     Where a successor is absent it is the state of the episode's next row. `more` are columns to
-    carry along.
+    carry along. Where nothing says what ended, the last row of an episode did unless it was cut.
     """
     state, action, given = (
         _named(letter, part) for letter, part in zip("sag", (x.state, x.action, x.next_state))
     )
-    base = [*state, *action, *given, (x.terminated, "ended"), (x.truncated or "FALSE", "cut"),
+    base = [*state, *action, *given, (x.truncated or "FALSE", "cut"),
             (x.reward, "r"), (x.episode, "e"), (x.step, "t")]  # fmt: skip
-    over = "OVER (PARTITION BY e ORDER BY t)"
-    leads = ", ".join(f"LEAD({name}) {over} AS l{i}" for i, (_, name) in enumerate(state))
-    around = f"LEAD(t) {over} AS following, LAG(t) {over} AS previous"
+    if x.terminated is not None:
+        base.append((x.terminated, "ended"))
+    lead, lag = (f"{name}({{}}) OVER (PARTITION BY e ORDER BY t)" for name in ("LEAD", "LAG"))
+    if x.single:
+        lead = lag = "CASE WHEN FALSE THEN {} END"
+    leads = ", ".join(f"{lead.format(name)} AS l{i}" for i, (_, name) in enumerate(state))
+    around = f"{lead.format('t')} AS following, {lag.format('t')} AS previous"
+    if x.terminated is None:
+        around += f", {lead.format('t')} IS NULL AND NOT cut AS ended"
     missing = " OR ".join(f"{name} IS NULL" for _, name in given) or "TRUE"
     successor = [f"CASE WHEN {missing} THEN l{i} ELSE {name} END" for i, (_, name)
                  in enumerate(given)] or [f"l{i}" for i in range(len(state))]  # fmt: skip
-    typed = f"SELECT {', '.join(f'{text} AS {name}' for text, name in base)}{more} FROM log"
+    columns = ", ".join(f"{text} AS {name}" for text, name in base)
+    typed = f"SELECT {columns}{more} FROM {table or x.table}"
     rows = f"SELECT *, {leads}, {around} FROM ({typed}) AS typed"
     return [name for _, name in (*state, *action)], successor, rows
 
@@ -153,7 +185,8 @@ def places_query(x: Expressions, value: str, by_number: bool) -> str:
 
     Episodes come in the order of `rows_query`.
     """
-    rows = f"SELECT {x.episode} AS e, {value} AS v FROM log"
+    table = x.kept.numbered if x.single else x.kept.repeating
+    rows = f"SELECT {x.episode} AS e, {value} AS v FROM {table}"
     each = (
         f"SELECT e, MIN(v) AS first, COUNT(*) - COUNT(v) AS bad FROM ({rows}) AS typed GROUP BY e"
     )
@@ -166,39 +199,45 @@ def places_query(x: Expressions, value: str, by_number: bool) -> str:
 
 def repeated_query(x: Expressions, step: str) -> str:
     """The first row that repeats a step of its episode, and the step as it is written."""
-    numbered = _numbered(step)
-    rows = f"SELECT {x.episode} AS e, {x.step} AS t{numbered} FROM log"
+    rows = f"SELECT {x.episode} AS e, {x.step} AS t{_numbered(x, step)} FROM {x.kept.numbered}"
     times = "ROW_NUMBER() OVER (PARTITION BY e, t ORDER BY i) AS k"
-    return (
-        f"SELECT MIN(i) AS i, ARG_MIN(shown, i) AS t FROM (SELECT *, {times} FROM ({rows}) AS typed"
-        ") AS counted WHERE k = 2"
-    )
+    return f"{FIRST_CULPRIT} FROM (SELECT *, {times} FROM ({rows}) AS typed) AS counted WHERE k = 2"
 
 
 def goes_on_query(x: Expressions, step: str) -> str:
     """The first row that ends an episode which goes on, and its step as it is written."""
-    _, _, rows = _sequence(x, _numbered(step))
-    return f"SELECT MIN(i) AS i, ARG_MIN(shown, i) AS t FROM ({rows}) AS ordered WHERE {GOES_ON}"
+    _, _, rows = _sequence(x, _numbered(x, step), x.kept.numbered)
+    return f"{FIRST_CULPRIT} FROM ({rows}) AS ordered WHERE {GOES_ON}"
 
 
-def _numbered(step: str) -> str:
-    return f", ROW_NUMBER() OVER () - 1 AS i, CAST({quoted(step)} AS VARCHAR) AS shown"
+FIRST_CULPRIT = (
+    "SELECT MIN(i) AS i, ARG_MIN(shown, i) AS t, ARG_MIN(CAST(e AS VARCHAR), i) AS episode"
+)
 
 
-def quantile_query(number: str, bins: int) -> str:
+def _numbered(x: Expressions, step: str) -> str:
+    return f", {x.kept.row} AS i, CAST({quoted(step)} AS VARCHAR) AS shown"
+
+
+def quantile_query(kept: Kept, number: str, bins: int) -> str:
     """The inner quantiles of a column as values that occur in it."""
     cuts = (
         f"PERCENTILE_DISC({k / bins!r}) WITHIN GROUP (ORDER BY {number})" for k in range(1, bins)
     )
-    return f"SELECT {_aliased(list(cuts))} FROM log WHERE {number} IS NOT NULL"
+    return f"SELECT {_aliased(list(cuts))} FROM {kept.table} WHERE {number} IS NOT NULL"
 
 
 def episodes_query(x: Expressions) -> str:
     """Number of episodes, their lengths, and how many terminate."""
-    inner = (
-        f"SELECT {x.episode} AS e, COUNT(*) AS n, "
-        f"MAX(CASE WHEN {x.terminated} THEN 1 ELSE 0 END) AS ended FROM log GROUP BY 1"
-    )
+    if x.single:
+        return (
+            "SELECT COUNT(*) AS episodes, 1 AS shortest, 1 AS longest, 1 AS median, "
+            f"COUNT(*) AS terminated FROM {x.kept.table}"
+        )
+    ended = f"MAX(CASE WHEN {x.terminated} THEN 1 ELSE 0 END)"
+    if x.terminated is None:
+        ended = f"1 - MAX(CASE WHEN {x.truncated or 'FALSE'} THEN 1 ELSE 0 END)"
+    inner = f"SELECT {x.episode} AS e, COUNT(*) AS n, {ended} AS ended FROM {x.table} GROUP BY 1"
     return (
         "SELECT COUNT(*) AS episodes, MIN(n) AS shortest, MAX(n) AS longest, "
         "PERCENTILE_DISC(0.5) WITHIN GROUP (ORDER BY n) AS median, SUM(ended) AS terminated "
@@ -208,7 +247,7 @@ def episodes_query(x: Expressions) -> str:
 
 def backwards_query(x: Expressions) -> str:
     """Rows whose step is below that of the row before, in the same episode and in file order."""
-    rows = f"SELECT {x.episode} AS e, {x.step} AS t FROM log"
+    rows = f"SELECT {x.episode} AS e, {x.step} AS t FROM {x.table}"
     before = f"SELECT e, t, LAG(e) OVER () AS e0, LAG(t) OVER () AS t0 FROM ({rows}) AS typed"
     return f"SELECT {_times('e = e0 AND t < t0')} AS n FROM ({before}) AS pairs"
 

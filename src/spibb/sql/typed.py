@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -15,9 +15,10 @@ from spibb.arrays import from_arrow
 from spibb.binning import Bins, Request, check_requests, quantile_bins
 from spibb.checks import InputError, did_you_mean, some
 from spibb.columns import EMPTY, code_states, resolve
+from spibb.handling import AS_LEVEL, DROP, STRICT, Handling
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, TIME, Engine
+from spibb.sql.engines import TEXT, TIME, Engine, quoted
 from spibb.sql.expressions import (
     STEP_NUMBER,
     STEP_TYPES,
@@ -26,8 +27,9 @@ from spibb.sql.expressions import (
     expressions,
     finite,
     possible,
-    present,
 )
+from spibb.sql.faults import Faults
+from spibb.sql.kept import Kept
 from spibb.sql.reading import label_type
 
 Labels = Vocabulary | Sequence[Label]
@@ -42,6 +44,22 @@ A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
 FINITE = f"a finite number: {FIX}"
 STATES = ("state", "next_state")
 POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
+
+
+ALL_LEFT_OUT = (
+    "every episode has a missing value, so that none is left: fill them, or map fewer columns"
+)
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows and episodes of a table, how many were left out for missing values, and copies."""
+
+    rows: int = 0
+    incomplete: int = 0
+    copies: int = 0
+    episodes: int = 0
+    incomplete_episodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,21 +110,26 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class TypedTable:
-    """A log where it lies: an engine, the columns behind our names, and bins."""
+    """A log where it lies: an engine, the columns behind our names, bins, and which rows count."""
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]
     bins: Mapping[str, Bins]
+    handling: Handling = STRICT
 
     numbers: ClassVar[bool] = False
     """Whether states are vectors of numbers; else they are labels."""
 
     @classmethod
     def open(
-        cls, engine: Engine, columns: Mapping[str, Any], bins: Mapping[str, Request | Bins]
+        cls,
+        engine: Engine,
+        columns: Mapping[str, Any],
+        bins: Mapping[str, Request | Bins],
+        handling: Handling = STRICT,
     ) -> Self:
         """Find the columns of a log, and the edges of its bins."""
-        found = resolve(list(engine.columns), columns)
+        found = resolve(list(engine.columns), columns, handling.bandit)
         names = {
             name: tuple(part for column in mine for part in engine.columns[column])
             for name, mine in found.items()
@@ -122,13 +145,31 @@ class TypedTable:
                 f"next_state spans {len(names['next_state'])} columns and state "
                 f"{len(names['state'])}: map as many"
             )
-        cut = {column: _resolve_bins(engine, column, given) for column, given in bins.items()}
-        return cls(engine, names, cut)
+        kept = _kept(engine, names, bins, handling)
+        cut = {column: _resolve_bins(engine, kept, column, given) for column, given in bins.items()}
+        return cls(engine, names, cut, handling)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """The rows that count."""
+        return _kept(self.engine, self.names, self.bins, self.handling)
 
     @cached_property
     def rows(self) -> int:
-        """How many there are."""
-        return self.number("SELECT COUNT(*) AS n FROM log")
+        """How many count."""
+        return self.number(f"SELECT COUNT(*) AS n FROM {self.kept.table}")
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What was left out, and of how much."""
+        if self.handling == replace(STRICT, bandit=self.handling.bandit):
+            return LeftOut()
+        query = queries.size_query(self.kept, self.kept.episode)
+        n = {name: int(value) for name, value in self.engine.table(query).to_pylist()[0].items()}
+        return LeftOut(
+            n["rows"], n["rows"] - n["complete"], n["complete"] - n["distinct_rows"],
+            n["episodes"], n["episodes"] - n["complete_episodes"],
+        )  # fmt: skip
 
     @cached_property
     def x(self) -> Expressions:
@@ -142,50 +183,79 @@ class TypedTable:
 
     @cached_property
     def _profiled(self) -> tuple[Expressions, Profile]:
-        step = self.names["step"][0]
-        in_text = self.engine.kinds[step] == TEXT
         tried = []
-        for step_type in STEP_TYPES if in_text else STEP_TYPES[:1]:
-            x = expressions(self.engine, self.names, self.bins, step_type, numbers=self.numbers)
-            tried.append((x, self._ask(x)))
-            if tried[-1][1].read(step) == tried[-1][1].there(step):
+        for step_type in STEP_TYPES if self._step_kind == TEXT else STEP_TYPES[:1]:
+            read = Reader(self.engine, self.bins, step_type, self.handling)
+            tried.append((read, self._ask(read)))
+            if self._unread_steps(tried[-1][1]) == 0:
                 break
-        x, profile = max(tried, key=lambda one: one[1].read(step))
-        self._check(x, profile)
-        return x, profile
+        read, profile = min(tried, key=lambda one: self._unread_steps(one[1]))
+        self._check(read, profile)
+        return self._expressions(replace(read, levels=self._levels(profile))), profile
 
-    def _ask(self, x: Expressions) -> Profile:
-        fields, query = queries.profile_query(x, self.names, self.engine)
+    @property
+    def levels(self) -> frozenset[str]:
+        """The columns in which a missing value is a label of its own."""
+        return self._levels(self.profile)
+
+    def _expressions(self, read: Reader) -> Expressions:
+        return expressions(read, self.names, self.kept, numbers=self.numbers)
+
+    @property
+    def _step_kind(self) -> str | None:
+        """The kind of the column of the steps, None without one."""
+        return self.engine.kinds[self.names["step"][0]] if self.names["step"] else None
+
+    def _unread_steps(self, profile: Profile) -> int:
+        return sum(profile.there(c) - profile.read(c) for c in self.names["step"])
+
+    def _levels(self, profile: Profile) -> frozenset[str]:
+        if self.handling.missing != AS_LEVEL or self.numbers:
+            return frozenset()
+        return self._lacking(profile) & {*self.names["state"], *self.names["action"]}
+
+    def _lacking(self, profile: Profile) -> frozenset[str]:
+        """The columns that lack values; the next state may."""
+        return frozenset(
+            column
+            for name, columns in self.names.items()
+            for column in columns
+            if name != "next_state" and profile.there(column) < profile.rows
+        )
+
+    def _ask(self, read: Reader) -> Profile:
+        fields, query = queries.profile_query(self._expressions(read), self.names, read)
         values = [column[0].as_py() for column in self.engine.table(query).columns]
         profile = Profile(dict(zip(fields, values)))
         if profile.rows == 0:
-            raise InputError(EMPTY)
+            raise InputError(EMPTY if not self.left_out.rows else ALL_LEFT_OUT)
         return profile
 
     @property
     def steps_are_times(self) -> bool:
         """Whether steps in text read as times."""
-        return STEP_NUMBER not in self.x.step
+        return self._step_kind == TEXT and STEP_NUMBER not in self.x.step
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""
         return int(self.engine.table(query).column(0)[0].as_py())
 
-    def _check(self, x: Expressions, profile: Profile) -> None:
+    def _check(self, read: Reader, profile: Profile) -> None:
         """Refuse what is missing or cannot be read, and name its first row."""
+        x = self._expressions(read)
+        lacking, levels = self._lacking(profile), self._levels(profile)
         for name, column, expression in x.by_column(self.names):
-            there = present(self.engine, name, column)
-            if name != "next_state" and profile.there(column) < profile.rows:
-                where, _, n = self._first(column, f"{there} IS NULL")
-                raise InputError(f"column {column!r} is missing in {where}{n}: fill or drop them")
+            there = read.present(name, column)
+            if column in lacking - levels:
+                self._faults.refuse_missing(column, f"{there} IS NULL", lacking)
             if profile.read(column) < profile.there(column):
                 label = FINITE if self.numbers and name in STATES else A_LABEL
                 wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, label)
                 unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"
-                self._refuse(name, column, unread, wanted)
+                self._faults.refuse(name, column, unread, wanted)
         if x.action_prob is not None and profile.found["possible"] < profile.rows:
             impossible = f"NOT ({possible(x.action_prob)})"
-            self._refuse("action_prob", self.names["action_prob"][0], impossible, POSSIBLE)
+            self._faults.refuse("action_prob", self.names["action_prob"][0], impossible, POSSIBLE)
         self.check_rewards(profile.reward_range)
 
     def check_rewards(self, numbers: Any) -> None:
@@ -195,42 +265,19 @@ class TypedTable:
         """
         reward = Reader(self.engine, {}).number(self.names["reward"][0], "reward")
         bad = f"NOT ({finite(reward)})"
-        if not np.isfinite(numbers).all() and self.number(queries.times_query(bad)):
-            self._refuse("reward", self.names["reward"][0], bad, FINITE)
-
-    def _refuse(self, name: str, column: str, condition: str, wanted: str) -> None:
-        mapped = "" if name == column else f" (column {column!r})"
-        where, value, n = self._first(column, condition)
-        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}")
-
-    def _first(self, column: str, condition: str) -> tuple[str, str, str]:
-        """Where a condition is first met, the value there, and how often it is."""
-        if not self.engine.streams:
-            return "some rows", "something else", ""
-        found = self.engine.table(queries.first_row_query(column, condition)).to_pylist()[0]
-        return f"row {found['i']}", str(found["value"]), f" ({found['n']} such rows)"
+        if not np.isfinite(numbers).all() and self.number(queries.times_query(self.kept, bad)):
+            self._faults.refuse("reward", self.names["reward"][0], bad, FINITE)
 
     def check_order(self, repeated: int, goes_on: int) -> None:
         """Refuse a step that occurs twice in its episode, and rows after an end."""
-        step = self.names["step"][0]
         if repeated:
-            row, shown = self._culprit(queries.repeated_query(self.x, step))
-            raise InputError(
-                f"{row} repeats step{shown} of its episode, expected each (episode_id, step) once "
-                f"({repeated} repeated): drop or renumber the row"
-            )
+            self._faults.refuse_repeated(self.x, repeated)
         if goes_on:
-            row, _ = self._culprit(queries.goes_on_query(self.x, step))
-            raise InputError(
-                f"{row} is terminated or truncated, but its episode goes on ({goes_on} such rows): "
-                "give what follows its own episode_id"
-            )
+            self._faults.refuse_rows_after_an_end(self.x, goes_on)
 
-    def _culprit(self, query: str) -> tuple[str, str]:
-        if not self.engine.streams:
-            return "a row", ""
-        row, step = self.engine.table(query).columns
-        return f"row {row[0]}", f" {step[0]}"
+    @property
+    def _faults(self) -> Faults:
+        return Faults(self.engine, self.names, self.handling, self.kept)
 
     def code(
         self,
@@ -314,8 +361,12 @@ class TypedTable:
     @property
     def _ordered(self) -> Any:
         """All rows by episode and step: see `queries.rows_query`."""
-        by_number = self.names["episode_id"][0] in self.engine.loose
-        return self.engine.table(queries.rows_query(self.x, by_number))
+        return self.engine.table(queries.rows_query(self.x, self._by_number))
+
+    @property
+    def _by_number(self) -> bool:
+        """Whether episodes are named by text that may show numbers."""
+        return not self.engine.loose.isdisjoint(self.names["episode_id"])
 
     def _shared(self, found: Any) -> dict[str, Any]:
         """What rows have whether their states are labels or vectors, checked for their order."""
@@ -337,9 +388,8 @@ class TypedTable:
     @property
     def time_column(self) -> str | None:
         """The column of the steps if they are times, which then order the episodes too."""
-        step = self.names["step"][0]
-        kind = self.engine.kinds[step]
-        return step if kind == TIME or (kind == TEXT and self.steps_are_times) else None
+        times = self._step_kind == TIME or self.steps_are_times
+        return self.names["step"][0] if times else None
 
     def episode_order(self, column: str) -> np.ndarray:
         """Numbers of the episodes [E], as `fields` has them, by the first value of a column.
@@ -352,10 +402,9 @@ class TypedTable:
                 f"the log has no column {column!r}{did_you_mean(column, columns)}: its columns are "
                 f"{some(columns, 20)}; name one that orders the episodes"
             )
-        by_number = self.names["episode_id"][0] in self.engine.loose
         for step_type in STEP_TYPES:
             value = Reader(self.engine, {}, step_type).step(column)
-            found = self.engine.table(queries.places_query(self.x, value, by_number))
+            found = self.engine.table(queries.places_query(self.x, value, self._by_number))
             place, bad = (column.cast("int64").to_numpy() for column in found.columns)
             if not bad.any():
                 return np.argsort(place, kind="stable")
@@ -365,13 +414,29 @@ class TypedTable:
         )
 
 
-def _resolve_bins(engine: Engine, column: str, given: Request | Bins) -> Bins:
+def _kept(
+    engine: Engine,
+    names: Mapping[str, tuple[str, ...]],
+    bins: Mapping[str, Any],
+    handling: Handling,
+) -> Kept:
+    """The rows that count, by what is to be done with missing values and copies."""
+    read = Reader(engine, dict.fromkeys(bins), handling=handling)
+    episode = quoted(names["episode_id"][0]) if names["episode_id"] else None
+    return Kept.of(
+        [column for mine in names.values() for column in mine], engine.kinds,
+        read.incomplete(names) if handling.missing == DROP else None, episode,
+        handling.duplicates == DROP,
+    )  # fmt: skip
+
+
+def _resolve_bins(engine: Engine, kept: Kept, column: str, given: Request | Bins) -> Bins:
     if isinstance(given, Bins):
         return given
     if not isinstance(given, int):
         return Bins(tuple(given))
     number = Reader(engine, {}).number(column, column)
-    row = engine.table(queries.quantile_query(number, given)).to_pylist()[0]
+    row = engine.table(queries.quantile_query(kept, number, given)).to_pylist()[0]
     return quantile_bins((cut for cut in row.values() if cut is not None), column)
 
 

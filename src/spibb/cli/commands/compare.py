@@ -43,7 +43,7 @@ def compare(
         gamma, source = discount_for(discount, *((a, b) if log is not None else ()))
         if log is not None:
             column_map = second.complete(first.complete(column_map))
-            records = read_log(log, columns=column_map.columns, bins=column_map.bins)
+            records = read_log(log, **column_map.reading)
             left, right = read_policy(a, records), read_policy(b, records)
         found = compare_policies(left, right, records, discount=gamma, seed=seed)
     terminal.print_comparison(console, found)

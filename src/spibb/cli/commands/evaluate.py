@@ -55,7 +55,7 @@ def evaluate(
     with progress(console, "reading and evaluating", compiles=ESTIMATORS):
         column_map = load_policy(policy).complete(column_map)
         gamma, source = discount_for(discount, policy)
-        records = read_log(log, columns=column_map.columns, bins=column_map.bins)
+        records = read_log(log, **column_map.reading)
         made = None if behaviour is None else read_policy(behaviour, records)
         report = off_policy_estimates(
             records, read_policy(policy, records), made, gamma, delta=delta,

@@ -92,9 +92,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
     with progress(console, "reading, counting, improving", compiles=SOLVER) as tell:
         done = run(
-            log, out, baseline=baseline, algorithm=chosen, columns=column_map.columns,
-            bins=column_map.bins, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
-            seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
+            log, out, baseline=baseline, algorithm=chosen, **column_map.reading,
+            discount=discount, delta=delta, v_max=v_max, holdout=holdout, seed=seed,
+            sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
             progress=tell,
             command=shlex.join(["spibb", *sys.argv[1:]]),
         )  # fmt: skip

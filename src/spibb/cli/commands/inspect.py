@@ -25,7 +25,7 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
 
     console = new_console()
     with progress(console, "reading and counting") as tell:
-        table = open_log(log, columns=column_map.columns, bins=column_map.bins, progress=tell)
+        table = open_log(log, **column_map.reading, progress=tell)
         rows = table.log() if table.rows <= LARGEST else None
         inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
         found = None if rows is None else forecast(rows)

@@ -63,7 +63,7 @@ def monitor(
     with progress(console, "reading and comparing"):
         deployed = load_deployed(policy)
         column_map = deployed.loaded.complete(column_map)
-        table = open_log(log, columns=column_map.columns, bins=column_map.bins)
+        table = open_log(log, **column_map.reading)
         records, how = chronological(table, order)
         found = test_for_loss(
             deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,

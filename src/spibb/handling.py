@@ -1,0 +1,54 @@
+"""What to do with rows that are not as a log's rows should be, and with logs of single steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from spibb import checks
+from spibb.errors import InputError
+
+ERROR, DROP, AS_LEVEL = "error", "drop", "as-level"
+MISSING = (ERROR, AS_LEVEL, DROP)
+DUPLICATES = (ERROR, DROP)
+LEVEL = "(missing)"
+"""The label of a missing value that is a level of its own."""
+WORDS = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "?")
+"""Texts that stand for a missing value where a number, a time or a flag is wanted."""
+
+
+@dataclass(frozen=True)
+class Handling:
+    """How a table is read where it is not a clean log of episodes.
+
+    Parameters:
+        bandit: every row is an episode of one step that ends; there are no columns of episodes.
+        missing: ``"error"`` refuses a missing value; ``"drop"`` leaves out the episodes that have
+            one; ``"as-level"`` makes it a label of its own, ``(missing)``, in states and actions.
+        duplicates: ``"error"`` refuses a step that occurs twice in its episode; ``"drop"`` keeps
+            one of rows that are equal in all columns that are used.
+    """
+
+    bandit: bool = False
+    missing: str = ERROR
+    duplicates: str = ERROR
+
+    def __post_init__(self) -> None:
+        checks.flag("bandit", self.bandit)
+        checks.choice("missing", self.missing, MISSING)
+        checks.choice("duplicates", self.duplicates, DUPLICATES)
+        if self.bandit and self.duplicates == DROP:
+            raise InputError(
+                "duplicates='drop' does not go with bandit: two equal rows are two decisions "
+                "there; leave duplicates out, and drop copies before"
+            )
+
+    @property
+    def options(self) -> str:
+        """The same as options of the command line."""
+        parts = ["--bandit"] if self.bandit else []
+        parts += [f"--missing {self.missing}"] if self.missing != ERROR else []
+        return " ".join(parts + ([f"--duplicates {DROP}"] if self.duplicates == DROP else []))
+
+
+STRICT = Handling()
+"""Every value must be there, and every step once."""

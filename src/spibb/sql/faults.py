@@ -1,0 +1,94 @@
+"""What is wrong with a log, in one line: one value, where it is, what was wanted, what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from spibb.errors import FixableError, InputError
+from spibb.handling import AS_LEVEL, DROP, ERROR, WORDS, Handling
+from spibb.sql import queries
+from spibb.sql.engines import Engine, quoted
+from spibb.sql.expressions import Expressions
+from spibb.sql.kept import Kept
+
+OPTION_DROP = "--missing drop (missing='drop' in Python)"
+OPTION_LEVEL = "--missing as-level (missing='as-level' in Python)"
+OPTION_DUPLICATES = "--duplicates drop (duplicates='drop' in Python)"
+
+
+@dataclass(frozen=True)
+class Faults:
+    """Finds the first row that is wrong, and refuses it."""
+
+    engine: Engine
+    names: Mapping[str, tuple[str, ...]]
+    handling: Handling
+    kept: Kept
+
+    def refuse(self, name: str, column: str, condition: str, wanted: str) -> None:
+        """Refuse a value that cannot be what it should."""
+        mapped = "" if name == column else f" (column {column!r})"
+        where, value, n = self._first(column, condition)
+        if value.strip().lower() in WORDS and self.handling.missing == ERROR:
+            raise FixableError(
+                f"{name}{mapped} in {where} is {value}, expected {wanted}{n}; or leave out the "
+                f"episodes where it is missing, with {OPTION_DROP}",
+                missing=DROP,
+            )
+        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}")
+
+    def refuse_missing(self, column: str, condition: str, lacking: Collection[str]) -> None:
+        """Refuse a value that is not there; `lacking` are all columns that lack some."""
+        where, _, n = self._first(column, condition)
+        labels = {*self.names["state"], *self.names["action"]}
+        level = labels.issuperset(lacking) and self.handling.missing == ERROR
+        remedy = f"{OPTION_LEVEL} or {OPTION_DROP}" if level else OPTION_DROP
+        raise FixableError(
+            f"column {column!r} is missing in {where}{n}: fill them, or use {remedy}",
+            missing=AS_LEVEL if level else DROP,
+        )
+
+    def refuse_repeated(self, x: Expressions, times: int) -> None:
+        """Refuse a step that occurs twice in its episode."""
+        row, step, place = self._culprit(queries.repeated_query(x, self.names["step"][0]))
+        wanted = f"expected each (episode_id, step) once ({times} repeated){place}"
+        if self.handling.duplicates == DROP:
+            raise InputError(
+                f"{row} repeats step{step} of its episode with other values, {wanted}: renumber or "
+                "drop one of the two"
+            )
+        raise FixableError(
+            f"{row} repeats step{step} of its episode, {wanted}: drop or renumber the row; "
+            f"{OPTION_DUPLICATES} drops equal ones",
+            duplicates=DROP,
+        )
+
+    def refuse_rows_after_an_end(self, x: Expressions, times: int) -> None:
+        """Refuse an episode that goes on after its end."""
+        row, _, place = self._culprit(queries.goes_on_query(x, self.names["step"][0]))
+        raise InputError(
+            f"{row} is terminated or truncated, but its episode goes on ({times} such rows)"
+            f"{place}: give what follows its own episode_id"
+        )
+
+    def _first(self, column: str, condition: str) -> tuple[str, str, str]:
+        """Where a condition is first met, the value there, and how often it is."""
+        names, streams = self.names["episode_id"], self.engine.streams
+        episode = f"CAST({quoted(names[0])} AS VARCHAR)" if names else "CAST(NULL AS VARCHAR)"
+        query = queries.first_row_query if streams else queries.some_row_query
+        answer = self.engine.table(query(self.kept, column, condition, episode))
+        found = answer.to_pylist()[0]
+        row = f"row {found['i']}" if streams else "a row"
+        return row, str(found["value"]), f" ({found['n']} such rows){self._place(found['e'])}"
+
+    def _culprit(self, query: str) -> tuple[str, str, str]:
+        """The row that a query finds, its step, and where it is."""
+        if not self.engine.streams:
+            return "a row", "", ""
+        row, step, episode = (column[0].as_py() for column in self.engine.table(query).columns)
+        return f"row {row}", f" {step}", self._place(episode)
+
+    def _place(self, episode: str | None) -> str:
+        """The episode of a row, in words."""
+        return f", episode {episode!r}" if episode else ""

@@ -1,0 +1,67 @@
+"""The rows of a table that count, as SQL: complete episodes, each row once, with row numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from spibb.sql.engines import quoted
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A table `log` in which only some rows count; all parts are SQL.
+
+    `columns` are those that are used. Rows that are `incomplete` are left out, with all rows of
+    their `episode` where there is a column of episodes. With `distinct`, rows that are equal in the
+    columns used count once. `row` is a name that no column has: the number of the row, from 0.
+    """
+
+    columns: tuple[str, ...]
+    row: str
+    incomplete: str | None = None
+    episode: str | None = None
+    distinct: bool = False
+
+    @classmethod
+    def of(
+        cls, columns: Collection[str], present: Collection[str], incomplete: str | None,
+        episode: str | None, distinct: bool,
+    ) -> Kept:  # fmt: skip
+        """Of the used columns and all that there are, by name."""
+        row = "spibb row"
+        while row.lower() in {name.lower() for name in present}:
+            row += "_"
+        used = tuple(quoted(column) for column in dict.fromkeys(columns))
+        return cls(used, quoted(row), incomplete, episode, distinct)
+
+    @property
+    def table(self) -> str:
+        """The rows, as what follows FROM."""
+        if self.distinct:
+            return f"(SELECT DISTINCT {', '.join(self.columns)} FROM log{self._where}) AS log"
+        return f"(SELECT * FROM log{self._where}) AS log" if self.incomplete else "log"
+
+    @property
+    def repeating(self) -> str:
+        """The same with all columns, and with the rows that `distinct` leaves out."""
+        return f"(SELECT * FROM log{self._where}) AS log" if self.incomplete else "log"
+
+    @property
+    def numbered(self) -> str:
+        """The same with their numbers; of equal rows the first one's."""
+        rows = f"(SELECT *, ROW_NUMBER() OVER () - 1 AS {self.row} FROM log) AS log{self._where}"
+        if not self.distinct:
+            return f"(SELECT * FROM {rows}) AS log"
+        used = ", ".join(self.columns)
+        return f"(SELECT {used}, MIN({self.row}) AS {self.row} FROM {rows} GROUP BY {used}) AS log"
+
+    @property
+    def _where(self) -> str:
+        if self.incomplete is None:
+            return ""
+        if self.episode is None:
+            return f" WHERE NOT ({self.incomplete})"
+        e = self.episode
+        bad = f"SELECT {e} FROM log WHERE {e} IS NOT NULL AND ({self.incomplete})"
+        return f" WHERE {e} IS NOT NULL AND {e} NOT IN ({bad})"
