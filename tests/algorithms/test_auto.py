@@ -39,7 +39,7 @@ def test_the_policy_is_that_of_the_algorithm_chosen():
     problem = gridworld_problem(50, 1)
     result = Auto().improve(problem)
     kind = {"pi-b": PiBSpibb, "pi-leq-b": PiLeqBSpibb}[result.chosen.algorithm]
-    single = kind(result.chosen.n_wedge).improve(problem)
+    single = kind(result.chosen.n_wedge, result.algorithm.unseen).improve(problem)
     np.testing.assert_array_equal(result.policy.probs, single.policy.probs)
     np.testing.assert_array_equal(result.bootstrapped, single.bootstrapped)
     changed = (single.policy.probs != problem.baseline.probs).any(axis=1).sum()

@@ -22,6 +22,7 @@ from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.small import SMALL
 from spibb.errors import InputError
+from spibb.estimate import estimate_mdp
 from spibb.evaluate import exact_value, returns
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -95,10 +96,7 @@ def test_the_value_of_one_pair_has_the_quantiles_of_its_beta_posterior():
 @settings(max_examples=30)
 @given(problems(), n_wedges)
 def test_with_huge_counts_the_posterior_is_the_model(problem, n_wedge):
-    """But for one state of two actions: the slope explains any difference between them, and how
-    far actions differ beside it stays unknown however long the log is."""
     assume((problem.counts.pairs > 0).all())
-    assume(problem.counts.shape != (1, 2))
     counts, many = problem.counts, 10**9
     counts = replace(
         counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
@@ -109,6 +107,57 @@ def test_with_huge_counts_the_posterior_is_the_model(problem, n_wedge):
     belief = Belief.of(counts, problem.baseline, problem.discount)
     wanted = problem.model.initial @ policy_values(problem.model, policy.probs)
     np.testing.assert_allclose(belief.values([policy.probs], 3, rng())[:, 0], wanted, atol=1e-2)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_one_difference_between_two_actions_is_taken_at_its_word(seed):
+    """One state, two actions, endless repeats: nothing is left to pool, whatever π_b prefers."""
+    draw, many, n = rng(seed), 10**9, 8
+    ends = draw.random(n) < 0.5
+    log = Log.from_arrays(
+        ["s"] * n, ["a", "b"] * (n // 2), draw.normal(size=n).round(1), ["s"] * n, ends, ~ends,
+        episode_id=range(n),
+    )  # fmt: skip
+    counts = Counts.from_log(log)
+    mean = (counts.reward_sum / counts.n - counts.centre) / counts.unit
+    counts = replace(
+        counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
+        reward_sq=mean**2 * counts.n * many,
+    )  # fmt: skip
+    baseline, model = play(log, 0.7, 0.3), estimate_mdp(counts, 0.9)
+    policies = np.array([[[1.0, 0.0]], [[0.0, 1.0]], baseline.probs])
+    rho = Belief.of(counts, baseline, 0.9).values(policies, 20, rng())
+    wanted = [model.initial @ policy_values(model, probs) for probs in policies]
+    np.testing.assert_allclose(rho, np.tile(wanted, (20, 1)), atol=1e-2)
+
+
+@pytest.mark.parametrize(("n", "most"), [(50, 30.0), (500, 1000.0), (5000, 1000.0)])
+def test_an_extreme_reward_seen_once_is_no_sure_gain(n, most):
+    """It is not read with the noise of ordinary rewards, however well that is known."""
+    draw = rng(0)
+    state, action = draw.integers(3, size=n), (draw.random(n) < 0.4).astype(int)
+    reward = draw.standard_normal(n)
+    action[0], reward[0] = 2, most
+    log = Log.from_arrays(state, action, reward, terminated=[True] * n)
+    baseline = Policy([[0.59, 0.4, 0.01]] * 3, log.states, log.actions)
+    only = baseline.probs.copy()
+    only[state[0]] = [0.0, 0.0, 1.0]
+    policy = Policy(only, log.states, log.actions)
+    gains = posterior_improvement(log, policy, baseline, 0.9, rng=rng(), draws=4000).gains
+    assert np.quantile(gains, 0.05) < 0 < gains.mean()
+
+
+@pytest.mark.parametrize("discount", [0.1, 0.5, 0.95])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_no_drawn_value_leaves_what_rewards_allow(discount, sign):
+    """The gridworld pays 1 at the goal and nothing before: values lie between 0 and 1."""
+    log = Sampler(gridworld_mdp(), gridworld_baseline(), 100).log(30, rng=rng())
+    log = replace(log, reward=sign * log.reward)
+    problem = Problem.from_log(log, gridworld_baseline(), discount=discount)
+    policy = PiBSpibb(2).improve(problem).policy
+    found = posterior_improvement(log, policy, problem.baseline, discount, rng=rng()).values * sign
+    assert found.min() >= 0
+    assert found.max() <= 1 / (1 - discount)
 
 
 def test_what_never_varied_is_known_exactly():

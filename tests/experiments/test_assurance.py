@@ -93,7 +93,7 @@ def test_the_old_rule_takes_the_largest_mean_among_the_probable():
                 continue
             best = max(sure, key=lambda c: c.gain)
             kind = {"pi-b": spibb.PiBSpibb, "pi-leq-b": spibb.PiLeqBSpibb}[best.algorithm]
-            wanted = kind(n_wedge=best.n_wedge).improve(problem).policy.probs
+            wanted = kind(best.n_wedge, "baseline").improve(problem).policy.probs
             np.testing.assert_array_equal(chosen, wanted)
             taken.append(best)
     assert taken

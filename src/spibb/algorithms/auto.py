@@ -11,10 +11,10 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import Belief, in_own_order, rounding
 from spibb.counts import Counts
-from spibb.estimate import UNSEEN
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.mean_bounds import student_t_bound
@@ -103,14 +103,14 @@ class Auto(Algorithm):
     kinds: tuple[str, ...] = tuple(SHARES)
     draws: int = 1000
     seed: int = 0
-    unseen: str = "zero"
+    unseen: str = AS_BASELINE
     method: str = "auto"
 
     def __post_init__(self) -> None:
         checks.delta(self.delta)
         checks.number("zeta", self.zeta, 0, math.inf, "[)")
         checks.positive("draws", self.draws)
-        checks.choice("unseen", self.unseen, UNSEEN)
+        checks.choice("unseen", self.unseen, TREATMENTS)
         checks.choice("method", self.method, METHODS)
         checks.seed(self.seed)
         for n_wedge in checks.several("n_wedges", self.n_wedges, "(5, 10, 20)"):
@@ -168,7 +168,7 @@ class Auto(Algorithm):
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
         if problem.n_episodes < JUDGED_FROM:
             probability = [None] * len(distinct)
-        value = _values(self.model(problem), distinct)
+        value = _values(problem.model, distinct)
         off_policy = _off_policy(problem, distinct)
         return tuple(
             Candidate(

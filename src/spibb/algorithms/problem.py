@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,9 @@ from spibb import evaluate as evaluation
 from spibb.checks import InputError
 from spibb.conformity import contradiction, decisions, misrecorded, recorded_table
 from spibb.counts import Counts
+from spibb.departures import values_where_seen
 from spibb.estimate import (
+    UNSEEN,
     Baseline,
     Counted,
     as_policy,
@@ -40,6 +42,10 @@ _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
 RECORD, ESTIMATE = "recorded", "estimate"
 """Names of baselines that are in the log."""
+AS_BASELINE = "baseline"
+"""The treatment of unseen pairs in which they are worth what the baseline earns from there."""
+TREATMENTS = (*UNSEEN, AS_BASELINE)
+"""What pairs that the log never has may be worth in M̂."""
 ROUNDING = 1e-6
 """Relative to V_max: values beyond it by less are rounding."""
 
@@ -313,9 +319,25 @@ class _Models(dict[str, MDP]):
 
     def __missing__(self, unseen: str) -> MDP:
         problem = self._problem
-        model = estimate_mdp(problem.counts, problem.discount, unseen=unseen, v_max=problem.v_max)
+        if unseen == AS_BASELINE:
+            model = _worth_the_baseline(problem)
+        else:
+            model = estimate_mdp(
+                problem.counts, problem.discount, unseen=unseen, v_max=problem.v_max
+            )
         self[unseen] = model
         return model
+
+
+def _worth_the_baseline(problem: Problem) -> MDP:
+    """M̂ in which a pair that the log never has is worth what the baseline earns from its state.
+
+    By the pairs that were seen. Other than a fixed value it moves along with all values if a
+    constant is added to all rewards, where states tell how many steps are left.
+    """
+    model, counts = problem.model, problem.counts
+    _, v = values_where_seen(counts, problem.baseline.probs, problem.discount)
+    return replace(model, rewards=np.where(counts.pairs > 0, model.rewards, v[:, None]))
 
 
 def _policy(given: Baseline, log: Log | Counts) -> Policy:

@@ -13,6 +13,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
+from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
 from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
@@ -41,7 +42,7 @@ class ThresholdSpibb(Algorithm):
             checks.n_wedge(self.n_wedge)
         elif self.n_wedge != "auto":
             raise InputError(f"n_wedge is {self.n_wedge!r}, expected a number, or 'auto'")
-        checks.choice("unseen", self.unseen, UNSEEN)
+        checks.choice("unseen", self.unseen, TREATMENTS)
         checks.choice("method", self.method, METHODS)
 
     def improve(self, problem: Problem) -> Improvement:
@@ -55,11 +56,14 @@ class ThresholdSpibb(Algorithm):
     @property
     def chooser(self) -> Auto:
         """What lets the log choose N∧ of this algorithm."""
-        return Auto(kinds=(self.name,), unseen=self.unseen, method=self.method)
+        unseen = AS_BASELINE if self.unseen == "zero" else self.unseen
+        return Auto(kinds=(self.name,), unseen=unseen, method=self.method)
 
     def compiles(self, known: Circumstances) -> bool:
-        """Small problems are solved exactly in one call, unless the log is to choose N∧."""
-        return is_dense(self.method, known.shape[0]) and not isinstance(self.n_wedge, str)
+        """Small problems are solved exactly in one call, unless the log has a say in N∧ or in what
+        unseen pairs are worth."""
+        fixed = not isinstance(self.n_wedge, str) and self.unseen != AS_BASELINE
+        return fixed and is_dense(self.method, known.shape[0])
 
     @classmethod
     def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> spibb.Grid:
@@ -92,7 +96,9 @@ class PiBSpibb(ThresholdSpibb):
 
     Parameters:
         n_wedge: N∧, minimum visits before a pair is trusted; "auto" lets the log choose it.
-        unseen: value of pairs that the log never has: "zero", "pessimistic" (−V_max), "optimistic".
+        unseen: value of pairs that the log never has: "zero", "pessimistic" (−V_max), "optimistic",
+            or "baseline": what the baseline earns from that state on, by the pairs seen. If the log
+            chooses N∧, "zero" is read as "baseline".
         method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
 
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +35,8 @@ FEWEST_VISITS = 1.0
 """The smallest α of the grid: one visit tells no more of a pair than its state does."""
 MOST_VISITS = 16.0
 """The largest α of the grid, in visits of the pair that was seen most."""
+EXTREME = 6.0
+"""Standard errors by which rewards of a pair are far from the others of its state."""
 EXACT = 1e-20
 """Squares within pairs that are rounding, relative to those of all targets."""
 NOISE_VISITS = 2.0
@@ -49,7 +52,7 @@ class Pooling(Frozen):
     `noise` is σ² with its degrees of `freedom`, `spread` τ², `slope` comes with its standard error.
     `weight` is w = n/(n + α), the share of a pair's own evidence. `preference` is (1 − w)·ℓ: the
     slope times this shifts a pair's value. `error` is the standard deviation of what remains
-    unknown of it beside the slope and the pair's own outcomes.
+    unknown of it beside the slope and the pair's own outcomes, `state_error` [S] the same for m_x.
     """
 
     probability: float
@@ -61,6 +64,7 @@ class Pooling(Frozen):
     weight: np.ndarray
     preference: np.ndarray
     error: np.ndarray
+    state_error: np.ndarray
 
     @property
     def visits(self) -> float:
@@ -70,12 +74,14 @@ class Pooling(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs(Frozen):
-    """The targets of each pair [P]: how many, their mean, squares about it, and ℓ; and in how many
-    degrees of freedom `telling` any of their variances is known at most."""
+    """The targets of each pair [P]: how many, their mean, squares about it, how far its rewards are
+    `apart` from those of the state's other pairs where rewards vary, and ℓ; and in how many degrees
+    of freedom `telling` any of their variances is known at most."""
 
     n: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
+    apart: np.ndarray
     log_preference: np.ndarray
     n_actions: int
     telling: float
@@ -83,6 +89,13 @@ class _Pairs(Frozen):
     @property
     def seen(self) -> np.ndarray:
         return self.n > 0
+
+    @cached_property
+    def by_state(self) -> tuple[np.ndarray, np.ndarray]:
+        """The number of targets of each state, and their squares about its mean, [S] each."""
+        apart = self.n * self.centred(self.mean, self.n) ** 2 + self.squares
+        n, squares = (a.reshape(-1, self.n_actions).sum(axis=1) for a in (self.n, apart))
+        return n, squares
 
     def centred(self, values: np.ndarray, share: np.ndarray) -> np.ndarray:
         """Values [P] less their mean in the state, weighted by `share` [P]."""
@@ -138,9 +151,20 @@ def _pairs(rows: PooledRows, probs: np.ndarray, discount: float, v: np.ndarray) 
     preference = np.log(np.maximum(probs, RAREST))
     preference -= (probs * preference).sum(axis=1, keepdims=True)
     return _Pairs(
-        rows.visits, mean, squares, preference.reshape(-1), probs.shape[1],
+        rows.visits, mean, squares, _apart(rows), preference.reshape(-1), probs.shape[1],
         _telling(rows, target, probs.shape),
     )  # fmt: skip
+
+
+def _apart(rows: PooledRows) -> np.ndarray:
+    """A pair's mean reward less that of the state's other pairs [P]; 0 where rewards never vary."""
+    n, n_actions = rows.visits, rows.shape[1]
+    if not rows.reward_squares.any():
+        return np.zeros(len(n))
+    paid = np.bincount(rows.pair, rows.n * rows.mean_reward, len(n))
+    visits, total = (a.reshape(rows.shape).sum(axis=1).repeat(n_actions) for a in (n, paid))
+    others = (total - paid) / np.maximum(visits - n, 1)
+    return np.where((n > 0) & (visits > n), paid / np.maximum(n, 1) - others, 0.0)
 
 
 def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> float:
@@ -160,7 +184,12 @@ def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> fl
 
 
 def _grid(pairs: _Pairs) -> list[float]:
-    """Powers of two."""
+    """Powers of two; where all that the log compares is two actions in one state, the least.
+
+    A single difference tells neither α nor the slope, so that both actions are taken at their word.
+    """
+    if _between(pairs) == 1:
+        return [FEWEST_VISITS]
     last = math.ceil(math.log2(MOST_VISITS * max(float(pairs.n.max()), 1.0)))
     return [2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)]
 
@@ -198,7 +227,7 @@ def _fit(pairs: _Pairs, alpha: float, within: _Within) -> _Fit:
     share = np.where(seen, _share(pairs.n, alpha) * alpha, 0.0)
     effect, ell = (pairs.centred(values, share) for values in (pairs.mean, pairs.log_preference))
     power = float(share @ ell**2)
-    informed = power > 1e-9 * float(share.sum())
+    informed = power > 1e-9 * float(share.sum()) and _between(pairs) > 1
     slope = float(share @ (ell * effect)) / power if informed else 0.0
     squares = within.squares + float(share @ (effect - slope * ell) ** 2)
     freedom = within.freedom + _between(pairs) - informed
@@ -213,20 +242,33 @@ def _fit(pairs: _Pairs, alpha: float, within: _Within) -> _Fit:
 
 def _pooling(pairs: _Pairs, alpha: float, fit: _Fit, probability: float) -> Pooling:
     weight, spread = _share(pairs.n, alpha), fit.noise / alpha if alpha > 0 else 0.0
-    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * _thin(pairs, fit.noise))
+    own = _thin(pairs.n, pairs.squares, fit.noise)
+    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * own + _odd(pairs, fit.noise, spread))
     return Pooling(
         probability, fit.noise, fit.freedom, spread, fit.slope, fit.slope_error, weight,
         (1 - weight) * pairs.log_preference, error,
+        np.sqrt(_thin(*pairs.by_state, fit.noise)),
     )  # fmt: skip
 
 
-def _thin(pairs: _Pairs, noise: float) -> np.ndarray:
-    """What resampling a pair's few outcomes misses of the variance of its mean [P].
+def _odd(pairs: _Pairs, noise: float, spread: float) -> np.ndarray:
+    """The variance that extreme rewards of a pair add [P]: their squared distance over n³.
 
-    Dirichlet weights give squares/(n (n + 1)); with the variance shrunk towards the pooled one it
-    should be v/n. A pair seen once has no variance of its own at all.
+    Seen once they are no further from the others than their error, and not read with the noise of
+    ordinary rewards; seen often they are believed.
     """
     n = np.maximum(pairs.n, 1)
-    variance = (NOISE_VISITS * noise + pairs.squares) / (NOISE_VISITS + n - 1)
-    missing = np.maximum(variance / n - pairs.squares / (n * (n + 1)), 0.0)
-    return np.where(pairs.n > 0, missing, 0.0)
+    extreme = pairs.apart**2 > EXTREME**2 * (noise / n + spread)
+    return np.where(extreme, pairs.apart**2 / n**3, 0.0)
+
+
+def _thin(visits: np.ndarray, squares: np.ndarray, noise: float) -> np.ndarray:
+    """What resampling a few outcomes misses of the variance of their mean, by pair or state.
+
+    Dirichlet weights give squares/(n (n + 1)); with the variance shrunk towards the pooled one it
+    should be v/n. What was seen once has no variance of its own at all.
+    """
+    n = np.maximum(visits, 1)
+    variance = (NOISE_VISITS * noise + squares) / (NOISE_VISITS + n - 1)
+    missing = np.maximum(variance / n - squares / (n * (n + 1)), 0.0)
+    return np.where(visits > 0, missing, 0.0)

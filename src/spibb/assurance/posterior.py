@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
+from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.values import Evaluator
@@ -67,9 +68,10 @@ class Belief:
     those that state x showed under any action:
 
         P = w Σ_k θ_k [x'_k] + (1 − w) m_x,        θ ~ Dirichlet(n_1, …, n_K),
-        R = w Σ_k θ_k r_k + (1 − w) r̄_x + slope · (1 − w) ℓ + error · N(0, 1).
+        R = w Σ_k θ_k r_k + (1 − w) (r̄_x + e_x) + slope · (1 − w) ℓ + error · N(0, 1).
 
-    m_x and r̄_x are drawn with the same weights: all outcomes of the state together.
+    m_x and r̄_x are drawn with the same weights: all outcomes of the state together. e_x is a normal
+    error of theirs. No value leaves the limits of `assurance.limits`.
 
     The mean reward r_k of an outcome is drawn as well: from a Beta distribution of successes and
     failures where all rewards of the log take two values, also for outcomes that showed only one
@@ -108,7 +110,8 @@ class Belief:
             for begin in range(0, size, evaluate.batch):
                 batch = min(evaluate.batch, size - begin)
                 parts.append(evaluate(self._draw(pooling, evaluate.rows, batch, rng)))
-        return self.unit * np.concatenate(parts)
+        low, high = return_limits(self.rows, self.counts.reward_range, self.discount)
+        return self.unit * np.clip(np.concatenate(parts), low, high)
 
     def world(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """One drawn model: P [S, A, S], whose rows lack what ends, and mean rewards [S, A]."""
@@ -132,6 +135,8 @@ class Belief:
         slope = pooling.slope + noise * pooling.slope_error * rng.standard_normal((size, 1))
         models.rewards[...] += slope * pooling.preference
         models.rewards[...] += noise * pooling.error * rng.standard_normal(models.rewards.shape)
+        of_state = noise * pooling.state_error * rng.standard_normal((size, rows.shape[0]))
+        models.rewards[...] += (1 - rows.weight) * np.repeat(of_state, rows.shape[1], axis=1)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -18,17 +18,14 @@ MOST_REPEATS = 3
 """Repeats of one outcome that count as evidence that no outcome's reward varies."""
 NO_DOUBT = 1e-3
 """Doubts below this are none."""
-STATE_VISITS = 1.0
-"""Visits for which the log's overall outcomes count in every state."""
 
 
 class Models(NamedTuple):
-    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], of the
-    whole log within states [D, S], and the rewards of pairs [D, P]."""
+    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], and the
+    rewards of pairs [D, P]."""
 
     outcome: np.ndarray
     pair: np.ndarray
-    rest: np.ndarray
     rewards: np.ndarray
 
 
@@ -36,7 +33,9 @@ class Models(NamedTuple):
 class PooledRows(Frozen):
     """P(·|x, a) = w Σ_k θ_k [x'_k] + (1 − w) m_x, for weights θ of the pair's outcomes.
 
-    m_x are the outcomes of state x under all actions, with one pseudo-visit of the whole log's.
+    m_x are the outcomes of state x under all actions, and those of the whole log only where nobody
+    acted. A state thus leads where it was seen to lead: if states tell how many steps are left,
+    they do so in every model, and a constant in all rewards changes no comparison.
     `pair`, `successors`, `n`, `mean_reward` and `reward_squares` [K] describe the outcomes, sorted
     by pair; `visits` and `weight` [P] the pairs; `overall` [S] and `overall_reward` the whole log;
     `initial` [S] its first states. `two_valued` says whether rewards
@@ -79,6 +78,11 @@ class PooledRows(Frozen):
     def tried(self) -> np.ndarray:
         """The pairs with outcomes [T]."""
         return np.flatnonzero(self.visits > 0)
+
+    @cached_property
+    def idle(self) -> np.ndarray:
+        """The states in which nobody acted."""
+        return np.flatnonzero(self.visits.reshape(self.shape).sum(axis=1) == 0)
 
     @cached_property
     def first(self) -> np.ndarray:
@@ -129,16 +133,14 @@ class PooledRows(Frozen):
         per_pair = np.add.reduceat(mass, self.first, axis=1)
         outcome = mass / np.repeat(per_pair, np.diff(np.append(self.first, len(self.n))), axis=1)
         state = self.tried // self.shape[1]
-        visited, begin = np.unique(state, return_index=True)
-        total = np.full((len(mass), self.shape[0]), STATE_VISITS)
-        total[:, visited] += np.add.reduceat(per_pair, begin, axis=1)
-        pair, rest = per_pair / total[:, state], STATE_VISITS / total
+        visited, begin, place = np.unique(state, return_index=True, return_inverse=True)
+        pair = per_pair / np.add.reduceat(per_pair, begin, axis=1)[:, place]
         own = np.add.reduceat(outcome * paid, self.first, axis=1)
-        pooled = rest * self.overall_reward
-        pooled[:, visited] += np.add.reduceat(pair * own, begin, axis=1)
+        pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
+        pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
         rewards = (1 - self.weight) * np.repeat(pooled, self.shape[1], axis=1)
         rewards[:, self.tried] += self.weight[self.tried] * own
-        return Models(outcome, pair, rest, rewards)
+        return Models(outcome, pair, rewards)
 
     def matrices(self, models: Models) -> np.ndarray:
         """P of each model [D, S, A, S]."""
@@ -150,7 +152,7 @@ class PooledRows(Frozen):
         share = np.zeros((draws, n_pairs))
         share[:, self.tried] = models.pair
         pooled = np.matmul(share.reshape(draws, n_states, 1, n_actions), own)
-        pooled += models.rest[:, :, None, None] * self.overall
+        pooled[:, self.idle] = self.overall
         weight = self.weight.reshape(n_states, n_actions, 1)
         own *= weight
         own += (1 - weight) * pooled
@@ -165,7 +167,8 @@ class PooledRows(Frozen):
         own = (share[self.pair] * model.outcome[0])[self.stays]
         place = (self.pair // n_actions)[self.stays] * n_states + self.successors[self.stays]
         found = np.bincount(place, own, n_states**2).reshape(n_states, n_states)
-        return found + np.outer(left * model.rest[0], self.overall)
+        found[self.idle] = self.overall
+        return found
 
     def sparse(self, policies: np.ndarray) -> mixed.Mixed:
         """What the kernel needs to average values over the successors of policies [M, S, A]."""
@@ -173,4 +176,4 @@ class PooledRows(Frozen):
         first = np.append(self.first, len(self.pair))
         play = np.ascontiguousarray((policies * weight).reshape(len(policies), -1).T)
         left = np.ascontiguousarray((policies * (1 - weight)).sum(axis=2).T)
-        return mixed.Mixed(self.tried, first, self.successors, self.overall, play, left)
+        return mixed.Mixed(self.tried, first, self.successors, self.overall, self.idle, play, left)

@@ -93,9 +93,7 @@ class Evaluator(Frozen):
         """The function from V [D, S, M] to P_π V [D, S, M] in given models."""
         n_states, n_actions = self.rows.shape
         if n_states > DENSE_UP_TO:
-            return lambda v, out: mixed.backup(
-                self._sparse, models.outcome, models.pair, models.rest, v, out
-            )
+            return lambda v, out: mixed.backup(self._sparse, models.outcome, models.pair, v, out)
         rows = self.rows.matrices(models).reshape(-1, n_states * n_actions, n_states)
         play = np.ascontiguousarray(self.policies.transpose(1, 2, 0))
 

@@ -149,7 +149,7 @@ def moving(found: AutoImprovement) -> list[Candidate]:
 
 def fitted(candidate: Candidate) -> Algorithm:
     """The configuration of a candidate."""
-    return make(candidate.algorithm, n_wedge=candidate.n_wedge)
+    return make(candidate.algorithm, n_wedge=candidate.n_wedge, unseen=Auto.unseen)
 
 
 # ---- one repetition -----------------------------------------------------------------------------
