@@ -187,7 +187,8 @@ for name in ("missing.csv", "missing.parquet", "log.csv/x.csv"):
     case(f"improve {name} --out out", f"cannot read {name!r}: there is no such file; check the")
 case("improve nosuch/*.csv --out out", "no file matches 'nosuch/*.csv'")
 case("improve empty --out out", "the folder 'empty' holds no file whose name ends in", empty=FOLDER)
-case("improve x.json --out out", "cannot read 'x.json': the name must end in .csv", x_json="{}")
+case("improve x.json --out out", "the log has no column 'episode_id'", x_json="{}")
+case("improve x.txt --out out", "cannot read 'x.txt': the name must end in .csv", x_txt="{}")
 case("improve plain --out out", "the name must end in .csv", plain="x")
 case("improve . --out out", "mixes kinds of files")
 NOISE = {

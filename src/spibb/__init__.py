@@ -23,6 +23,7 @@ _HOME = {
     "LoadedPolicy": "spibb.ingest.loaded",
     "Log": "spibb.log",
     "Counts": "spibb.counts",
+    "Source": "spibb.sql.sources",
     "read_log": "spibb.ingest",
     "count_log": "spibb.ingest",
     "read_vectors": "spibb.ingest.vectors",
@@ -128,5 +129,6 @@ if TYPE_CHECKING:
     from spibb.running import write_report as write_report
     from spibb.serving.export import export_policy as export_policy
     from spibb.simulate import Sampler as Sampler
+    from spibb.sql.sources import Source as Source
     from spibb.verdict import Verdict as Verdict
     from spibb.verdict import judge as judge

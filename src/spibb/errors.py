@@ -43,6 +43,17 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def masked(text: str) -> str:
+    """A path or an address without what proves who somebody is, whatever signs a password has.
+
+    >>> from spibb.errors import masked
+    >>> masked("postgresql://ann:pass word@db/clinic#visits")
+    'postgresql://***@db/clinic#visits'
+    """
+    text = re.sub(r"(?s)(\w+://).*@", r"\1***@", text)
+    return without_secrets(re.sub(r"(?i)(https?://[^\s?#]*)\?[^#]*", r"\1?***", text))
+
+
 def install(extra: str) -> str:
     """The command that brings an optional part, as printed in messages."""
     return f'pip install ".[{extra}]" in a clone of spibb'

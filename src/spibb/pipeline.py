@@ -15,6 +15,7 @@ from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.policy_files import read_policy
 from spibb.log import Log
 from spibb.splits import split_episodes
+from spibb.sql.sources import Source
 
 ROWS_IN_MEMORY = ORDER_UP_TO
 """Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
@@ -25,7 +26,7 @@ FEWEST_HELD_OUT = 2
 
 def load_problem(
     source: LogTable | Log,
-    baseline: Baseline | str | Path | None,
+    baseline: Baseline | str | Path | Source | None,
     algorithm: Algorithm,
     *,
     discount: float,
@@ -76,14 +77,20 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
 
 def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | str | None, float]:
     """The policy of a file, or what names one in the log, and a smoothing of its estimate."""
-    if not isinstance(given, str | Path):
+    if not isinstance(given, str | Path | Source):
         return given, 0.0
-    name, colon, smoothing = str(given).partition(":")
-    if name == ESTIMATE and not Path(given).exists():
-        return ESTIMATE, _smoothing(smoothing) if colon else 0.0
-    if given == RECORD and not Path(given).exists():
-        return RECORD, 0.0
+    if is_of_log(given):
+        name, colon, smoothing = str(Source.of(given).place).partition(":")
+        return name, _smoothing(smoothing) if colon else 0.0
     return read_policy(given, log), 0.0
+
+
+def is_of_log(given: Any) -> bool:
+    """Whether a baseline is one that the log has, such as ``estimate:0.5``, and no file."""
+    place = given.place if isinstance(given, Source) else given
+    if not isinstance(place, str) or Path(place).exists():
+        return False
+    return place == RECORD or place.partition(":")[0] == ESTIMATE
 
 
 def _smoothing(text: str) -> float:

@@ -10,9 +10,8 @@ from typing import Any
 
 from spibb import checks
 from spibb.algorithms import Algorithm, Improvement, configured
-from spibb.algorithms.problem import ESTIMATE, RECORD
 from spibb.binning import Bins, Request
-from spibb.errors import InputError
+from spibb.errors import InputError, masked
 from spibb.estimate import Baseline
 from spibb.files import Held, write_text
 from spibb.handling import ERROR
@@ -20,7 +19,7 @@ from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
 from spibb.log import Log
-from spibb.pipeline import hold_out, load_problem
+from spibb.pipeline import hold_out, is_of_log, load_problem
 from spibb.policy import Policy
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
@@ -28,6 +27,7 @@ from spibb.report.origin import Origin
 from spibb.report.page import render
 from spibb.sceptic import doubts
 from spibb.showing import Shown
+from spibb.sql.sources import Source
 from spibb.tables import Progress
 from spibb.verdict import Verdict
 
@@ -76,7 +76,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     source: Any,
     out: str | Path | None = None,
     *,
-    baseline: Baseline | str | Path | None = None,
+    baseline: Baseline | str | Path | Source | None = None,
     algorithm: str | type[Algorithm] | Algorithm = "pi-b",
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
@@ -102,7 +102,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
 
     Parameters:
         source: a `Log`, or whatever `open_log` takes: a file, a pattern, a folder, a list of these,
-            a dataframe, a DuckDB relation, an Ibis table.
+            a `Source`, a dataframe, a DuckDB relation, an Ibis table.
         out: folder for policy.csv, policy.parquet, policy.json, summary.json, report.html …, which
             appear all at once; None writes nothing.
         baseline: the policy that made the log: a file, or what `Problem.from_log` takes, where
@@ -245,18 +245,17 @@ def _claimed(out: str | Path | None, force: bool) -> Iterator[Held | None]:
         yield held
 
 
-def _files(role: str, given: Any) -> list[tuple[str, str | Path]]:
-    """The files behind an argument; none where it is in memory."""
-    if isinstance(given, str | Path):
+def _files(role: str, given: Any) -> list[tuple[str, Any]]:
+    """The sources behind an argument; none where it is in memory."""
+    if isinstance(given, str | Path | Source):
         return [(role, given)]
     several = isinstance(given, list | tuple) and all(isinstance(g, str | Path) for g in given)
     return [(role, one) for one in given] if several else []
 
 
-def _baseline_file(given: Any) -> list[tuple[str, str | Path]]:
+def _baseline_file(given: Any) -> list[tuple[str, Any]]:
     """The file of a baseline; none where it was estimated."""
-    asked = isinstance(given, str) and given.partition(":")[0] in (ESTIMATE, RECORD)
-    return [] if asked and not Path(given).exists() else _files("baseline", given)
+    return [] if is_of_log(given) else _files("baseline", given)
 
 
 def _call(*given: Any, **named: Any) -> str:
@@ -271,5 +270,7 @@ def _written(value: Any) -> str:
         return checks.shown(str(value))
     if isinstance(value, type):
         return value.__name__
-    plain = isinstance(value, str | int | float | list | tuple | dict | Algorithm | None)
+    if isinstance(value, str):
+        return checks.shown(masked(value))
+    plain = isinstance(value, Source | int | float | list | tuple | dict | Algorithm | None)
     return checks.shown(value) if plain else f"<{type(value).__name__}>"

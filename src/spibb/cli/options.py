@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 
 LogArgument = Annotated[
     str,
-    typer.Argument(help="The log: a .csv, .parquet or .jsonl file, a pattern, or a folder."),
+    typer.Argument(
+        help="The log: a file (.csv, .parquet, .json, .xlsx …, also packed), a pattern, a folder, "
+        "a database or another address."
+    ),
 ]
 DiscountOption = Annotated[
     float | None,
@@ -61,6 +64,19 @@ OPTIONS: dict[str, Any] = {
     ],
 }
 HANDLING = ("bandit", "missing", "duplicates")
+FORM: dict[str, Any] = {
+    "table": Annotated[
+        Text, typer.Option(help="The log's table in a database, sheet in .xlsx, or file in .zip.")
+    ],
+    "query": Annotated[Text, typer.Option(help="SELECT in a database, in the place of --table.")],
+    "encoding": Annotated[Text, typer.Option(help="Encoding of text, as latin-1; else UTF-8.")],
+    "decimal": Annotated[Text, typer.Option(help="Decimal sign of numbers in text: . or ,")],
+    "separator": Annotated[
+        Text, typer.Option(help="Sign between the cells of text, as ';'; else it is found.")
+    ],
+}
+"""How the log is read; encoding, decimal and separator also hold for policies in text."""
+POLICIES = ("baseline", "policy", "behaviour", "a", "b")
 
 
 def with_columns(command: Callable[..., None]) -> Callable[..., None]:
@@ -73,19 +89,41 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     ]
     more = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-        for name, kind in OPTIONS.items()
+        for name, kind in {**OPTIONS, **FORM}.items()
     ]
 
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in OPTIONS}
         given["episode_id"] = given.pop("episode")
+        form = {name: arguments.pop(name) for name in FORM}
+        arguments = with_sources(arguments, **form)
         command(**arguments, column_map=column_map(given.pop("mapping"), given.pop("bin"), **given))
 
     run.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
     run.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *more)}
     del run.__wrapped__  # type: ignore[attr-defined]
     return run
+
+
+def with_sources(
+    arguments: dict[str, Any], table: Text, query: Text, **text: Text
+) -> dict[str, Any]:
+    """The arguments with sources in the place of names; policies are in text like the log's."""
+    from spibb.errors import InputError
+    from spibb.sql.sources import Source
+
+    given = {name: value for name, value in text.items() if value is not None}
+    if arguments["log"] is None and (table or query):
+        raise InputError("--table and --query are about the log, and none is given: add --log")
+    found = {
+        name: Source(arguments[name], **given)
+        for name in POLICIES
+        if isinstance(arguments.get(name), str)
+    }
+    if arguments["log"] is not None:
+        found["log"] = Source(arguments["log"], table, query, **given)
+    return {**arguments, **found}
 
 
 def column_map(mapping: Path | None, bins: list[str] | None, **options: Any) -> ColumnMap:

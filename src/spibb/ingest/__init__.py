@@ -17,8 +17,9 @@ from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.sql import engines
 from spibb.sql.engines import Engine
+from spibb.sql.opening import open_source
 from spibb.sql.reading import read_table as read_table
-from spibb.sql.sources import find_files
+from spibb.sql.sources import Source
 from spibb.tables import Progress
 
 
@@ -163,10 +164,10 @@ def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
 
 
 def _engine(source: Any, progress: Progress | None) -> Engine:
-    if isinstance(source, str | Path) or (
+    if isinstance(source, str | Path | Source) or (
         isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source)
     ):
-        return engines.open_files(find_files(source), progress)
+        return open_source(source, progress)
     kind = type(source).__module__.split(".")[0]
     if kind in ("ibis", "pyspark"):
         from spibb.sql.warehouse import open_table

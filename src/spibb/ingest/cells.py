@@ -9,13 +9,16 @@ every text that a spreadsheet might take for a formula.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.sql.engines import open_files
+from spibb.sql.duck_files import DuckFiles
+from spibb.sql.expressions import DECIMAL
+from spibb.sql.opening import open_source
 from spibb.sql.reading import label_type, numbers_if_all
-from spibb.sql.sources import find_files
+from spibb.sql.sources import Source
 from spibb.tables import SPREADSHEET_SAFE
 
 if TYPE_CHECKING:
@@ -50,30 +53,34 @@ class Cells:
         return numbers_if_all(column) if name in self.loose else column
 
 
-def read_cells(path: Path) -> Cells:
+def read_cells(given: str | Path | Source) -> Cells:
     """Read the table of a policy."""
-    engine = open_files(find_files([path]), csv="allow_quoted_nulls=false")
+    engine = open_source(given, csv="allow_quoted_nulls=false")
     table = engine.table("SELECT * FROM log")
     loose = engine.loose
-    if loose:
-        quoted = _quoted_cells(path, table.num_columns)
+    if loose and isinstance(engine, DuckFiles):
+        quoted = _quoted_cells(engine.files.paths[0], table.num_columns)
         loose = frozenset(n for n, q in zip(table.column_names, quoted) if not q) & loose
+    if engine.decimal == ",":
+        table = _replaced(table, loose, DECIMAL, r"\1.\2")
     if SPREADSHEET_SAFE in table.column_names:
         names = {name: name.removeprefix("'") for name in table.column_names}
-        table = _without_apostrophes(table).rename_columns(list(names.values()))
+        table = _replaced(table, names, "^'", "").rename_columns(list(names.values()))
         loose = frozenset(names[name] for name in loose)
     return Cells(table, loose, engine.repeated)
 
 
-def _without_apostrophes(table: pa.Table) -> pa.Table:
+def _replaced(table: pa.Table, names: Iterable[str], pattern: str, new: str) -> pa.Table:
+    """Replace a pattern once in every text of some columns."""
     import pyarrow as pa
     from pyarrow import compute
 
     columns = [
-        compute.replace_substring_regex(column, "^'", "", max_replacements=1)
-        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        compute.replace_substring_regex(column, pattern, new, max_replacements=1)
+        if name in names
+        and (pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
         else column
-        for column in table.columns
+        for name, column in zip(table.column_names, table.columns)
     ]
     return pa.table(columns, names=table.column_names)
 
@@ -91,8 +98,10 @@ def _flags_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def _quoted_cells(path: Path, width: int) -> list[bool]:
     """Which cells of the first row below the names are in quotes."""
-    with path.open(encoding="utf-8-sig", errors="replace", newline="") as file:
-        text = file.read(ENOUGH)
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as file:
+        text = file.read(ENOUGH).decode("utf-8-sig", errors="replace")
     for separator in ",;\t|":
         names, end = _cells(text, 0, separator)
         cells, _ = _cells(text, end, separator)

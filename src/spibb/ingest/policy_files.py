@@ -23,7 +23,7 @@ from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.sql.sources import check_readable
+from spibb.sql.sources import Source, check_readable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,11 +49,12 @@ FORM = record(
 """The form of policy.json."""
 
 
-@takes(path=(str, Path), log=(type(None), Counts, Log))
-def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
-    """Read a policy from a .csv, .parquet or .jsonl table `state, action, probability`.
+@takes(path=(str, Source, Path), log=(type(None), Counts, Log))
+def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> Policy:
+    """Read a policy from a table `state, action, probability`, in any file that a log may be in.
 
-    `path` may also be the folder that `spibb improve` wrote. Pairs left out have probability 0;
+    `path` may also be the folder that `spibb improve` wrote, a table of a database, or any other
+    `Source`. Pairs left out have probability 0;
     other columns are ignored. With a log (or its counts), labels take the types and the column
     names of the log's, and every state of the log must have a row.
 
@@ -64,14 +65,15 @@ def read_policy(path: str | Path, log: Log | Counts | None = None) -> Policy:
     >>> spibb.read_policy("baseline.csv", log).row("mild")
     {'treat': 0.6, 'wait': 0.4}
     """
-    file = policy_file(path)
-    if file.suffix == ENDING:
+    source = policy_file(path)
+    file = source.path
+    if file is not None and file.suffix == ENDING:
         return _of_log(
             LoadedPolicy(**read_whole_policy(file)).policy, log, f"policy file {file.name!r}"
         )
     if log is None:
-        return _read(file)
-    return _read(file, log.states.names, log.actions.names, log)
+        return _read(source)
+    return _read(source, log.states.names, log.actions.names, log)
 
 
 def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
@@ -82,33 +84,38 @@ def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
     return policy.named(log.states.names, log.actions.names)
 
 
-def policy_file(path: str | Path) -> Path:
-    """The file itself, or the one in the folder that `spibb improve` wrote."""
-    path = Path(path)
-    if not path.is_dir():
-        return path
+def policy_file(given: str | Path | Source) -> Source:
+    """The source itself, or the file in the folder that `spibb improve` wrote.
+
+    What `spibb` wrote is in UTF-8 with decimal points, whatever the log is in.
+    """
+    source = Source.of(given)
+    path = source.path
+    if path is None or not path.is_dir():
+        ours = path is not None and path.name in WRITTEN and path.with_name(SIDECAR).is_file()
+        return Source(source.place) if ours else source
     check_manifest(path, ("policy.parquet", SIDECAR))
-    return path / "policy.parquet"
+    return Source(path / "policy.parquet")
 
 
 def _read(
-    path: Path,
+    source: Source,
     state_names: tuple[str, ...] | None = None,
     action_names: tuple[str, ...] | None = None,
     log: Log | Counts | None = None,
 ) -> Policy:
-    cells = _cells(path)
-    what = f"policy file {path.name!r}"
+    cells = _cells(source)
+    what = f"policy file {source.short!r}"
     if state_names is None or action_names is None:
         state_names, action_names = _label_columns(cells.table.column_names)
         _check_named(state_names, what)
     return policy_of_cells(cells, what, state_names, action_names, log)
 
 
-def _cells(path: Path) -> Cells:
-    cells = read_cells(path)
+def _cells(source: Source) -> Cells:
+    cells = read_cells(source)
     if cells.table.num_rows == 0:
-        raise InputError(f"policy file {str(path)!r} is empty: it needs one row per pair played")
+        raise InputError(f"policy file {source.name!r} is empty: it needs one row per pair played")
     return cells
 
 
@@ -251,8 +258,8 @@ def describe_policy(
     write_text(folder / SIDECAR, text)
 
 
-@takes(path=(str, Path))
-def load_policy(path: str | Path) -> LoadedPolicy:
+@takes(path=(str, Source, Path))
+def load_policy(path: str | Path | Source) -> LoadedPolicy:
     """Load a policy file, or the folder that `spibb improve` wrote, with its encoders.
 
     Parameters:
@@ -268,35 +275,38 @@ def load_policy(path: str | Path) -> LoadedPolicy:
     >>> spibb.load_policy("improved").best({"state": "severe"})
     'treat'
     """
-    path = policy_file(path)
-    if path.suffix == ENDING:
-        return LoadedPolicy(**read_whole_policy(path))
-    sidecar = path.with_name(SIDECAR)
-    if path.name in read_manifest(path.parent):
-        check_manifest(path.parent, (SIDECAR,))
+    source = policy_file(path)
+    file = source.path
+    if file is None:
+        return LoadedPolicy(read_policy(source), {}, {})
+    if file.suffix == ENDING:
+        return LoadedPolicy(**read_whole_policy(file))
+    sidecar = file.with_name(SIDECAR)
+    if file.name in read_manifest(file.parent):
+        check_manifest(file.parent, (SIDECAR,))
     if not sidecar.is_file():
-        return LoadedPolicy(read_policy(path), {}, {})
+        return LoadedPolicy(read_policy(source), {}, {})
     content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
-    expected = content["files"].get(path.name)
-    if expected is None and path.name in WRITTEN:
+    expected = content["files"].get(file.name)
+    if expected is None and file.name in WRITTEN:
         raise InputError(
-            f"{str(sidecar)!r} does not list {path.name!r}, so that its bins may not fit: write "
+            f"{str(sidecar)!r} does not list {file.name!r}, so that its bins may not fit: write "
             "the policy again, or delete it"
         )
     if expected is None:
-        return LoadedPolicy(read_policy(path), {}, {})
-    check_readable(path)
-    if sha256(path) != expected:
+        return LoadedPolicy(read_policy(source), {}, {})
+    check_readable(file)
+    if sha256(file) != expected:
         raise InputError(
-            f"{str(path)!r} was changed after {SIDECAR} was written, so that its encoders may not "
+            f"{str(file)!r} was changed after {SIDECAR} was written, so that its encoders may not "
             f"fit: restore it, or delete {SIDECAR}"
         )
     names = tuple(content["state"]), tuple(content["action"])
     bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
-    cells = _cells(path)
-    policy = policy_of_cells(cells, f"policy file {path.name!r}", *names)
+    cells = _cells(source)
+    policy = policy_of_cells(cells, f"policy file {file.name!r}", *names)
     return LoadedPolicy(
-        policy, bins, content.get("origin", {}), visits=_visits(cells, policy, path),
+        policy, bins, content.get("origin", {}), visits=_visits(cells, policy, file),
         verdict=content.get("verdict"), discount=content.get("discount"),
     )  # fmt: skip
 

@@ -17,6 +17,7 @@ from spibb.ingest.policy_files import load_policy
 from spibb.ingest.whole_policy import ENDING
 from spibb.loading import either, null, read_json, real, record, row
 from spibb.sql.reading import read_table
+from spibb.sql.sources import Source
 
 SUMMARY = "summary.json"
 FORM = record(
@@ -56,14 +57,15 @@ def load_deployed(folder: str | Path) -> Deployed:
     return Deployed(loaded, content["discount"], returns, None if limits is None else tuple(limits))
 
 
-def discount_for(given: float | None, *policies: Path) -> tuple[float, str]:
+def discount_for(given: float | None, *policies: str | Path | Source) -> tuple[float, str]:
     """The discount to judge policies with, and from where: given, or the one they were made with.
 
     Policies that `spibb improve` wrote know theirs; if they differ, one must be given.
     """
     if given is not None:
         return given, "as given"
-    known = {path: found for path in policies if (found := _made_with(path)) is not None}
+    sources = map(Source.of, policies)
+    known = {source.name: found for source in sources if (found := _made_with(source)) is not None}
     if len(set(known.values())) > 1:
         said = " and ".join(f"{found:g} ({path})" for path, found in known.items())
         raise InputError(f"the policies were made with discounts {said}: give --discount")
@@ -73,8 +75,11 @@ def discount_for(given: float | None, *policies: Path) -> tuple[float, str]:
     return found, f"as {path} was made with"
 
 
-def _made_with(policy: Path) -> float | None:
+def _made_with(source: Source) -> float | None:
     """The discount of a policy in one file, of a result folder, or of the one that lists a file."""
+    policy = source.path
+    if policy is None:
+        return None
     if policy.suffix == ENDING:
         return load_policy(policy).discount
     folder = policy if policy.is_dir() else policy.parent

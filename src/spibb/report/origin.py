@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
-from pathlib import Path
+from typing import Any
 
 import spibb
+from spibb.errors import without_secrets
 from spibb.files import sha256
+from spibb.sql import sources
 
 PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
@@ -35,20 +37,21 @@ class Origin:
     made: str
 
     @classmethod
-    def of(cls, command: str, seed: int, files: Iterable[tuple[str, str | Path]] = ()) -> Origin:
-        """The origin of a result that a command makes of files (role, path), here and now."""
+    def of(cls, command: str, seed: int, given: Iterable[tuple[str, Any]] = ()) -> Origin:
+        """The origin of a result that a command makes of sources (role, place), here and now."""
+        found = [(role, sources.Source.of(source)) for role, source in given]
         versions = [("spibb", spibb.__version__), ("python", platform.python_version())]
         versions += [(name, version(name)) for name in PACKAGES]
         return cls(
-            command=command,
+            command=without_secrets(command),
             seed=seed,
-            sources=tuple(Source(role, str(path), digest(path)) for role, path in files),
+            sources=tuple(Source(role, source.name, digest(source)) for role, source in found),
             versions=tuple(versions),
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )
 
 
-def digest(path: str | Path) -> str | None:
-    """The SHA-256 of a file; None for anything else, such as a folder or a pattern."""
-    path = Path(path)
-    return sha256(path) if path.is_file() else None
+def digest(given: Any) -> str | None:
+    """The SHA-256 of a file; None for anything else, such as a folder, a pattern or an address."""
+    path = sources.Source.of(given).path
+    return sha256(path) if path is not None and path.is_file() else None

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from spibb.checks import InputError
 from spibb.deciding import Decisions
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.sql.engines import open_files
-from spibb.sql.sources import find_files
+from spibb.sql.opening import open_source
 from spibb.sql.writing import check_target, write_rows
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ def decide_file(
     they are `decision_drug` and `decision_dose`.
     """
     check_target(out, force=force)
-    engine = open_files(find_files(cases), csv="allow_quoted_nulls=false")
+    engine = open_source(cases, csv="allow_quoted_nulls=false")
     table = engine.table("SELECT * FROM log")
     decided = loaded.act_many(table, seed=seed, deterministic=deterministic, unseen=unseen)
     write_rows(_with_decisions(table, decided, cases), out)

@@ -36,6 +36,11 @@ def open_duckdb() -> Any:
     return connection
 
 
+def private_path(ending: str) -> Path:
+    """The name of a new file in a folder that only we may open, and that goes at exit."""
+    return Path(_private_folder(os.getpid()).name) / f"{uuid.uuid4().hex}{ending}"
+
+
 @cache
 def _private_folder(process: int) -> tempfile.TemporaryDirectory[str]:
     """A folder for one process's spill files: nobody else may look in, and it goes at exit."""

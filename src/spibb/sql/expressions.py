@@ -33,6 +33,8 @@ STEP_TYPES = (STEP_NUMBER, STEP_TIME, STEP_ZONED)
 ZONE = r":[0-9.]+\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z][A-Za-z_/]*)\s*$"
 """What follows the minutes or seconds of a time that has a zone."""
 LABELS = ("episode_id", "state", "action", "next_state")
+DECIMAL = "^(-?[0-9]+),([0-9]+)$"
+"""A number with a decimal comma, as a label of a file where numbers have one."""
 INFINITY = "CAST('inf' AS DOUBLE)"
 
 
@@ -218,13 +220,15 @@ class Reader:
         if kind == WIDE:
             inside = f"{name} BETWEEN -9223372036854775808 AND 9223372036854775807"
             return f"CASE WHEN {inside} THEN CAST({name} AS BIGINT) END"
+        if column in self.engine.loose and self.engine.decimal == ",":
+            return f"regexp_replace({name}, '{DECIMAL}', '\\1.\\2')"
         return f"CAST({name} AS VARCHAR)" if kind == TIME else name
 
     def number(self, column: str, name: str) -> str:
         """A double."""
         kind = self.engine.kinds[column]
         if kind == TEXT and self.engine.casts_text:
-            return _cast_text(quoted(column), "DOUBLE")
+            return self._cast_text(quoted(column), "DOUBLE")
         if kind == FLAG:
             return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
         if kind not in (INTEGER, WIDE, NUMBER):
@@ -255,11 +259,21 @@ class Reader:
 
     def _step_in_text(self, name: str) -> str:
         if self.step_type == STEP_NUMBER:
-            return _cast_text(name, STEP_NUMBER)
+            return self._cast_text(name, STEP_NUMBER)
         value = f"TRY_CAST({name} AS {self.step_type})"
         zoned = f"regexp_matches({name}, '{ZONE}')"
         alike = zoned if self.step_type == STEP_ZONED else f"NOT {zoned}"
         return f"CASE WHEN {alike} AND isfinite({value}) THEN {value} END"
+
+    def _cast_text(self, name: str, kind: str) -> str:
+        """A number in text; DuckDB would read 1_000 as 1000, and with decimal commas 1.000 is one.
+
+        A point between thousands is no number either: it is refused rather than guessed.
+        """
+        if self.engine.decimal == ".":
+            return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"
+        number = f"TRY_CAST(REPLACE({name}, ',', '.') AS {kind})"
+        return f"CASE WHEN NOT regexp_matches({name}, '[_.]') THEN {number} END"
 
     def flag(self, column: str) -> str:
         """A boolean."""
@@ -272,14 +286,10 @@ class Reader:
             words = {wanted: [f"'{w}'" for w, value in FLAGS.items() if value is wanted]
                      for wanted in (True, False)}  # fmt: skip
             yes, no = ", ".join(words[True]), ", ".join(words[False])
-            word = f"LOWER({name})"
+            point = name if self.engine.decimal == "." else f"REPLACE({name}, ',', '.')"
+            word = f"LOWER({point})"
             return f"CASE WHEN {word} IN ({yes}) THEN TRUE WHEN {word} IN ({no}) THEN FALSE END"
         raise InputError(f"column {column!r} is {kind}, expected true/false or 0/1: cast it")
-
-
-def _cast_text(name: str, kind: str) -> str:
-    """A number in text; DuckDB would read 1_000 as 1000."""
-    return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"
 
 
 def possible(prob: str) -> str:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError
-from spibb.sql.engines import open_files
-from spibb.sql.sources import find_files
+from spibb.sql.opening import open_source
+from spibb.sql.sources import Source
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -21,15 +21,15 @@ EXACT = "(0|-?[1-9][0-9]{0,14})"
 EXACT_FLOAT = rf"{EXACT}\.0"
 
 
-def read_table(path: str | Path) -> pa.Table:
-    """Read a whole file; columns of a CSV file that hold nothing but numbers become numbers.
+def read_table(path: str | Path | Source) -> pa.Table:
+    """Read a whole table; columns of a CSV file that hold nothing but numbers become numbers.
 
     DuckDB would guess types from the first 20,480 rows, round a later 0.5 in a column that began
     with whole numbers, and turn the labels yes and 12:00 into others.
     """
     import pyarrow as pa
 
-    engine = open_files(find_files([path]))
+    engine = open_source(path)
     table = engine.table("SELECT * FROM log")
     columns = [
         numbers_if_all(table.column(name)) if name in engine.loose else table.column(name)

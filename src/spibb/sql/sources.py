@@ -1,35 +1,155 @@
-"""Which files a log lies in: one, several, a pattern, or a folder of partitions."""
+"""Where a table lies: files, patterns, folders of partitions; and how its text is written."""
 
 from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, Self
 
-from spibb.checks import InputError, some
+from spibb.checks import InputError, choice, instance, some
+from spibb.errors import masked
 
-KINDS = {".csv": ".csv", ".parquet": ".parquet", ".jsonl": ".jsonl", ".ndjson": ".jsonl"}
-"""Endings of names, and the reader of each."""
-ENDINGS = ".csv, .parquet, .jsonl or .ndjson"
+TABLES = {
+    ".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".parquet": ".parquet", ".jsonl": ".jsonl",
+    ".ndjson": ".jsonl", ".feather": ".arrow", ".arrow": ".arrow", ".ipc": ".arrow",
+}  # fmt: skip
+"""Endings of names of tables, and the reader of each: a folder is searched for these."""
+KINDS = {
+    **TABLES, ".json": ".json", ".xlsx": ".xlsx", ".xlsm": ".xlsx", ".h5": ".h5", ".hdf5": ".h5",
+    ".zip": ".zip", ".duckdb": ".duckdb", ".ddb": ".duckdb", ".db": ".sqlite", ".sqlite": ".sqlite",
+    ".sqlite3": ".sqlite",
+}  # fmt: skip
+"""Endings of all files that can be named."""
+TEXTS = (".csv", ".tsv", ".json", ".jsonl")
+"""Readers of text; CSV and TSV files have no types."""
+PACKED = (".gz", ".zst", ".bz2")
+"""What may follow the ending of a text."""
+ENDINGS = (
+    ".csv, .tsv, .json or .jsonl (also with .gz, .zst or .bz2), .parquet, .feather, .arrow, .xlsx, "
+    ".h5, .zip, .sqlite or .duckdb"
+)
+SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://|(minari):")
+"""How an address begins."""
 
 PathLike = str | Path
 
 
+@dataclass(frozen=True, repr=False)
+class Source:
+    """Where a table lies, and how to read it, where a name alone does not tell.
+
+    Everything that takes the name of a log or of a policy takes one.
+
+    Parameters:
+        place: a file, a pattern, a folder, a list of these; the address of a database
+            (``postgresql://``, ``mysql://``, ``sqlite:///``, ``duckdb:///``), of a file
+            (``https://``, ``s3://``, ``gs://``), or a Minari dataset (``minari:lake/expert-v0``).
+            What follows a ``#`` is the table: ``clinic.xlsx#Visits``.
+        table: the table of a database, the sheet of a workbook, the file in a .zip.
+        query: a SELECT in the place of a table, in the database's own SQL.
+        encoding: of text, such as ``latin-1``; UTF-8 if None.
+        decimal: ``.`` or ``,``, in CSV files.
+        separator: one character between cells of CSV files; found by looking if None.
+
+    >>> log.save("log.csv")
+    >>> spibb.read_log(spibb.Source("log.csv", separator=","))
+    Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
+    """
+
+    place: PathLike | tuple[PathLike, ...]
+    table: str | None = None
+    query: str | None = None
+    encoding: str | None = None
+    decimal: str = "."
+    separator: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.place, list):
+            object.__setattr__(self, "place", tuple(self.place))
+        for name in ("table", "query", "encoding", "separator"):
+            instance(name, getattr(self, name), (str, type(None)), "give a text, or None")
+        choice("decimal", self.decimal, (".", ","))
+        if self.table is not None and self.query is not None:
+            raise InputError("table and query are both given: give the table, or a query on it")
+        if self.separator is not None and (len(self.separator) != 1 or self.separator in '\n\r"'):
+            raise InputError(
+                f"separator is {self.separator!r}, expected one character such as ';': give one"
+            )
+        if self.decimal == "," == self.separator:
+            raise InputError("separator and decimal are both ',': give another separator, as ';'")
+
+    @classmethod
+    def of(cls, given: Any) -> Self:
+        """A source, or whatever names one, with its table apart from its place."""
+        source = given if isinstance(given, cls) else cls(given)
+        place = source.place
+        if source.table or source.query or isinstance(place, tuple) or "#" not in str(place):
+            return source
+        if source.scheme is None and os.path.exists(place):
+            return source
+        start = str(place).rfind("@") + 1 if source.scheme else 0
+        before, _, table = str(place)[start:].partition("#")
+        return replace(source, place=str(place)[:start] + before, table=table or None)
+
+    @property
+    def scheme(self) -> str | None:
+        """What the address begins with, in lower case; None for files."""
+        found = SCHEME.match(self.place) if isinstance(self.place, str) else None
+        if found is None or os.path.exists(str(self.place)):
+            return None
+        return (found[1] or found[2]).lower()
+
+    @property
+    def name(self) -> str:
+        """How messages and files call it: no password is in it."""
+        inside = f"#{self.table}" if self.table else f" ({self.query})" if self.query else ""
+        if isinstance(self.place, tuple):
+            return some((masked(str(place)) for place in self.place), 3)
+        return masked(f"{self.place}{inside}")
+
+    @property
+    def path(self) -> Path | None:
+        """The one file or folder that it names; None for lists and addresses."""
+        return None if isinstance(self.place, tuple) or self.scheme else Path(self.place)
+
+    @property
+    def short(self) -> str:
+        """A name of few signs."""
+        return self.name if self.path is None else self.path.name
+
+    def __repr__(self) -> str:
+        return f"Source({self.name!r})"
+
+
 @dataclass(frozen=True)
 class Files:
-    """Files of one kind; `hive` says that folders named ``ward=3`` below the source are columns."""
+    """Files of one kind; `hive` says that folders named ``ward=3`` below the source are columns.
+
+    `called` is how messages call them where they are copies, `separator` and `decimal` are how a
+    CSV file is written.
+    """
 
     paths: tuple[Path, ...]
     kind: str
     hive: bool = False
+    called: str = ""
+    separator: str | None = None
+    decimal: str = "."
 
     @property
     def name(self) -> str:
         """How messages call the files."""
         more = f" and {len(self.paths) - 1} more files" if len(self.paths) > 1 else ""
-        return repr(str(self.paths[0])) + more
+        return (self.called or repr(str(self.paths[0]))) + more
+
+    @property
+    def untyped(self) -> bool:
+        """Whether cells are text whose values decide their types."""
+        return self.kind in (".csv", ".tsv")
 
     @property
     def size(self) -> int:
@@ -53,7 +173,7 @@ def find_files(source: PathLike | Sequence[PathLike]) -> Files:
 
 def _expand(source: PathLike) -> tuple[list[Path], bool]:
     path = Path(source)
-    if path.is_dir() and path.suffix.lower() not in KINDS:
+    if path.is_dir() and ending(path) not in KINDS:
         return _in_folder(path)
     if _exists(path) or not glob.has_magic(str(source)):
         check_readable(path)
@@ -84,13 +204,14 @@ def _in_folder(folder: Path) -> tuple[list[Path], bool]:
     files = [
         path
         for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() in KINDS
+        if ending(path) in TABLES
         and path.is_file()
         and not any(part.startswith(hidden) for part in path.relative_to(folder).parts)
     ]
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no file whose name ends in {ENDINGS}: check the name"
+            f"the folder {str(folder)!r} holds no file whose name ends in "
+            f"{', '.join(TABLES)}: check the name"
         )
     for file in files:
         check_readable(file)
@@ -100,15 +221,21 @@ def _in_folder(folder: Path) -> tuple[list[Path], bool]:
 
 def _of_kind(paths: Iterable[Path], hive: bool) -> Files:
     paths = tuple(paths)
-    kinds = {path.suffix.lower(): path for path in paths}
-    for ending, path in kinds.items():
-        if ending not in KINDS:
+    kinds = {ending(path): path for path in paths}
+    for end, path in kinds.items():
+        if end not in KINDS or (path.suffix.lower() in PACKED and KINDS[end] not in TEXTS):
             raise InputError(f"cannot read {str(path)!r}: the name must end in {ENDINGS}")
-    readers = {KINDS[ending] for ending in kinds}
+    readers = {KINDS[end] for end in kinds}
     if len(readers) > 1:
         names = some((path.name for path in kinds.values()), 3)
         raise InputError(f"the log mixes kinds of files ({names}): give files of one kind")
     return Files(paths, readers.pop(), hive)
+
+
+def ending(path: Path) -> str:
+    """The ending of a name, in lower case; of log.csv.gz it is .csv."""
+    packed = path.suffix.lower() in PACKED
+    return (Path(path.stem) if packed else path).suffix.lower()
 
 
 def check_readable(path: Path) -> None:

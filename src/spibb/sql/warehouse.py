@@ -25,6 +25,7 @@ class Warehouse:
     kinds: Mapping[str, str]
     loose: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
+    decimal: str = field(default=".", init=False)
     casts_text: bool = field(default=False, init=False)
     streams: bool = field(default=False, init=False)
 
@@ -34,15 +35,53 @@ class Warehouse:
         return {name: (name,) for name in self.kinds}
 
     def table(self, sql: str) -> pa.Table:
-        """The rows that a query gives."""
+        """The rows that a query gives: `log` is a subquery, so that reading it is all it takes."""
         try:
-            return self.expression.alias("log").sql(sql, dialect="duckdb").to_pyarrow()
+            backend = self.expression.get_backend()
+            text = backend.compiler.add_query_to_expr(
+                name="log", table=self.expression, query=_translated(sql, backend)
+            )
+            return table_of_query(backend, text).to_pyarrow()
         except Exception as error:  # every driver has its own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(
                 f"the warehouse did not answer a query ({reason}): check the table and the "
                 "connection"
             ) from None
+
+
+def _translated(sql: str, backend: Any) -> str:
+    """Our SQL, which is DuckDB's, as the backend writes it."""
+    import sqlglot
+
+    return sqlglot.transpile(sql, read="duckdb", write=backend.dialect)[0]
+
+
+def table_of_query(backend: Any, sql: str) -> Any:
+    """The Ibis table of a query in the backend's SQL.
+
+    Ibis finds the types of a query's columns in PostgreSQL by making a view of it, which one who
+    may only read cannot: there the database describes them.
+    """
+    schema = _described(backend, sql) if backend.name == "postgres" else None
+    return backend.sql(sql, schema=schema)
+
+
+def _described(backend: Any, sql: str) -> dict[str, Any]:
+    """Names and types of the columns of a query, which PostgreSQL does not run for that."""
+    from ibis.backends.sql.datatypes import PostgresType
+
+    with backend.con.cursor() as cursor:
+        found = cursor.execute(f"SELECT * FROM ({sql}) AS asked LIMIT 0").description
+        kinds = dict(cursor.execute(TYPES, [[column.type_code for column in found]]).fetchall())
+    return {column.name: PostgresType.from_string(kinds[column.type_code]) for column in found}
+
+
+TYPES = """
+SELECT oid, CASE typtype WHEN 'e' THEN 'text' WHEN 'd' THEN format_type(typbasetype, typtypmod)
+ELSE format_type(oid, NULL) END FROM pg_type WHERE oid = ANY(%s)
+"""
+"""Names of types by their numbers; enumerations are text, and domains what they are made of."""
 
 
 def open_table(table: Any) -> Warehouse:

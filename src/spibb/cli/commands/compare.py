@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
 
 @with_columns
 def compare(
-    a: Annotated[Path, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
-    b: Annotated[Path, typer.Argument(metavar="B", help="Another, or the baseline.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another, or the baseline.")],
     log: Annotated[
         str | None, typer.Option(help="A log: adds visits, values and which is better.")
     ] = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,10 +17,10 @@ if TYPE_CHECKING:
 def evaluate(
     log: LogArgument,
     policy: Annotated[
-        Path, typer.Option(help="The policy to evaluate: state, action, probability.")
+        str, typer.Option(help="The policy to evaluate: state, action, probability.")
     ],
     behaviour: Annotated[
-        Path | None,
+        str | None,
         typer.Option(help="The policy that made the log; the column action_prob if absent."),
     ] = None,
     discount: DiscountOption = None,

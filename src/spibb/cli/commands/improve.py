@@ -10,7 +10,7 @@ import typer
 
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.waiting import SOLVER, new_console, progress
-from spibb.errors import InputError
+from spibb.errors import InputError, masked
 
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
@@ -96,7 +96,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             discount=discount, delta=delta, v_max=v_max, holdout=holdout, seed=seed,
             sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
             progress=tell,
-            command=shlex.join(["spibb", *sys.argv[1:]]),
+            command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
         )  # fmt: skip
     terminal.print_improvement(console, done.assessment)
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")

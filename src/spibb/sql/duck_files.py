@@ -1,0 +1,226 @@
+"""Files that DuckDB reads itself, as often as there are queries."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spibb.checks import InputError, some
+from spibb.sql.duck import open_duckdb
+from spibb.sql.engines import TIME, kind_of, text_literal
+from spibb.sql.sources import Files
+from spibb.tables import Progress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
+"""All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
+JSON = {
+    ".jsonl": "format='newline_delimited', sample_size=-1",
+    ".json": "format='auto', sample_size=-1",
+}
+HIVE = "hive_partitioning=true, hive_types_autocast=false"
+OTHER_TEXT = "text in UTF-8 (or name its encoding, as --encoding latin-1)"
+REMEDIES = {
+    ".csv": f"check that it is whole, {OTHER_TEXT}, with one line of names, separated by commas "
+    "(or name the --separator)",
+    ".tsv": f"check that it is whole, {OTHER_TEXT}, with one line of names, separated by tabs",
+    ".parquet": "check that it is a Parquet file, and whole",
+    ".json": f"check that it is whole, {OTHER_TEXT}, an array of objects or one object per line",
+    ".jsonl": f"check that it is whole, {OTHER_TEXT}, with one JSON object per line",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class DuckFiles:
+    """Files, read by DuckDB as often as there are queries, never held whole."""
+
+    files: Files
+    connection: Any
+    source: str
+    kinds: Mapping[str, str]
+    loose: frozenset[str]
+    repeated: frozenset[str]
+    progress: Progress | None = None
+    casts_text: bool = field(default=True, init=False)
+    streams: bool = field(default=True, init=False)
+
+    @property
+    def columns(self) -> Mapping[str, tuple[str, ...]]:
+        """Each column is its own only part."""
+        return {name: (name,) for name in self.kinds}
+
+    @property
+    def decimal(self) -> str:
+        """What is between whole and part of a number."""
+        return self.files.decimal
+
+    def table(self, sql: str) -> pa.Table:
+        """The rows that a query gives."""
+        with readable(self.files), reported(self.connection, self.progress):
+            return _run(self.connection, self.source, sql, self.files)
+
+
+def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
+    """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
+    connection = open_duckdb()
+    source = _reader(files, csv)
+    with readable(files):
+        _check_schemas(connection, files)
+        types = _describe(connection, source, files)
+    _check_separated(types, files)
+    with readable(files):
+        repeated = _repeated(connection, files)
+    if files.kind in JSON:
+        types = {name: _as_written(kind) for name, kind in types.items()}
+        columns = ", ".join(
+            f"{text_literal(name)}: {text_literal(kind)}" for name, kind in types.items()
+        )
+        source = _reader(files, f"columns={{{columns}}}")
+    partitions = _partitions(files) if files.hive else frozenset()
+    loose = frozenset(types) if files.untyped else partitions & types.keys()
+    kinds = {name: kind_of(kind) for name, kind in types.items()}
+    return DuckFiles(files, connection, source, kinds, loose, repeated, progress)
+
+
+def _reader(files: Files, more: str = "", header: bool = True) -> str:
+    """The call that reads the files; `more` are options of it."""
+    options = [HIVE] if files.hive else []
+    if files.untyped:
+        separator = "\t" if files.kind == ".tsv" else files.separator
+        options += [CSV, f"header={header}"]
+        options += [f"delim={text_literal(separator)}"] if separator else []
+    options += [JSON[files.kind]] if files.kind in JSON else []
+    call = "read_csv" if files.untyped else "read_json" if files.kind in JSON else "read_parquet"
+    return f"{call}({', '.join(['$files', *options, *([more] if more else [])])})"
+
+
+def _as_written(kind: str) -> str:
+    """DuckDB would turn the labels 12:00 and 2020-01-01 of a JSON file into times and dates."""
+    return "VARCHAR" if kind == "UUID" or kind_of(kind) == TIME else kind
+
+
+def _run(connection: Any, source: str, sql: str, files: Files) -> pa.Table:
+    log = f"WITH log AS NOT MATERIALIZED (SELECT * FROM {source})"
+    return connection.sql(f"{log} {sql}", params={"files": _literal(files)}).to_arrow_table()
+
+
+def _literal(files: Files) -> list[str]:
+    """Names are taken as they are written, though DuckDB would expand patterns in them."""
+    return [re.sub(r"([*?[])", r"[\1]", str(path)) for path in files.paths]
+
+
+def _describe(connection: Any, source: str, files: Files) -> dict[str, str]:
+    query = f"DESCRIBE SELECT * FROM {source}"
+    rows = connection.execute(query, {"files": _literal(files)}).fetchall()
+    return {name: kind for name, kind, *_ in rows}
+
+
+@contextmanager
+def readable(files: Files) -> Iterator[None]:
+    """Turn DuckDB's complaints about files into one line with a remedy."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.Error as error:
+        reason = str(error).splitlines()[0].rstrip(".")
+        raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
+
+
+@contextmanager
+def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
+    """Tell `progress` five times a second how far the running query is."""
+    if progress is None:
+        yield
+        return
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            share = connection.query_progress()
+            if share >= 0:
+                progress(share / 100)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _partitions(files: Files) -> frozenset[str]:
+    return frozenset(
+        part.split("=")[0] for path in files.paths for part in path.parts[:-1] if "=" in part
+    )
+
+
+def _repeated(connection: Any, files: Files) -> frozenset[str]:
+    """Names that the first file has twice, in lower case; DuckDB renames the second."""
+    if files.untyped:
+        one = replace(files, paths=files.paths[:1], hive=False)
+        query = f"SELECT * FROM {_reader(one, header=False)}"
+        cells = connection.execute(f"{query} LIMIT 1", {"files": _literal(one)}).fetchall()
+        names = [name for row in cells for name in row if name]
+    elif files.kind == ".parquet":
+        query = "SELECT name, num_children FROM parquet_schema($files)"
+        names = _outermost(connection.execute(query, {"files": _literal(files)[:1]}).fetchall())
+    else:
+        return frozenset()
+    times = Counter(name.lower() for name in names)
+    return frozenset(name for name, n in times.items() if n > 1)
+
+
+def _outermost(schema: Sequence[tuple[str, int | None]]) -> list[str]:
+    """The columns of a Parquet schema, which lists the root and below each name its parts."""
+    names, inside = [], 0
+    for name, children in schema[1:]:
+        if inside == 0:
+            names.append(name)
+        inside = max(inside - 1, 0) + (children or 0)
+    return names
+
+
+def _check_separated(types: Mapping[str, str], files: Files) -> None:
+    """DuckDB takes a file whose lines differ in length for one of a single column."""
+    if files.untyped and len(types) == 1 and re.search("[,;|\t]", next(iter(types))):
+        reason = "its lines have different numbers of cells"
+        if files.separator or files.kind == ".tsv":
+            reason = "no line has the separator in it"
+        raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}")
+
+
+def _check_schemas(connection: Any, files: Files) -> None:
+    """DuckDB would take the first file's columns, and cast or drop what the others have."""
+    if files.kind in JSON or len(files.paths) == 1:
+        return
+    first: tuple[Path, dict[str, str]] | None = None
+    for path in files.paths:
+        one = replace(files, paths=(path,), hive=False)
+        schema = _describe(connection, _reader(one), one)
+        first = first or (path, schema)
+        if schema != first[1]:
+            raise InputError(
+                f"the files have different columns: {_difference(*first, path, schema)}; "
+                "write them alike, or give those that are"
+            )
+
+
+def _difference(one: Path, mine: dict[str, str], other: Path, theirs: dict[str, str]) -> str:
+    only = [name for name in mine if name not in theirs]
+    extra = [name for name in theirs if name not in mine]
+    if only or extra:
+        where = one if only else other
+        lacks = other if only else one
+        return f"{lacks.name!r} has no column {some(only or extra, 3)}, {where.name!r} has"
+    name = next(name for name in mine if mine[name] != theirs[name])
+    return f"{name!r} is {mine[name]} in {one.name!r} and {theirs[name]} in {other.name!r}"

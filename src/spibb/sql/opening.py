@@ -1,0 +1,72 @@
+"""From a source to an engine: the one way in for every log and every policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spibb.checks import InputError, some
+from spibb.sql.duck_files import open_files
+from spibb.sql.engines import Engine, open_arrow
+from spibb.sql.sources import Files, Source, find_files
+from spibb.sql.staging import staged
+from spibb.tables import Progress
+
+DUCKDB_READS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
+
+
+def open_source(given: Any, progress: Progress | None = None, csv: str = "") -> Engine:
+    """Open whatever names a table; `csv` are more options of DuckDB's reader of CSV files."""
+    source = Source.of(given)
+    if source.scheme is not None:
+        return _open_address(source, source.scheme)
+    files = staged(find_files(_paths(source)), source)
+    if files.kind in (".duckdb", ".sqlite"):
+        return _open_database_file(files, source)
+    if files.kind in DUCKDB_READS:
+        _check_no_table(source, files)
+        return open_files(files, progress, csv if files.untyped else "")
+    from spibb.sql.converted import convert
+
+    return open_arrow(*convert(files, source))
+
+
+def _paths(source: Source) -> Any:
+    return list(source.place) if isinstance(source.place, tuple) else source.place
+
+
+def _check_no_table(source: Source, files: Files) -> None:
+    if source.query or (source.table and not files.called):
+        raise InputError(f"{files.name} is one table, not a database: leave table and query out")
+
+
+def _open_database_file(files: Files, source: Source) -> Engine:
+    from spibb.sql.databases import open_database
+
+    if len(files.paths) > 1:
+        raise InputError(f"{files.name} are several databases: give one")
+    return open_database(replace(source, place=files.paths[0]), files.kind.removeprefix("."))
+
+
+def _open_address(source: Source, scheme: str) -> Engine:
+    from spibb.sql.databases import OPENERS, open_database
+
+    if _is_text(source):
+        raise InputError(
+            f"{source.name!r} is no text, and has neither encoding, decimal nor separator: leave "
+            "them out"
+        )
+    if scheme == "minari":
+        from spibb.sql.hdf5 import read_minari
+
+        return open_arrow(read_minari(str(source.place).partition(":")[2]))
+    if scheme in OPENERS:
+        return open_database(source, scheme)
+    known = some([*OPENERS, "minari"], 20)
+    raise InputError(
+        f"cannot read {source.name!r}: an address begins with one of {known}; else name a file"
+    )
+
+
+def _is_text(source: Source) -> bool:
+    return source.encoding is not None or source.separator is not None or source.decimal != "."

@@ -1,0 +1,188 @@
+"""Private copies of what DuckDB cannot read as it is: archives, other encodings, addresses.
+
+A copy is in a folder that only we may open, under a name of ours, and goes when the process ends.
+"""
+
+from __future__ import annotations
+
+import codecs
+import shutil
+import zipfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from spibb.checks import InputError, did_you_mean, some
+from spibb.sql.duck import private_path
+from spibb.sql.sources import KINDS, PACKED, TEXTS, Files, Source, ending
+
+LIMIT = 16 * 2**30
+"""Bytes that a copy may have: an archive that unpacks to more is refused."""
+BLOCK = 1 << 20
+
+
+def staged(files: Files, source: Source) -> Files:
+    """The files as DuckDB reads them: unpacked and in UTF-8 where they are not."""
+    if files.kind == ".zip":
+        files = _unzipped(files, source)
+    text = files.kind in TEXTS
+    packed = any(path.suffix.lower() == ".bz2" for path in files.paths)
+    encoding = None if source.encoding is None else _codec(source.encoding)
+    if (encoding is not None and not text) or (not files.untyped and _written(source)):
+        raise InputError(
+            f"{files.name} is no text, and has neither encoding, decimal nor separator: leave them "
+            "out"
+            if not text
+            else f"{files.name} is JSON, which has neither decimal commas nor separators: leave "
+            "them out"
+        )
+    files = replace(files, separator=source.separator, decimal=source.decimal)
+    if not text or not (packed or encoding not in (None, "utf-8")):
+        return files
+    copies = tuple(_as_utf8(path, encoding or "utf-8") for path in files.paths)
+    return replace(files, paths=copies, called=files.called or repr(str(files.paths[0])))
+
+
+def _written(source: Source) -> bool:
+    return source.decimal != "." or source.separator is not None
+
+
+def _codec(encoding: str) -> str:
+    """The usual name of an encoding of text."""
+    try:
+        found = codecs.lookup(encoding)
+    except (LookupError, ValueError):
+        found = None
+    if found is None or not found._is_text_encoding:
+        raise InputError(
+            f"encoding {encoding!r} is not known: give one such as utf-8, latin-1, cp1252, utf-16 "
+            "or shift-jis"
+        )
+    return found.name
+
+
+def _as_utf8(path: Path, encoding: str) -> Path:
+    """A copy of a text in UTF-8, unpacked."""
+    import pyarrow as pa
+
+    copy = private_path(ending(path))
+    try:
+        with pa.input_stream(path, compression="detect") as stream:
+            blocks = iter(lambda: stream.read(BLOCK), b"")
+            write_copy(copy, _decoded(blocks, encoding), repr(str(path)))
+    except UnicodeError as error:
+        where = f", byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
+        raise InputError(
+            f"cannot read {str(path)!r} as {encoding} ({error.__class__.__name__}{where}): name "
+            "the encoding that it was written in"
+        ) from None
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(
+            f"cannot read {str(path)!r} ({_line(error)}): check that it is whole"
+        ) from None
+    return copy
+
+
+def _decoded(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    for block in blocks:
+        yield decoder.decode(block).encode()
+    yield decoder.decode(b"", final=True).encode()
+
+
+def write_copy(copy: Path, blocks: Iterable[bytes], name: str) -> None:
+    """Write a copy, of at most LIMIT bytes and what the disk has room for."""
+    room = min(LIMIT, shutil.disk_usage(copy.parent).free)
+    size = 0
+    with copy.open("xb") as file:
+        for block in blocks:
+            size += len(block)
+            if size > room:
+                copy.unlink()
+                raise InputError(too_large(name, room))
+            file.write(block)
+
+
+def too_large(name: str, room: int) -> str:
+    """What is said of something that does not fit."""
+    limit = "our limit" if room == LIMIT else "what the disk has room for"
+    return (
+        f"{name} unpacks to more than {room / 2**30:.3g} GiB, {limit}: unpack it yourself, or give "
+        "it as .parquet"
+    )
+
+
+def _unzipped(files: Files, source: Source) -> Files:
+    """The one file of each archive, or that which the source names."""
+    copies = [_unpack(path, source.table) for path in files.paths]
+    kinds = {KINDS[ending(copy)] for copy, _ in copies}
+    if len(kinds) > 1:
+        raise InputError(f"{files.name} hold files of different kinds: give files of one kind")
+    called = f"{str(files.paths[0])!r} ({copies[0][1]})"
+    return Files(tuple(copy for copy, _ in copies), kinds.pop(), called=called)
+
+
+def _unpack(path: Path, wanted: str | None) -> tuple[Path, str]:
+    """A copy of one file of an archive, and its name there, which is never used as a path."""
+    name = repr(str(path))
+    try:
+        with zipfile.ZipFile(path) as archive:
+            member = _member(archive, wanted, name)
+            if member.flag_bits & 1:
+                raise InputError(f"{name} is encrypted: unpack it yourself")
+            end = "".join(s for s in PurePosixPath(member.filename).suffixes[-2:] if _known(s))
+            copy = private_path(end.lower())
+            if member.file_size > LIMIT:
+                raise InputError(too_large(name, LIMIT))
+            with archive.open(member) as file:
+                write_copy(copy, iter(lambda: file.read(BLOCK), b""), name)
+    except InputError:
+        raise
+    except Exception as error:  # damaged archives raise whatever their bytes happen to lead to
+        raise InputError(
+            f"cannot read {name} ({_line(error)}): check that it is a .zip file, and whole"
+        ) from None
+    return copy, member.filename
+
+
+def _known(suffix: str) -> bool:
+    return suffix.lower() in KINDS or suffix.lower() in PACKED
+
+
+def _member(archive: zipfile.ZipFile, wanted: str | None, name: str) -> zipfile.ZipInfo:
+    """The file of an archive that is named, or the only one."""
+    inside = {
+        info.filename: info
+        for info in archive.infolist()
+        if not info.is_dir() and not _hidden(PurePosixPath(info.filename))
+    }
+    if wanted is not None and wanted not in inside:
+        raise InputError(
+            f"{name} holds no file {wanted!r}{did_you_mean(wanted, inside)}: it holds "
+            f"{some(inside) or 'none'}"
+        )
+    if wanted is None and len(inside) != 1:
+        remedy = f"name one, as {Path(name[1:-1]).name}#{next(iter(inside))}" if inside else ""
+        raise InputError(
+            f"{name} holds {len(inside)} files ({some(inside)}), expected one: {remedy}"
+            if inside
+            else f"{name} holds no file: check what wrote it"
+        )
+    member = inside[wanted if wanted is not None else next(iter(inside))]
+    end = ending(Path(PurePosixPath(member.filename).name))
+    if end not in KINDS or end == ".zip":
+        raise InputError(
+            f"{name} holds {member.filename!r}, which is no table: its name must end in .csv, "
+            ".tsv, .json, .jsonl, .parquet or .feather"
+        )
+    return member
+
+
+def _hidden(path: PurePosixPath) -> bool:
+    """What archivers of other systems add."""
+    return path.name.startswith(".") or "__MACOSX" in path.parts
+
+
+def _line(error: Any) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
