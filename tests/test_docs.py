@@ -149,3 +149,22 @@ def _with_module(name):
     """spibb.solve:optimise of solve.optimise."""
     module, _, attribute = f"spibb.{name}".rpartition(".")
     return f"{module}:{attribute}"
+
+
+def test_the_tutorial_is_also_a_notebook():
+    """Its cells are the blocks of the page, which run in `test_python_blocks_run`."""
+    import json
+
+    sys.path.insert(0, str(ROOT / "tools"))
+    try:
+        from notebook import notebook
+    finally:
+        sys.path.pop(0)
+    page = ROOT / "docs" / "tutorial.md"
+    stored = page.with_suffix(".ipynb").read_text("utf-8")
+    assert stored == notebook(page.read_text("utf-8")), (
+        "run python tools/notebook.py docs/tutorial.md"
+    )
+    cells = json.loads(stored)["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert code == [block.strip() for block in blocks(page, "python")]
