@@ -43,7 +43,7 @@ clean:
 	touch $@
 
 .venv/core: .venv/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[figures]"
 	touch $@
 
 .venv/dev: .venv/python pyproject.toml

@@ -16,6 +16,7 @@ from spibb.evaluate import exact_value
 from spibb.files import Held, write_text
 from spibb.log import Log
 from spibb.paper.arrows import arrow_picture
+from spibb.paper.plot import has_matplotlib
 from spibb.report.assessment import assess
 from spibb.report.origin import Origin, Source, digest
 from spibb.report.page import render
@@ -58,10 +59,11 @@ class Demo:
 class DemoFiles:
     """What the demonstration wrote, and the commands that use it.
 
+    `picture` is None where nothing that draws is installed.
     `command` makes the report's numbers, `monitor` tests the new policy's episodes.
     """
 
-    picture: Path
+    picture: Path | None
     report: Path
     command: str
     monitor: str
@@ -94,7 +96,7 @@ def write_demo(demo: Demo, held: Held) -> DemoFiles:
     command = _command(demo.results["pi-b"], held.folder)
     picture, _, _, report, deployed = (held.folder / name for name in NAMES)
     words = ["spibb", "monitor", str(held.folder / IMPROVED), str(deployed), "--lowest-return", "0"]
-    return DemoFiles(picture, report, command, shlex.join(words))
+    return DemoFiles(picture if has_matplotlib() else None, report, command, shlex.join(words))
 
 
 def _write(demo: Demo, aside: Path, folder: Path) -> None:
@@ -102,11 +104,12 @@ def _write(demo: Demo, aside: Path, folder: Path) -> None:
     result = demo.results["pi-b"]
     baseline = result.problem.baseline
     picture, log, policy, report, deployed = (aside / name for name in NAMES)
-    arrow_picture(
-        {"baseline": baseline} | {TITLES[k]: r.policy for k, r in demo.results.items()},
-        {TITLES[k]: r.bootstrapped for k, r in demo.results.items()},
-        picture,
-    )
+    if has_matplotlib():
+        arrow_picture(
+            {"baseline": baseline} | {TITLES[k]: r.policy for k, r in demo.results.items()},
+            {TITLES[k]: r.bootstrapped for k, r in demo.results.items()},
+            picture,
+        )
     write_table(log_table(demo.log), log)
     write_table(log_table(demo.deployed), deployed)
     baseline.save(policy)

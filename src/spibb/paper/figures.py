@@ -9,7 +9,7 @@ from spibb.experiments.results import Results
 from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
-from spibb.paper.plot import save
+from spibb.paper.plot import require_matplotlib, save
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,6 +31,7 @@ def write_figures(results: Results, folder: Path) -> list[Path]:
     PNG and SVG go to figures/ by the paper's figure number and label, with figures/index.html
     last in the list. Figures whose columns are absent are listed there.
     """
+    require_matplotlib()
     _make(folder / "figures")
     paths, pictures, absent = [], [], []
     for figure in paper_figures(results.experiment.study):

@@ -6,6 +6,7 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from spibb.errors import InputError, install
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Experiment
 from spibb.files import write_whole
@@ -28,6 +29,24 @@ class Plot(Protocol):
 
     def describe(self, results: Results) -> str:
         """What the drawing shows, for those who do not see it."""
+
+
+def has_matplotlib() -> bool:
+    """Whether figures can be drawn: the core does without."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+NO_FIGURES = f"figures need matplotlib, which is not installed: {install('figures')}"
+
+
+def require_matplotlib() -> None:
+    """Refuse to draw where nothing can, and say what to install."""
+    if not has_matplotlib():
+        raise InputError(NO_FIGURES)
 
 
 def empty_figure(width: float, height: float) -> Figure:

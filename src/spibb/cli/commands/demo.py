@@ -27,6 +27,7 @@ def demo(
     with progress(console, "drawing a log and improving its policy", compiles=SOLVER):
         from spibb.cli import terminal
         from spibb.cli.demo import run_demo, write_demo
+        from spibb.paper.plot import NO_FIGURES
         from spibb.report.folder import claim
 
         with claim(out, force=True) as held:
@@ -36,7 +37,12 @@ def demo(
     console.print(terminal.demo_table(result.rows, title))
     for name, improvement in result.results.items():
         terminal.say(console, f"{name}: {improvement.certificate()}")
-    terminal.say_path(console, f"\nPicture of the policies: {files.picture}")
+    picture = (
+        f"Picture of the policies: {files.picture}"
+        if files.picture
+        else f"No picture: {NO_FIGURES}"
+    )
+    terminal.say_path(console, f"\n{picture}")
     terminal.say_path(console, f"Report of pi-b: {files.report}")
     terminal.say_path(console, "The same from files:")
     terminal.say_path(console, f"  {files.command}")

@@ -17,9 +17,11 @@ def figures(
     from spibb.cli import terminal
     from spibb.experiments.results import results_table
     from spibb.paper.figures import write_figures
+    from spibb.paper.plot import require_matplotlib
     from spibb.paper.stored import read_results
     from spibb.tables import write_table
 
+    require_matplotlib()
     console = new_console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
         results = read_results(folder, tell)

@@ -1,0 +1,89 @@
+"""The install lines of the pages, run as printed in a clone."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from spibb.cli.app import app
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LINES = sorted(
+    {
+        line.strip()
+        for page in PAGES
+        for line in re.findall(r"pip install [^`#\n]*", page.read_text("utf-8"))
+    }
+)
+LOG = """episode_id,step,state,action,reward,terminated
+1,0,mild,wait,0,0
+1,1,severe,treat,1,1
+2,0,mild,treat,0,1
+"""
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A fresh environment, and a function that runs a line in it, in the clone."""
+    place = tmp_path_factory.mktemp("fresh")
+    subprocess.run([sys.executable, "-m", "venv", place / "env"], check=True)
+    own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    own["PIP_NO_COMPILE"] = "1"  # byte code would take as long as all the rest
+    own["PATH"] = f"{place / 'env' / 'bin'}{os.pathsep}{own['PATH']}"
+
+    def run(line: str, folder: Path = ROOT) -> str:
+        done = subprocess.run(line, shell=True, cwd=folder, env=own, capture_output=True, text=True,
+                              check=False)  # fmt: skip
+        offline = re.search(
+            r"No matching distribution|NewConnectionError|ConnectTimeout", done.stderr
+        )
+        if done.returncode and offline and not os.environ.get("CI"):
+            pytest.skip("no package index can be reached")
+        assert done.returncode == 0, done.stderr[-2000:]
+        return done.stdout
+
+    (place / "log.csv").write_text(LOG, encoding="utf-8")
+    return run, place
+
+
+@pytest.mark.slow
+def test_install_lines_work_as_printed(clone):
+    """The core for good; extras are resolved, together with it, but not downloaded."""
+    run, place = clone
+    assert "pip install ." in LINES
+    run("pip install .")
+    found = run("python -c 'import importlib.util as u; print(u.find_spec(\"matplotlib\"))'")
+    assert found.strip() == "None"  # only figures of studies need it
+    assert run("spibb --version", place).startswith("spibb ")
+    assert "Transitions" in run("spibb inspect log.csv", place)
+    extras = [line for line in LINES if line != "pip install ."]
+    assert len(extras) >= 4
+    for line in extras:
+        assert "Would install" in run(f"{line} --dry-run", ROOT)
+
+
+def test_figures_without_matplotlib_say_how_to_install_it(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = CliRunner().invoke(app, ["figures", str(tmp_path)])
+    assert done.exit_code != 0
+    assert 'pip install ".[figures]"' in str(done.exception)
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_demonstration_without_matplotlib_has_no_picture_and_all_the_rest(
+    monkeypatch, tmp_path
+):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    done = CliRunner().invoke(app, ["demo", "--out", str(tmp_path / "demo"), "--episodes", "40"])
+    assert done.exit_code == 0, done.output
+    assert "No picture: figures need matplotlib, which is not installed" in done.output
+    written = {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {"report.html", "log.csv"} <= written
+    assert "policies.png" not in written
