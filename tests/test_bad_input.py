@@ -309,7 +309,7 @@ case("act improved --state a --state b", "--state 'a' is not understood: write c
 case("act missing --state a", "cannot read 'missing'")
 case("act missing.csv --state a", "cannot read 'missing.csv': there is no such file")
 case("act empty --state a", "cannot read", empty=FOLDER)
-case("act improved/report.html --state a", "must end in .csv, .parquet")
+case("act improved/report.html --state a", "must end in .csv, ")
 case("act improved --state a", "policy.parquet", improved__policy_parquet="x")
 case("act improved --state a", "policy.parquet", improved__policy_parquet=None)
 case("act improved/policy.csv --state a", "policy.csv", improved__policy_csv=BASELINE)
@@ -359,7 +359,7 @@ case(ACT, "cannot read 'cases.csv': the file is empty", cases_csv="")
 case(ACT, "the cases have no column 'state' (did you mean 'stat'?)", cases_csv="stat\na\n")
 case(ACT, "2 cases are in states that are not in the policy: row 1 ('z'), row 2 (None); the log",
      cases_csv="state,id\na,1\nz,2\n,3\n")  # fmt: skip
-case(ACT, "has a column 'Decision' already: rename or drop it", cases_csv="state,Decision\na,1\n")
+case(ACT, "has a column 'decision' already: rename or drop it", cases_csv="state,Decision\na,1\n")
 case(ACT.replace("new.csv", "log.csv"), "'log.csv' is there already: name another", **GOOD_CASES)
 case(ACT.replace("new.csv", "new.txt"), "the name must end in .csv or .parquet", **GOOD_CASES)
 case(ACT.replace("new.csv", "improved"), "the name must end in .csv or .parquet", **GOOD_CASES)
@@ -374,6 +374,26 @@ for content, message in (
     case("act p.spibb --state a", "p.spibb'", message, p_spibb=content)
 case("act missing.spibb --state a", "'missing.spibb': there is no such file")
 case("compare improved missing.spibb", "'missing.spibb': there is no such file")
+
+# Two files of one log
+
+for text, *parts in (
+    ("split", "Missing argument"), ("split missing.csv", "'missing.csv': there is no such file"),
+    ("split log.csv --share x", "Invalid value for '--share'"),
+    ("split log.csv --seed -1", "Invalid value for '--seed'"),
+    ("split log.csv --out log.csv", "'log.csv' is a file, name a folder"),
+    ("split log.csv --out improved", "output folder 'improved' is not empty: name another"),
+    ("split log.csv --episode nosuch", "the log has no column 'nosuch': its columns are"),
+    ("split log.csv --episode step,state", "expected one column: name one"),
+    ("split baseline.csv", "the log has no column 'episode_id'", "with --episode"),
+    ("split log.parquet", "the log has 1 episodes, and a split needs at least 2"),
+):  # fmt: skip
+    case(text, *parts)
+for value in ("0", "1", "-0.5", "nan"):
+    case(f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 1)")
+case("split log.csv", "episode_id is missing in row 1", log_csv=LOG.replace("0,1,b", ",1,b"))
+case("evaluate log.csv --policy improved --behaviour estimate:x", "write estimate:0.5")
+case("evaluate log.csv --policy improved --behaviour estimate:-1", "write estimate:0.5")
 
 # Policies for use elsewhere
 

@@ -19,6 +19,7 @@ from spibb.binning import Bins
 from spibb.checks import InputError, did_you_mean, number, parse_value, some
 from spibb.columns import labels_column, to_arrow_table
 from spibb.frozen import Frozen
+from spibb.handling import LEVEL, WORDS
 from spibb.labels import Label, Vocabulary, label_parts
 
 if TYPE_CHECKING:
@@ -53,14 +54,20 @@ class CaseEncoder:
         return parts if len(parts) > 1 else parts[0]
 
     def part(self, position: int, value: Any) -> Label | None:
-        """A value of one column as the part of a label; None where it is missing."""
+        """A value of one column as the part of a label; None where it is missing.
+
+        Where the log had missing values as a level of their own, that is the part.
+        """
         name, raw = self.states.names[position], _plain(value)
+        level = LEVEL if LEVEL in self._index[position] else None
         if raw is None:
-            return None
+            return level
         if name in self.bins:
             cut = self.bins[name]
             if raw in cut.labels:
                 return raw
+            if level is not None and isinstance(raw, str) and raw.lower() in (*WORDS, LEVEL):
+                return level
             read = parse_value(raw) if isinstance(raw, str) else raw
             return cut.label(number(name, read, -math.inf, math.inf, "()"))
         if isinstance(self._example(position), str):
@@ -89,13 +96,13 @@ class CaseEncoder:
         if cut is not None and _is_number(column):
             values = from_arrow(column.cast("float64"))
             _check_finite(values, self.states.names[position])
-            known = np.array([*(index.get(label, UNKNOWN) for label in cut.labels), UNKNOWN])
+            known = np.array([index.get(label, UNKNOWN) for label in (*cut.labels, LEVEL)])
             place = np.searchsorted(np.array(cut.edges), values, side="right")
             return known[np.where(np.isnan(values), -1, place)]
         coded = column if _is_dictionary(column) else column.dictionary_encode()
         rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
         codes = [self._code(position, v, rows) for v in enumerate(coded.dictionary.to_pylist())]
-        return np.array([*codes, UNKNOWN], dtype=np.int64)[rows]
+        return np.array([*codes, index.get(LEVEL, UNKNOWN)], dtype=np.int64)[rows]
 
     def _code(self, position: int, numbered: tuple[int, Any], rows: np.ndarray) -> int:
         """The code of a value that some of the rows have."""

@@ -10,10 +10,11 @@ from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.problem import ESTIMATE, RECORD
 from spibb.checks import InputError, number
 from spibb.counts import Counts
-from spibb.estimate import Baseline, default_v_max
+from spibb.estimate import Baseline, default_v_max, estimate_baseline
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.policy_files import read_policy
 from spibb.log import Log
+from spibb.policy import Policy
 from spibb.splits import split_episodes
 from spibb.sql.sources import Source
 
@@ -73,6 +74,15 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     counts = Counts.from_log(kept)
     v_max = problem.v_max if problem.v_max_given else default_v_max(counts, problem.discount)
     return replace(problem, counts=counts, log=kept, v_max=v_max), held
+
+
+def behaviour_of(given: str | Path | Source, log: Log) -> Policy | None:
+    """The policy that made a log: of a file, or ``estimate``; None for what the log records."""
+    policy, smoothing = _baseline(given, log)
+    if isinstance(policy, str):
+        return estimate_baseline(log, smoothing=smoothing) if policy == ESTIMATE else None
+    assert isinstance(policy, Policy)  # a name is a file, or one of the two
+    return policy
 
 
 def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | str | None, float]:

@@ -148,3 +148,18 @@ def test_a_state_that_is_one_name_has_no_tree():
         tree_of(loaded)
     with pytest.raises(InputError, match="depth is 0"):
         tree_of(example(), depth=0)
+
+
+def test_missing_values_that_are_a_level_are_named_so():
+    cut = Bins((40,))
+    labels = Vocabulary([*cut.labels, "(missing)"], ("age",))
+    for actions, rule, question in (
+        ([0, 0, 1], "If age is missing:\n   b", "if age is there:\n    a\nelse (age is missing)"),
+        ([0, 1, 1], "If age is at least 40, or missing (2 states):\n   b",
+         "if age is below 40:\n    a\nelse (age is at least 40, or missing)"),
+    ):  # fmt: skip
+        loaded = LoadedPolicy(Policy(np.eye(2)[actions], labels, ["a", "b"]), {"age": cut}, {})
+        assert rule in prose_of(loaded)
+        assert question in tree_text(loaded)
+        assert loaded.act_many({"age": [1.0, 50.0, None]}).labels == ["ab"[i] for i in actions]
+        assert loaded.act_many({"age": ["1", "50", "n/a"]}).labels == ["ab"[i] for i in actions]

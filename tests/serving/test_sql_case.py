@@ -209,3 +209,23 @@ def test_a_label_that_sql_has_no_text_for_is_refused():
         sql_of(loaded)
     with pytest.raises(InputError, match="dialect is 'oracle': choose one of duckdb, postgres"):
         sql_of(LoadedPolicy(Policy([[1.0]], ["x"], ["a"]), {}, {}), dialect="oracle")
+
+
+def test_a_missing_value_that_is_a_level_is_one_in_sql_too(engine):
+    """Trained with --missing as-level: NULL, and NaN among numbers, are a state like others."""
+    cut = Bins((18, 40))
+    states = [(w, a, 1) for w in ("x", "(missing)") for a in (*cut.labels, "(missing)")]
+    policy = Policy(np.eye(8), Vocabulary(states, ("w", "age", "n")), [f"do {i}" for i in range(8)])
+    loaded = LoadedPolicy(policy, {"age": cut}, {})
+    ages = [3.0, 18.0, 99.0, None, float("nan")]
+    rows = [(i, w, a, 1) for i, (w, a) in enumerate((w, a) for w in ("x", None) for a in ages)]
+    engine.load("id BIGINT, w TEXT, age DOUBLE PRECISION, n BIGINT", rows)
+    for deterministic in (True, False):
+        sql = sql_of(loaded, dialect=engine.name, deterministic=deterministic)
+        names, found = engine.ask(sql)
+        table = {name: [row[i] for row in rows] for i, name in enumerate(("id", "w", "age", "n"))}
+        expected = loaded.act_many(table).labels
+        assert [row[names.index("decision")] for row in sorted(found)] == expected
+        assert None not in expected
+        cases = [dict(zip(("w", "age", "n"), row[1:])) for row in rows]
+        assert [loaded.best(case) for case in cases] == expected

@@ -21,6 +21,7 @@ from spibb.cli.commands.figures import figures
 from spibb.cli.commands.improve import improve
 from spibb.cli.commands.inspect import inspect
 from spibb.cli.commands.monitor import monitor
+from spibb.cli.commands.split import split
 from spibb.cli.stopping import Stopped, stoppable
 from spibb.errors import InputError
 from spibb.files import is_full
@@ -36,6 +37,7 @@ app = typer.Typer(
 app.command(short_help="Start here: a synthetic log, improved and compared with the truth.")(demo)
 app.command(short_help="Improve a policy from its own log.")(improve)
 app.command(short_help="Estimate what a policy would earn, from a log.")(evaluate)
+app.command(short_help="Split a log into two files of whole episodes.")(split)
 app.command(short_help="After deployment: is the new policy no worse?")(monitor)
 app.command(short_help="Look at a log: is it good enough?")(inspect)
 app.command(short_help="What a policy does in a state.")(act)

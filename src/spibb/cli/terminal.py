@@ -119,6 +119,8 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         doubt = f" Careful: {report.warning}." if report.warning else ""
         say(console, f"{report.n_episodes:,} held-out episodes trained nothing.{doubt}")
         print_differences(console, report)
+    if reason := assessment.evidence.no_held_out:
+        say(console, f"The held-out episodes cannot test the policy: {reason}.")
     if isinstance(result, AutoImprovement):
         console.print(sweep_table(result.sweep, result.chosen))
     if reason := getattr(result, "reason", None):

@@ -147,7 +147,12 @@ def open_log(
     if isinstance(source, Log):
         _check_plain(columns, bins, handling)
         return LogTable.of(source)
-    return LogTable.open(_engine(source, progress), columns or {}, bins or {}, handling)
+    return LogTable.open(open_engine(source, progress), columns or {}, bins or {}, handling)
+
+
+def column_names(source: Any) -> list[str]:
+    """The columns that a source of a log has."""
+    return list(open_engine(source).columns)
 
 
 def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
@@ -163,7 +168,8 @@ def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
         )
 
 
-def _engine(source: Any, progress: Progress | None) -> Engine:
+def open_engine(source: Any, progress: Progress | None = None) -> Engine:
+    """What answers SQL over a source of a log."""
     if isinstance(source, str | Path | Source) or (
         isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source)
     ):

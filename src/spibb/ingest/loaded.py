@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from spibb.cases import CaseEncoder
 from spibb.checks import InputError, some
 from spibb.deciding import Decisions, decide
 from spibb.frozen import Frozen
+from spibb.handling import LEVEL
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
 from spibb.labels import Label, Vocabulary
@@ -84,12 +85,16 @@ class LoadedPolicy(Frozen):
         """
         write_whole_policy(self, Path(path))
 
-    def complete(self, column_map: ColumnMap) -> ColumnMap:
-        """Read a log as this policy's was read, in all that the mapping leaves open."""
+    def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
+        """How to read a log with the columns `present` as this policy's log was read.
+
+        The policy's columns and bins win over the mapping's; a policy that does not know its origin
+        has none of its own.
+        """
         if not self.origin:
             return column_map
         names = {"state": self.policy.states.names, "action": self.policy.actions.names}
-        return column_map.completed(names, self.bins)
+        return column_map.under(names, self.bins, present)
 
     @cached_property
     def encoder(self) -> CaseEncoder:
@@ -151,7 +156,7 @@ def _check_bins(vocabulary: Vocabulary, bins: Mapping[str, Bins]) -> None:
             continue
         single = len(vocabulary.names) == 1
         parts = {label if single else label[position] for label in vocabulary.labels}
-        if wrong := [part for part in parts if part not in bins[name].labels]:
+        if wrong := [part for part in parts if part not in (*bins[name].labels, LEVEL)]:
             raise InputError(
                 f"column {name!r} of the policy has the label {wrong[0]!r}, which is none of its "
                 f"bins {some(bins[name].labels, 3)}: write the policy again"

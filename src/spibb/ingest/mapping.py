@@ -60,9 +60,30 @@ class ColumnMap:
         how = replace(self.handling, **handling)
         return ColumnMap({**self.columns, **columns}, {**self.bins, **bins}, how)
 
-    def completed(self, columns: ColumnNames, bins: Mapping[str, Bins]) -> ColumnMap:
-        """The same with entries where it has none."""
-        return ColumnMap({**columns, **self.columns}, {**bins, **self.bins}, self.handling)
+    def under(
+        self, names: Mapping[str, tuple[str, ...]], bins: Mapping[str, Bins], present: Sequence[str]
+    ) -> ColumnMap:
+        """The same under a policy's own `names` of state and action, and its bins.
+
+        They win: quantiles of another log would be other states. Only where the log lacks (of
+        `present` columns) one of a policy's names, the mapping says what it is called there, and
+        the bins go with it.
+        """
+        columns, cut = dict(self.columns), dict(self.bins)
+        for name, own in names.items():
+            given = columns.get(name, own)
+            mine = (given,) if isinstance(given, str) else tuple(given)
+            if len(mine) != len(own) or all(column in present for column in own):
+                mine = own
+            columns[name] = mine
+            cut = {column: edges for column, edges in cut.items() if column not in (*mine, *own)}
+            cut |= {here: bins[column] for column, here in zip(own, mine) if column in bins}
+        kept = {column for name in names for column in columns[name]}
+        return ColumnMap(
+            columns,
+            {column: edges for column, edges in cut.items() if column in kept},
+            self.handling,
+        )
 
     @property
     def reading(self) -> dict[str, Any]:

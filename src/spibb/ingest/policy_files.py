@@ -18,6 +18,7 @@ from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.whole_policy import ENDING, read_whole_policy
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
@@ -56,7 +57,8 @@ def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> P
     `path` may also be the folder that `spibb improve` wrote, a table of a database, or any other
     `Source`. Pairs left out have probability 0;
     other columns are ignored. With a log (or its counts), labels take the types and the column
-    names of the log's, and every state of the log must have a row.
+    names of the log's, and every state of the log must have a row. The file may name its columns as
+    the log does, `state` and `action`, or as its own policy.json says.
 
     Returns:
         The policy, with the labels of the file.
@@ -106,10 +108,35 @@ def _read(
 ) -> Policy:
     cells = _cells(source)
     what = f"policy file {source.short!r}"
+    present = cells.table.column_names
     if state_names is None or action_names is None:
-        state_names, action_names = _label_columns(cells.table.column_names)
+        state_names, action_names = _label_columns(present)
         _check_named(state_names, what)
-    return policy_of_cells(cells, what, state_names, action_names, log)
+        return policy_of_cells(cells, what, state_names, action_names, log)
+    own = _own_names(source.path)
+    states = _as_written(state_names, present, "state", own.get("state", ()))
+    actions = _as_written(action_names, present, "action", own.get("action", ()))
+    return policy_of_cells(cells, what, states, actions, log).named(state_names, action_names)
+
+
+def _as_written(
+    names: tuple[str, ...], present: Sequence[str], ours: str, own: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns of a file behind a log's names: these, or ours, or those of its policy.json."""
+    for others in ((ours,), tuple(own)):
+        alike = len(others) == len(names) and set(others) <= set(present)
+        if alike and not set(names) <= set(present):
+            return others
+    return names
+
+
+def _own_names(path: Path | None) -> dict[str, list[str]]:
+    """The names of state and action that policy.json has for a file; none where it lists none."""
+    if path is None or not (sidecar := path.with_name(SIDECAR)).is_file():
+        return {}
+    content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
+    listed = path.name in content["files"]
+    return {name: content[name] for name in ("state", "action")} if listed else {}
 
 
 def _cells(source: Source) -> Cells:
@@ -259,11 +286,13 @@ def describe_policy(
 
 
 @takes(path=(str, Source, Path))
-def load_policy(path: str | Path | Source) -> LoadedPolicy:
+def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None) -> LoadedPolicy:
     """Load a policy file, or the folder that `spibb improve` wrote, with its encoders.
 
     Parameters:
         path: a policy file, or that folder.
+        columns: the state's and the action's columns of a table that has no policy.json, as in
+            `read_log`; else they are `action` and all to the left of it.
 
     A file that `LoadedPolicy.save` wrote (``.spibb``) has it all; it is compared with its hash.
 
@@ -278,14 +307,14 @@ def load_policy(path: str | Path | Source) -> LoadedPolicy:
     source = policy_file(path)
     file = source.path
     if file is None:
-        return LoadedPolicy(read_policy(source), {}, {})
+        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
     if file.suffix == ENDING:
         return LoadedPolicy(**read_whole_policy(file))
     sidecar = file.with_name(SIDECAR)
     if file.name in read_manifest(file.parent):
         check_manifest(file.parent, (SIDECAR,))
     if not sidecar.is_file():
-        return LoadedPolicy(read_policy(source), {}, {})
+        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
     content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
     expected = content["files"].get(file.name)
     if expected is None and file.name in WRITTEN:
@@ -294,7 +323,7 @@ def load_policy(path: str | Path | Source) -> LoadedPolicy:
             "the policy again, or delete it"
         )
     if expected is None:
-        return LoadedPolicy(read_policy(source), {}, {})
+        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
     check_readable(file)
     if sha256(file) != expected:
         raise InputError(
@@ -309,6 +338,17 @@ def load_policy(path: str | Path | Source) -> LoadedPolicy:
         policy, bins, content.get("origin", {}), visits=_visits(cells, policy, file),
         verdict=content.get("verdict"), discount=content.get("discount"),
     )  # fmt: skip
+
+
+def _mapped(source: Source, columns: ColumnNames) -> Policy:
+    """A table without policy.json, whose columns a mapping may name."""
+    state, action = (
+        None if given is None else (given,) if isinstance(given, str) else tuple(given)
+        for given in (columns.get("state"), columns.get("action"))
+    )  # fmt: skip
+    if state is None and action is None:
+        return _read(source)
+    return _read(source, state or ("state",), action or ("action",))
 
 
 def _visits(cells: Cells, policy: Policy, path: Path) -> np.ndarray | None:

@@ -106,9 +106,9 @@ def open_vectors(
     source: Any, *, columns: ColumnNames | None = None, progress: Progress | None = None
 ) -> VectorTable:
     """Find the columns of a log whose states are vectors, and check that every value is there."""
-    from spibb.ingest import _engine
+    from spibb.ingest import open_engine
 
-    return VectorTable.open(_engine(source, progress), columns or {}, {})
+    return VectorTable.open(open_engine(source, progress), columns or {}, {})
 
 
 def read_vectors(

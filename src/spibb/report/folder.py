@@ -109,6 +109,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "sweep": [_candidate(candidate) for candidate in assessment.sweep],
         "off_policy": _off_policy(assessment.estimates),
         "held_out": _off_policy(assessment.held_out),
+        "held_out_refusal": assessment.evidence.no_held_out,
         "sceptic": None if assessment.sceptic is None else _deep(assessment.sceptic.summary),
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
         "origin": dataclasses.asdict(assessment.origin),

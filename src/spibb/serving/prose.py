@@ -23,7 +23,12 @@ def prose_of(loaded: LoadedPolicy, *, deterministic: bool = False) -> str:
         lines.append(f"{number}. If {condition(rule, columns)}{_share(loaded, rule)}:")
         lines.append(f"   {_decision(loaded, rule)}")
     lines += ["", "In any other state: the log never showed it, so act as before."]
-    return "\n".join(lines) + "\n"
+    return plain(lines)
+
+
+def plain(lines: Sequence[str]) -> str:
+    """Lines of a text file; spaces that do not break are for pages."""
+    return "\n".join(lines).replace("\N{NO-BREAK SPACE}", " ") + "\n"
 
 
 def about(loaded: LoadedPolicy) -> list[str]:
@@ -42,19 +47,25 @@ def about(loaded: LoadedPolicy) -> list[str]:
 
 def condition(rule: Rule, columns: Sequence[Column]) -> str:
     """Where the rule applies."""
-    parts = [
-        _interval(column, codes) if column.bins is not None else _values(column, codes)
+    return " and ".join(
+        f"{column.name} is {_allowed(column, codes)}"
         for column, codes in zip(columns, rule.allowed)
-    ]
-    return " and ".join(parts)
+    )
+
+
+def _allowed(column: Column, codes: Sequence[int]) -> str:
+    there, missing = column.parts(codes)
+    parts = (
+        [] if not there else [_interval(column, there) if column.bins else _values(column, there)]
+    )
+    return ", or ".join([*parts, *(["missing"] if missing else [])])
 
 
 def _values(column: Column, codes: Sequence[int]) -> str:
     if len(codes) == len(column.values) > MANY:
-        return f"{column.name} is any of the {len(codes)} known values"
+        return f"any of the {len(codes)} known values"
     shown = [written(column.values[code]) for code in codes]
-    listed = shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
-    return f"{column.name} is {listed}"
+    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
 def _interval(column: Column, codes: Sequence[int]) -> str:
@@ -64,7 +75,7 @@ def _interval(column: Column, codes: Sequence[int]) -> str:
         low = f"at least {edges[first - 1]}" if first > 0 else ""
         high = f"below {edges[last]}" if last < len(edges) else ""
         parts.append(" and ".join(part for part in (low, high) if part) or "any number")
-    return f"{column.name} is {', or '.join(parts)}"
+    return ", or ".join(parts)
 
 
 def written(label: Label) -> str:

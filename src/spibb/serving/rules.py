@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.binning import Bins
+from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label
 
@@ -21,11 +22,19 @@ Box = tuple[frozenset[int], ...]
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the state: its values in order, and the bins behind them if it was cut."""
+    """A column of the state: its values in order, and the bins behind them if it was cut.
+
+    Where missing values are a level of their own, that is the last value.
+    """
 
     name: str
     values: tuple[Label, ...]
     bins: Bins | None
+
+    def parts(self, codes: Sequence[int]) -> tuple[list[int], bool]:
+        """The codes of values that are there, and whether a missing one is allowed too."""
+        missing = self.values[-1] == LEVEL and len(self.values) - 1 in codes
+        return [code for code in codes if self.values[code] != LEVEL], missing
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,9 @@ def columns_of(loaded: LoadedPolicy) -> tuple[Column, ...]:
     for position, name in enumerate(names):
         cut = loaded.bins.get(name)
         present = {label[position] if len(names) > 1 else label for label in labels}
-        found.append(Column(name, tuple(cut.labels if cut else sorted(present)), cut))
+        level = (LEVEL,) if LEVEL in present else ()
+        values = cut.labels if cut else tuple(sorted(present - {LEVEL}))
+        found.append(Column(name, (*values, *level), cut))
     return tuple(found)
 
 

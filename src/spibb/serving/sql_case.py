@@ -6,11 +6,13 @@ in a state that the policy does not know, or with a missing value, gets NULL.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from spibb.checks import InputError, choice, one_line
+from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label, Vocabulary
 from spibb.serving.batch import DECISION
@@ -43,7 +45,7 @@ def sql_of(
     source = ".".join(quoted(part) for part in table.split("."))
     if drawn and uniform is None:
         source = f"(SELECT *, random() AS {UNIFORM} FROM {source})"
-    number = f"CAST({ROWS}.{quoted(uniform or UNIFORM)} AS DOUBLE PRECISION)"
+    number = _double(f"{ROWS}.{quoted(uniform or UNIFORM)}")
     whens = [_condition(rule, columns_of(loaded), DIALECTS[dialect]) for rule in rules]
     actions = loaded.policy.actions
     cases = [
@@ -109,31 +111,52 @@ def _outcome(rule: Rule, labels: Sequence[Label], number: str) -> str:
 def _condition(rule: Rule, columns: Sequence[Column], text: str) -> str:
     """What the columns of a row in one of the rule's states have."""
     return " AND ".join(
-        _intervals(column, codes) if column.bins is not None else _among(column, codes, text)
-        for column, codes in zip(columns, rule.allowed)
+        _allowed(column, codes, text) for column, codes in zip(columns, rule.allowed)
     )
 
 
-def _among(column: Column, codes: Sequence[int], text: str) -> str:
+def _allowed(column: Column, codes: Sequence[int], text: str) -> str:
+    """One of some values; or none, where missing values are a level of their own."""
+    there, missing = column.parts(codes)
+    name = f"{ROWS}.{quoted(column.name)}"
+    conditions = []
+    if there:
+        cut = column.bins is not None
+        conditions += (
+            _intervals(column, there, name) if cut else [_among(column, there, name, text)]
+        )
+    if missing:
+        conditions.append(f"{name} IS NULL")
+    if missing and column.bins is not None:
+        conditions.append(f"{_double(name)} = {_number(math.nan)}")
+    elif missing:
+        conditions.append(f"CAST({name} AS {text}) = {_literal(LEVEL)}")
+    if len(conditions) == 1:
+        return conditions[0]
+    return "(" + " OR ".join(f"({condition})" for condition in conditions) + ")"
+
+
+def _among(column: Column, codes: Sequence[int], name: str, text: str) -> str:
     """The value is one of several; text as text, so that 007 is not 7."""
     values = [column.values[code] for code in codes]
-    name = f"{ROWS}.{quoted(column.name)}"
     compared = f"CAST({name} AS {text})" if isinstance(values[0], str) else name
     listed = ", ".join(map(_literal, values))
     return f"{compared} IN ({listed})" if len(values) > 1 else f"{compared} = {listed}"
 
 
-def _intervals(column: Column, codes: Sequence[int]) -> str:
+def _intervals(column: Column, codes: Sequence[int], name: str) -> list[str]:
     """The number lies in one of the bins; NaN, which SQL takes for the largest, in none."""
     assert column.bins is not None
-    edges = column.bins.edges
-    value = f"CAST({ROWS}.{quoted(column.name)} AS DOUBLE PRECISION)"
-    parts = []
+    edges, value, parts = column.bins.edges, _double(name), []
     for first, last in runs(codes):
         low = f"{value} >= {_number(edges[first - 1])} AND " if first > 0 else ""
-        above = _number(edges[last]) if last < len(edges) else _number(float("nan"))
-        parts.append(f"{low}{value} < {above}")
-    return parts[0] if len(parts) == 1 else "(" + " OR ".join(f"({part})" for part in parts) + ")"
+        above = edges[last] if last < len(edges) else math.nan
+        parts.append(f"{low}{value} < {_number(above)}")
+    return parts
+
+
+def _double(name: str) -> str:
+    return f"CAST({name} AS DOUBLE PRECISION)"
 
 
 def _number(value: float) -> str:

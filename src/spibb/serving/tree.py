@@ -13,8 +13,9 @@ import numpy as np
 
 from spibb.checks import InputError, positive
 from spibb.frozen import Frozen
+from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.serving.prose import about, written
+from spibb.serving.prose import about, plain, written
 from spibb.serving.rules import Column, coded_states, columns_of
 from spibb.words import percent
 
@@ -95,7 +96,7 @@ def tree_text(loaded: LoadedPolicy, *, depth: int = DEPTH) -> str:
         "",
         *_lines(tree.root, tree, loaded, ""),
     ]
-    return "\n".join(lines) + "\n"
+    return plain(lines)
 
 
 def _ordered(column: Column) -> bool:
@@ -170,10 +171,14 @@ def _lines(node: Node, tree: Tree, loaded: LoadedPolicy, indent: str) -> list[st
 
 
 def _question(column: Column, split: Split) -> tuple[str, str]:
+    last = split.code == len(column.values) - 2
+    if split.ordered and last and column.values[-1] == LEVEL:
+        return f"{column.name} is there", f"{column.name} is missing"
+    also = ", or missing" if split.ordered and column.values[-1] == LEVEL else ""
     if column.bins is not None:
         edge = column.bins.edge_names[split.code]
-        return f"{column.name} is below {edge}", f"{column.name} is at least {edge}"
+        return f"{column.name} is below {edge}", f"{column.name} is at least {edge}{also}"
     value = written(column.values[split.code])
     if split.ordered:
-        return f"{column.name} is at most {value}", f"{column.name} is above {value}"
+        return f"{column.name} is at most {value}", f"{column.name} is above {value}{also}"
     return f"{column.name} is {value}", f"{column.name} is not {value}"

@@ -131,6 +131,8 @@ FOUND = {
 def _baseline(evidence: Evidence) -> Criterion:
     problem = evidence.problem
     wrong = problem.misreported
+    if wrong is None and evidence.no_held_out is not None:
+        wrong = f"of the held-out episodes, {evidence.no_held_out}"
     if problem.contradictions:
         wrong = (
             f"in {problem.contradictions:,} of {int(problem.decisions.sum()):,} decisions it takes "

@@ -84,7 +84,8 @@ class Evidence:
     `lower` is the quantile of the gain over drawn models at failure rate `delta`, which is `shared`
     among candidates if the policy was chosen among several. `earned` and `departures` are None
     where the log's episodes are not at hand or contradict the baseline; `estimates` likewise, with
-    the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing.
+    the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
+    these contradict the baseline there are none, and `no_held_out` says why.
     """
 
     problem: Problem
@@ -98,6 +99,7 @@ class Evidence:
     estimates: OffPolicyReport | None
     no_estimates: str | None
     held_out: OffPolicyReport | None
+    no_held_out: str | None = None
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -146,9 +148,7 @@ def gather(
         rng=np.random.default_rng(seed), draws=n_draws(problem),
     )  # fmt: skip
     estimates, refusal = _estimates(problem, policy, delta, rng, bounds)
-    fair = None
-    if held_out is not None:
-        fair = _off_policy(problem, policy, held_out, delta, rng, bounds)
+    fair, unfair = _held_out(problem, policy, held_out, delta, rng, bounds)
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
     earned, single = _episodes(problem, policy) if usable else (None, None)
     if problem.log is not None and not usable:
@@ -156,6 +156,7 @@ def gather(
     lower = float(np.quantile(posterior.gains, delta))
     return Evidence(
         problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
+        unfair,
     )  # fmt: skip
 
 
@@ -221,6 +222,19 @@ def _estimates(
         return None, "only counts of the log were kept, and the estimators need its episodes"
     try:
         return _off_policy(problem, policy, problem.log, delta, rng, bounds), None
+    except InputError as error:
+        return None, str(error)
+
+
+def _held_out(
+    problem: Problem, policy: Policy, held_out: Log | None, delta: float,
+    rng: np.random.Generator, bounds: Sequence[str],
+) -> tuple[OffPolicyReport | None, str | None]:  # fmt: skip
+    """Estimates on episodes that trained nothing, or why there are none: a result, not an error."""
+    if held_out is None:
+        return None, None
+    try:
+        return _off_policy(problem, policy, held_out, delta, rng, bounds), None
     except InputError as error:
         return None, str(error)
 

@@ -30,18 +30,19 @@ def compare(
     With a log, also what both are worth in its models, and the verdict on A in the place of B.
     """
     from spibb.cli import terminal
-    from spibb.ingest import read_log, read_policy
+    from spibb.ingest import column_names, read_log, read_policy
     from spibb.ingest.policy_files import load_policy
     from spibb.monitoring.deployed import discount_for
     from spibb.report.comparison import compare as compare_policies
 
     console = new_console()
     with progress(console, "reading and comparing"):
-        first, second = load_policy(a), load_policy(b)
+        first, second = (load_policy(path, columns=column_map.columns) for path in (a, b))
         left, right, records = first.policy, second.policy, None
         gamma, source = discount_for(discount, *((a, b) if log is not None else ()))
         if log is not None:
-            column_map = second.complete(first.complete(column_map))
+            present = column_names(log)
+            column_map = first.complete(second.complete(column_map, present), present)
             records = read_log(log, **column_map.reading)
             left, right = read_policy(a, records), read_policy(b, records)
         found = compare_policies(left, right, records, discount=gamma, seed=seed)

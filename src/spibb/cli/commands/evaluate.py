@@ -21,7 +21,10 @@ def evaluate(
     ],
     behaviour: Annotated[
         str | None,
-        typer.Option(help="The policy that made the log; the column action_prob if absent."),
+        typer.Option(
+            help="The policy that made the log; the column action_prob if absent. estimate, or "
+            "estimate:SMOOTHING, reads it off this log."
+        ),
     ] = None,
     discount: DiscountOption = None,
     delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
@@ -45,17 +48,19 @@ def evaluate(
     import numpy as np
 
     from spibb.cli import terminal
-    from spibb.ingest import read_log, read_policy
+    from spibb.ingest import column_names, read_log, read_policy
     from spibb.ingest.policy_files import load_policy
     from spibb.monitoring.deployed import discount_for
     from spibb.ope import off_policy_estimates
+    from spibb.pipeline import behaviour_of
 
     console = new_console()
     with progress(console, "reading and evaluating", compiles=ESTIMATORS):
-        column_map = load_policy(policy).complete(column_map)
+        loaded = load_policy(policy, columns=column_map.columns)
+        column_map = loaded.complete(column_map, column_names(log))
         gamma, source = discount_for(discount, policy)
         records = read_log(log, **column_map.reading)
-        made = None if behaviour is None else read_policy(behaviour, records)
+        made = None if behaviour is None else behaviour_of(behaviour, records)
         report = off_policy_estimates(
             records, read_policy(policy, records), made, gamma, delta=delta,
             lowest_return=lowest_return, highest_return=highest_return,

@@ -54,7 +54,7 @@ def monitor(
     Ask as often as you like: the error probability is for all looks together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
     """
-    from spibb.ingest import open_log
+    from spibb.ingest import column_names, open_log
     from spibb.monitoring.deployed import load_deployed
     from spibb.monitoring.watch import chronological
     from spibb.monitoring.watch import monitor as test_for_loss
@@ -62,7 +62,7 @@ def monitor(
     console = new_console()
     with progress(console, "reading and comparing"):
         deployed = load_deployed(policy)
-        column_map = deployed.loaded.complete(column_map)
+        column_map = deployed.loaded.complete(column_map, column_names(log))
         table = open_log(log, **column_map.reading)
         records, how = chronological(table, order)
         found = test_for_loss(

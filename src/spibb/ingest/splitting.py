@@ -1,0 +1,98 @@
+"""A table of episodes as two tables of whole episodes, every cell as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.columns import ALIASES
+from spibb.errors import InputError
+from spibb.ingest.mapping import ColumnNames
+from spibb.labels import Label, factorize
+from spibb.sql.duck_files import DuckFiles
+from spibb.sql.engines import Engine, quoted
+from spibb.sql.expressions import Reader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+EPISODE = "episode_id"
+TAG = "the episode, as spibb reads it"
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """Rows to train with and rows kept apart, in their order, and how many episodes each has.
+
+    `ending` is that of the files: .csv for a log in text, else .parquet, which keeps types.
+    """
+
+    train: pa.Table
+    test: pa.Table
+    train_episodes: int
+    test_episodes: int
+    ending: str
+
+
+def split_table(engine: Engine, columns: ColumnNames, share: float, seed: int) -> Parts:
+    """Keep a share of the episodes apart, at least one, and leave at least one.
+
+    Which ones depends on the seed and on the names of the episodes alone: not on the order of the
+    rows, nor on the kind of the file.
+    """
+    checks.number("share", share, 0, 1, "()")
+    name = episode_column(list(engine.columns), columns)
+    if len(engine.columns[name]) > 1:
+        raise InputError(f"column {name!r} names episodes by lists: name them by text or numbers")
+    column = Reader(engine, {}).label(engine.columns[name][0])
+    table = engine.table(f"SELECT *, {column} AS {quoted(TAG)} FROM log")
+    episodes, codes = factorize([table.column(TAG)], name)
+    if len(episodes) < 2:
+        raise InputError(
+            f"the log has {len(episodes)} episodes, and a split needs at least 2: add episodes"
+        )
+    apart = np.isin(codes, _apart(episodes.labels, share, checks.seed(seed)))
+    rows = table.drop_columns([TAG])
+    csv = isinstance(engine, DuckFiles) and engine.files.untyped
+    n = len(np.unique(codes[apart]))
+    return Parts(
+        _where(rows, ~apart),
+        _where(rows, apart),
+        len(episodes) - n,
+        n,
+        ".csv" if csv else ".parquet",
+    )
+
+
+def episode_column(present: Sequence[str], columns: ColumnNames) -> str:
+    """The column that names the episodes: as mapped, ours, or an alias."""
+    given: Any = columns.get(EPISODE)
+    if given is not None and not isinstance(given, str):
+        raise InputError(f"episode_id is {list(given)}, expected one column: name one")
+    names = (given,) if given is not None else (EPISODE, *ALIASES[EPISODE])
+    for name in names:
+        if name in present:
+            return str(name)
+    hint = checks.did_you_mean(names[0], present)
+    raise InputError(
+        f"the log has no column {names[0]!r}{hint}: its columns are {checks.some(present, 20)}; "
+        "name that of the episode with --episode"
+    )
+
+
+def _apart(episodes: Sequence[Label], share: float, seed: int) -> np.ndarray:
+    """Codes of the episodes to keep apart: those whose names, mixed with the seed, come first."""
+    mixed = [sha256(f"{seed} {label}".encode()).digest() for label in episodes]
+    n = min(max(round(share * len(episodes)), 1), len(episodes) - 1)
+    return np.array(sorted(range(len(episodes)), key=lambda code: mixed[code])[:n])
+
+
+def _where(table: pa.Table, mask: np.ndarray) -> pa.Table:
+    import pyarrow as pa
+
+    return table.filter(pa.array(mask))

@@ -1,0 +1,160 @@
+"""Held-out work without traps: bins, column names, behaviours, contradictions."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from spibb import Bins, load_policy
+from spibb.cli.app import app
+from spibb.errors import InputError
+from spibb.ingest.mapping import ColumnMap
+
+MAPPING = """[columns]
+state = ["ward", "age"]
+action = "drug"
+reward = "gain"
+episode_id = "patient"
+step = "visit"
+terminated = "left"
+[bins]
+age = 4
+"""
+
+
+def frame(n, seed, oldest=90):
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({
+        "patient": np.arange(n) // 4, "visit": np.arange(n) % 4,
+        "ward": np.array(["A", "B"])[rng.integers(2, size=n)],
+        "age": rng.integers(0, oldest, n), "drug": np.array(["x", "y"])[rng.integers(2, size=n)],
+        "gain": rng.random(n).round(3), "left": np.arange(n) % 4 == 3,
+    })  # fmt: skip
+
+
+def run(command, code=0):
+    done = CliRunner().invoke(app, command.split())
+    assert done.exit_code == code, (done.output, done.exception)
+    return done
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame(800, 0).to_csv("train.csv", index=False)
+    frame(400, 1, oldest=60).to_csv("test.csv", index=False)
+    (tmp_path / "m.toml").write_text(MAPPING)
+    run("improve train.csv --mapping m.toml --out improved --n-wedge 3")
+    return tmp_path
+
+
+EVALUATE = "evaluate test.csv --policy improved --behaviour estimate --seed 1"
+
+
+def test_a_policys_bins_win_over_quantiles_of_another_log(home):
+    """The quantiles of the test log are others: its states would not be those of the policy."""
+    edges = load_policy("improved").bins["age"].edges
+    assert run(f"{EVALUATE} --mapping m.toml").output == run(f"{EVALUATE} {OPTIONS}").output
+    other = run("improve test.csv --mapping m.toml --out other --n-wedge 3")
+    assert other and load_policy("other").bins["age"].edges != edges
+
+
+OPTIONS = "--reward gain --episode patient --step visit --terminated left"
+
+
+def test_a_mapping_names_the_columns_of_a_log_that_calls_them_otherwise(home):
+    renamed = pd.read_csv("test.csv").rename(columns={"age": "Alter", "ward": "Station"})
+    renamed.to_csv("renamed.csv", index=False)
+    command = EVALUATE.replace("test.csv", "renamed.csv")
+    found = run(f"{command} {OPTIONS} --state Station,Alter").output
+    assert found == run(f"{EVALUATE} {OPTIONS}").output
+
+
+def test_monitor_and_compare_read_the_log_as_the_policy_was(home):
+    compare = "compare improved improved --log test.csv"
+    assert run(f"{compare} --mapping m.toml").output == run(f"{compare} {OPTIONS}").output
+    run("improve train.csv --mapping m.toml --out kept --n-wedge inf")
+    monitor = "monitor kept test.csv --lowest-return 0 --highest-return 4"
+    assert run(f"{monitor} --mapping m.toml").output == run(f"{monitor} {OPTIONS}").output
+
+
+def map_of(**columns):
+    return ColumnMap(columns, {"age": 3, "other": 5})
+
+
+def test_what_wins_over_what():
+    own = {"state": ("ward", "age"), "action": ("drug",)}
+    bins = {"age": Bins((40,))}
+    everything = ["ward", "age", "drug", "Alter", "Station"]
+    for given in (map_of(), map_of(state="ward"), map_of(state=("Station", "Alter"))):
+        found = given.under(own, bins, everything)
+        assert found.columns["state"] == ("ward", "age")
+        assert found.bins == bins
+    found = map_of(state=("Station", "Alter"), reward="r").under(own, bins, everything[2:])
+    assert found.columns == {"state": ("Station", "Alter"), "action": ("drug",), "reward": "r"}
+    assert found.bins == {"Alter": Bins((40,))}
+
+
+@pytest.mark.parametrize("names", ["ward,drug,probability", "state,action,probability"])
+def test_a_mapping_applies_to_policy_behaviour_and_baseline_files_alike(names, home):
+    state, action, _ = names.split(",")
+    rows = [(w, d, p) for w in "AB" for d, p in (("x", 0.5), ("y", 0.5))]
+    pd.DataFrame(rows, columns=[state, action, "probability"]).to_csv("plain.csv", index=False)
+    (home / "w.toml").write_text(MAPPING.replace('["ward", "age"]', '"ward"').split("[bins]")[0])
+    run("improve train.csv --mapping w.toml --baseline plain.csv --out a --n-wedge 3")
+    run("evaluate test.csv --mapping w.toml --policy plain.csv --behaviour plain.csv")
+    run("evaluate test.csv --mapping w.toml --policy a --behaviour plain.csv")
+    run("compare a plain.csv --mapping w.toml --log test.csv")
+    run("compare plain.csv a --mapping w.toml")
+
+
+def test_the_behaviour_may_be_estimated_from_the_log(home):
+    plain = run(f"{EVALUATE} {OPTIONS}").output
+    smooth = run(f"{EVALUATE.replace('estimate', 'estimate:5')} {OPTIONS}").output
+    assert "wpdis" in plain and plain != smooth
+
+
+def test_held_out_episodes_that_contradict_the_baseline_are_a_result(tmp_path, monkeypatch):
+    """The current policy never treats the mild, but one held-out episode does."""
+    monkeypatch.chdir(tmp_path)
+    rows = ["episode_id,step,state,action,reward,terminated"]
+    rng = np.random.default_rng(0)
+    for e in range(100):
+        second = rng.choice(["treat", "wait"])
+        rows += [f"{e},0,mild,wait,0,false", f"{e},1,severe,{second},{rng.random():.2f},true"]
+    rows += ["100,0,mild,treat,0,false", "100,1,severe,wait,1,true"]
+    (tmp_path / "log.csv").write_text("\n".join(rows) + "\n")
+    (tmp_path / "baseline.csv").write_text(
+        "state,action,probability\nmild,wait,1\nsevere,treat,0.5\nsevere,wait,0.5\n"
+    )
+    graded = {}
+    for seed in range(6):
+        command = "improve log.csv --baseline baseline.csv --holdout 0.3"
+        done = run(f"{command} --seed {seed} --out out{seed}")
+        stored = json.loads((tmp_path / f"out{seed}" / "summary.json").read_text())
+        graded[seed] = stored["held_out_refusal"]
+        assert stored["verdict"]["grade"] == "not supported"
+        if stored["held_out_refusal"]:
+            assert "gives probability 0 to action 'treat' in state 'mild'" in graded[seed]
+            assert stored["held_out"] is None
+            assert not stored["verdict"]["criteria"]["baseline"]["passed"]
+            page = (tmp_path / f"out{seed}" / "report.html").read_text()
+            assert "The held-out episodes cannot test the policy" in page
+            assert "The held-out episodes cannot test" in " ".join(done.output.split())
+    assert any(graded.values()) and not all(graded.values())
+
+
+def test_evaluate_refuses_a_behaviour_that_cannot_have_made_the_log(home):
+    rows = "ward,drug,probability\nA,x,1\nB,x,1\n"
+    (home / "never.csv").write_text(rows)
+    done = run(
+        "evaluate test.csv --policy never.csv --behaviour never.csv --state ward --action drug "
+        + OPTIONS,
+        code=1,
+    )
+    assert isinstance(done.exception, InputError)
+    assert "gives probability 0 to action 'y'" in str(done.exception)
