@@ -19,7 +19,7 @@ ORDER = [
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
     "propensities", "ope", "conformity", "visits", "stats", "envs", "ingest", "serving",
     "algorithms", "verdict", "sceptic", "pipeline", "monitoring", "deep", "report", "running",
-    "experiments", "paper", "cli", "__main__",
+    "vector_running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

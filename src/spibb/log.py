@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -224,7 +224,19 @@ class Log(Frozen):
         return replace(self, **columns, action_prob=prob, episode_starts=starts)
 
 
-def returns_to_go(log: Log, discount: float) -> np.ndarray:
+class Rewarded(Protocol):
+    """Rewards [N] by episode and step, and how many steps remain at each [N]."""
+
+    @property
+    def reward(self) -> np.ndarray:
+        """Of every row."""
+
+    @property
+    def remaining(self) -> np.ndarray:
+        """Steps to the end of the episode's record, this one included."""
+
+
+def returns_to_go(log: Rewarded, discount: float) -> np.ndarray:
     """Σ_{u ≥ t} γ^{u−t} r_u from every row to the end of its episode's record [N].
 
     Each pass doubles the number of steps added up.

@@ -146,16 +146,24 @@ def test_several_programs_write_several_files(tmp_path):
 
 
 def test_divergence_stops_with_the_step_and_keeps_the_last_good_checkpoint(tmp_path):
-    """Gradient descent with a rate too large: the error grows until it overflows."""
+    """Gradient descent with a rate too large: the loss grows beyond all possible values."""
     path = tmp_path / "run.npz"
-    config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=20.0)
-    with pytest.raises(DivergenceError, match=r"not finite at step \d+: lower the lear") as error:
+    config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=8.0)
+    with pytest.raises(
+        DivergenceError, match=r"beyond all possible values, at step \d+: lower the lear"
+    ) as error:
         config.train(LOG, deep_extra.counts, checkpoint=path, checkpoint_every=1)
     assert f"kept in {str(path)!r}" in str(error.value)
     assert f"step {error.value.step}:" in str(error.value)
     kept = np.load(path)
     assert 0 < int(kept["rounds"]) * 10 <= error.value.step
     assert all(np.isfinite(kept[name]).all() for name in kept.files if name.startswith("leaf_"))
+
+
+def test_a_loss_that_is_not_finite_stops_too():
+    config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=1e30)
+    with pytest.raises(DivergenceError, match=r"not finite at step \d+: lower the learning rate"):
+        config.train(LOG, deep_extra.counts)
 
 
 def test_the_progress_bar_can_be_shown(capsys):

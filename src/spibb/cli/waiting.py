@@ -68,6 +68,24 @@ def progress(
         yield tell
 
 
+@contextmanager
+def stages(console: Console) -> Iterator[Callable[[str, float], None]]:
+    """A line that names the stage of the work, its share, what has passed, and what is left."""
+    line, begun = Line("starting"), time.monotonic()
+
+    def tell(stage: str, share: float) -> None:
+        nonlocal begun
+        if stage != line.text:
+            line.text, begun = stage, time.monotonic()
+        passed = time.monotonic() - begun
+        left = passed * (1 - share) / share if 0 < share < 1 else 0.0
+        more = f", about {left:.0f} s left" if left >= SHOWN_FROM else ""
+        line.share = f" ({share:.0%}{more})" if share > 0 else ""
+
+    with console.status(line):
+        yield tell
+
+
 def is_compiled(kernel: str) -> bool:
     """Whether the disk holds a compiled version of a kernel, named as ``module.function``.
 

@@ -18,12 +18,15 @@ except ImportError as error:
     ) from error
 
 from spibb.deep.dqn import DeepImprovement, SpibbDQN, train_many
+from spibb.deep.estimates import estimate_on
+from spibb.deep.improving import VectorDQN, VectorImprovement, improve_vectors
 from spibb.deep.lanes import Simulator, collect, episode_returns
 from spibb.deep.log import DeepLog
 from spibb.deep.network import MLP
 from spibb.deep.online import OnlineDQN, OnlineResult
 from spibb.deep.policy import DeepPolicy, SoftmaxBaseline, load_policy
 from spibb.deep.trainer import DivergenceError
+from spibb.deep.vector_policy import VectorPolicy, load_vector_policy
 
 __all__ = [
     "MLP",
@@ -36,8 +39,14 @@ __all__ = [
     "Simulator",
     "SoftmaxBaseline",
     "SpibbDQN",
+    "VectorDQN",
+    "VectorImprovement",
+    "VectorPolicy",
     "collect",
     "episode_returns",
+    "estimate_on",
+    "improve_vectors",
     "load_policy",
+    "load_vector_policy",
     "train_many",
 ]

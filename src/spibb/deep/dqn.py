@@ -18,10 +18,11 @@ import optax  # type: ignore[import-untyped]
 from spibb import checks
 from spibb.checks import InputError
 from spibb.deep.checkpoint import Snapshot
+from spibb.deep.compiled import keep_programs
 from spibb.deep.log import DeepLog, StateFunction
 from spibb.deep.network import HIDDEN, MLP
 from spibb.deep.policy import DeepPolicy
-from spibb.deep.session import Session
+from spibb.deep.session import Session, Tell
 from spibb.deep.table import table as table_of
 from spibb.deep.targets import ROWS
 from spibb.deep.trainer import Program
@@ -93,7 +94,7 @@ class SpibbDQN:
         *,
         next_counts: Any = None,
         taken_counts: Any = None,
-        progress: bool = False,
+        progress: bool | Tell = False,
         checkpoint: str | Path | None = None,
         checkpoint_every: int = 100,
     ) -> DeepImprovement:
@@ -174,7 +175,7 @@ def train_many(
     *,
     next_counts: Any = None,
     taken_counts: Any = None,
-    progress: bool = False,
+    progress: bool | Tell = False,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
 ) -> list[DeepImprovement]:
@@ -184,11 +185,13 @@ def train_many(
     each network comes out as it would alone. `counts` gives the pseudo-counts Ñ [M, A] at states
     [M, d]; it is asked at the log's next states (and states, if κ > 0) unless they are given as
     `next_counts` [N, A] (and `taken_counts` [N], of the pairs taken), and by the trained policy.
+    `progress` draws a bar, or is told the share that is done, from 0 to 1.
     Every `checkpoint_every` passes the state is written to `checkpoint`, and a run that finds that
     file continues from it, bit for bit; several programs add −1, −2, … to its name.
     """
     checks.positive("checkpoint_every", checkpoint_every)
     _check_length(log, configs)
+    keep_programs()
     table = jnp.asarray(table_of(log, counts, configs, next_counts, taken_counts))
     done: dict[int, DeepImprovement] = {}
     for number, members in enumerate(_together(log, configs)):

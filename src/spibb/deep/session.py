@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -20,6 +20,12 @@ from spibb.deep.trainer import DivergenceError, Program
 
 if TYPE_CHECKING:
     from spibb.deep.dqn import SpibbDQN
+
+
+Tell = Callable[[float], None]
+"""Told which share of the work is done, from 0 to 1."""
+EXPLODED = 1e4
+"""During training, a loss this many times above the largest square of an error is an error."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,13 +74,14 @@ class Session:
         """Rounds after which to look at the losses: each hundredth of the way and checkpoint."""
         return sorted(self._rounds(max(1, self.configs[0].passes // 100)) | self.saves)
 
-    def train(self, progress: bool) -> Snapshot:
+    def train(self, progress: bool | Tell) -> Snapshot:
         """Train to the end, from the checkpoint if there is one."""
         of_each = trainer.each(self.networks)
         now = self._begin(trainer.start(self.program, self.networks))
         with _bar(progress, self.stops[-1], now.rounds, len(self.networks)) as advance:
             for stop in (stop for stop in self.stops if stop > now.rounds):
                 now = self._advance(now, of_each, stop)
+                self._check_loss(now, EXPLODED if stop < self.stops[-1] else 1.0)
                 advance(stop)
                 if self.checkpoint is not None and stop in self.saves:
                     save_snapshot(self.checkpoint, now, self.settings)
@@ -104,21 +111,45 @@ class Session:
         if (diverged < 0).all():
             return
         index = int(np.argmin(np.where(diverged < 0, np.iinfo(np.int32).max, diverged)))
+        self._diverged(index, "not finite", int(diverged[index]))
+
+    @cached_property
+    def largest_error(self) -> np.ndarray:
+        """The square of twice the largest value that rewards allow, (2 r_max/(1 − γ))² [K]."""
+        rows = np.asarray(self.table)
+        reward, penalty = np.abs(rows[:, -3]).max(), rows[:, -1].max()
+        kappa = np.array([kappa for _, kappa, _ in self.networks])
+        largest = (reward + kappa * penalty) / (1 - self.program.discount)
+        return np.maximum(2 * largest.astype(np.float64), 1e-6) ** 2
+
+    def _check_loss(self, now: Snapshot, times: float) -> None:
+        """Refuse a mean loss that is larger than any errors of values can make it."""
+        loss = np.asarray(now.losses[-1], np.float64)
+        bad = loss > times * self.largest_error
+        if bad.any():
+            index = int(np.argmax(bad))
+            shown = f"{loss[index]:.2g}, beyond all possible values,"
+            self._diverged(index, shown, now.rounds * self.program.target_update)
+
+    def _diverged(self, index: int, loss: str, step: int) -> NoReturn:
         n_wedge, kappa, seed = self.networks[index]
-        step = int(diverged[index])
         kept = ""
         if self.checkpoint is not None and self.checkpoint.exists():
             kept = f"; the last good state is kept in {str(self.checkpoint)!r}"
         raise DivergenceError(
             f"training diverged: the loss of the network with n_wedge {n_wedge:g}, "
-            f"kappa {kappa:g}, seed {seed} is not finite at step {step}: lower the learning rate "
+            f"kappa {kappa:g}, seed {seed} is {loss} at step {step}: lower the learning rate "
             f"({self.program.learning_rate:g}), or scale states and rewards to about 1{kept}",
             step,
         )
 
 
 @contextmanager
-def _bar(shown: bool, total: int, done: int, n_networks: int) -> Iterator[Any]:
+def _bar(shown: bool | Tell, total: int, done: int, n_networks: int) -> Iterator[Any]:
+    if callable(shown):
+        tell = shown
+        yield lambda rounds: tell(rounds / total)
+        return
     if not shown:
         yield lambda rounds: None
         return

@@ -21,12 +21,13 @@ import optax  # type: ignore[import-untyped]
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+from spibb.checks import InputError
 from spibb.deep.network import MLP
 from spibb.deep.targets import ROWS, targets
 
 
-class DivergenceError(RuntimeError):
-    """The loss of a network is no longer finite; `step` says where, the message what to do."""
+class DivergenceError(InputError, RuntimeError):
+    """The loss of a network exploded; `step` says where, the message what to do."""
 
     def __init__(self, message: str, step: int) -> None:
         super().__init__(message)

@@ -96,6 +96,11 @@ def policy_file(given: str | Path | Source) -> Source:
     if path is None or not path.is_dir():
         ours = path is not None and path.name in WRITTEN and path.with_name(SIDECAR).is_file()
         return Source(source.place) if ours else source
+    if (path / "policy.npz").is_file() and not (path / "policy.parquet").is_file():
+        raise InputError(
+            f"{str(path)!r} holds a policy on vectors (dqn), expected a table: spibb evaluate and "
+            "spibb act take it, in Python spibb.deep.load_vector_policy"
+        )
     check_manifest(path, ("policy.parquet", SIDECAR))
     return Source(path / "policy.parquet")
 

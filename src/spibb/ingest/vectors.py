@@ -9,7 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spibb.checks import InputError
 from spibb.frozen import Frozen
+from spibb.handling import AS_LEVEL, ERROR, Handling
 from spibb.ingest.mapping import ColumnNames
 from spibb.labels import Vocabulary
 from spibb.showing import Interval
@@ -102,17 +104,14 @@ class VectorTable(TypedTable):
         )  # fmt: skip
 
 
-def open_vectors(
-    source: Any, *, columns: ColumnNames | None = None, progress: Progress | None = None
-) -> VectorTable:
-    """Find the columns of a log whose states are vectors, and check that every value is there."""
-    from spibb.ingest import open_engine
-
-    return VectorTable.open(open_engine(source, progress), columns or {}, {})
-
-
 def read_vectors(
-    source: Any, *, columns: ColumnNames | None = None, progress: Progress | None = None
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    progress: Progress | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
 ) -> VectorLog:
     """Read a log whose states are vectors of numbers.
 
@@ -122,6 +121,9 @@ def read_vectors(
             ``{"state": ["x1", "x2"]}``. Next states are in `next_x1` and `next_x2`, in the columns
             mapped to `next_state`, or in the next row of the episode.
         progress: told now and then which share of a query is done, from 0 to 1.
+        bandit: whether every row is an episode of one step that ends.
+        missing: ``"error"`` or ``"drop"``, as in `count_log`; a number that is missing is no level.
+        duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
 
     Returns:
         The rows by episode and step.
@@ -132,7 +134,15 @@ def read_vectors(
     >>> spibb.read_vectors(frame, columns={"state": ["x", "y"]})
     VectorLog(transitions=2, episodes=1, features=2, actions=2, rewards=0 to 1)
     """
-    return open_vectors(source, columns=columns, progress=progress).log()
+    from spibb.ingest import open_engine
+
+    if missing == AS_LEVEL:
+        raise InputError(
+            "missing is 'as-level', which is for labels, and the columns of the state are numbers: "
+            "fill them, or use 'drop'"
+        )
+    handling = Handling(bandit, missing, duplicates)
+    return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling).log()
 
 
 def _matrix(columns: Any) -> np.ndarray:

@@ -43,11 +43,27 @@ from spibb.ope.contributions import (
     no_limits,
 )
 from spibb.ope.estimate import FEW_EPISODES, Estimate, effective_sample_size
-from spibb.ope.report import OffPolicyReport, off_policy_estimates
-from spibb.ope.sweep import LIMITED, Candidates
+from spibb.ope.report import OffPolicyReport, off_policy_estimates, report_of
+from spibb.ope.sweep import LIMITED, Candidates, ValuedCandidates
 
 __all__ = [
-    "BOUNDS", "ESTIMATORS", "EXACT", "FEW_EPISODES", "LIMITED", "TRUNCATED", "BoundedEstimate",
-    "Candidates", "Contributions", "Estimate", "LowerBound", "OffPolicyReport", "contributions",
-    "effective_sample_size", "lower_bound", "no_limits", "off_policy_estimates",
+    "BOUNDS",
+    "ESTIMATORS",
+    "EXACT",
+    "FEW_EPISODES",
+    "LIMITED",
+    "TRUNCATED",
+    "BoundedEstimate",
+    "Candidates",
+    "Contributions",
+    "Estimate",
+    "LowerBound",
+    "OffPolicyReport",
+    "ValuedCandidates",
+    "contributions",
+    "effective_sample_size",
+    "lower_bound",
+    "no_limits",
+    "off_policy_estimates",
+    "report_of",
 ]  # fmt: skip

@@ -79,7 +79,8 @@ def contributions(
     """
     for name in names:
         checks.choice("estimator", name, ESTIMATORS)
-    _check_model(model, discount, truncated, names)
+    if candidates.needs_model:
+        _check_model(model, discount, truncated, names)
     _check_shapes(log, candidates, propensities, model)
     checks.discount(discount)
     checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")

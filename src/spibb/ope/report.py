@@ -125,6 +125,24 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
         log, policy, behaviour, discount,
         model=model, truncated=truncated, lowest_return=lowest_return,
     )  # fmt: skip
+    return report_of(
+        log, estimates, earned, delta=delta, truncated=truncated, highest_return=highest_return,
+        bounds=bounds, rng=rng,
+    )  # fmt: skip
+
+
+def report_of(
+    log: Log,
+    estimates: Sequence[Estimate],
+    earned: np.ndarray | None,
+    *,
+    delta: float,
+    truncated: str,
+    highest_return: float,
+    bounds: Sequence[str],
+    rng: np.random.Generator,
+) -> OffPolicyReport:
+    """Estimates of one policy with bounds, and less what each episode earned [E], if known."""
     gains = [] if earned is None else [_less(one, earned, highest_return) for one in estimates]
     return OffPolicyReport(
         rows=tuple(with_bounds(estimate, bounds, delta, rng) for estimate in estimates),

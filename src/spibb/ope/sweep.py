@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,9 +18,11 @@ from spibb.solve import evaluate
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """K policies side by side: `probs` [S, A, K]."""
+    """K policies side by side: `probs` [S, A, K]; their values are those in a model."""
 
     probs: np.ndarray
+
+    needs_model: ClassVar[bool] = True
 
     @classmethod
     def of(cls, *policies: np.ndarray) -> Candidates:
@@ -44,6 +47,20 @@ class Candidates:
             solution = evaluate(model, np.ascontiguousarray(self.probs[:, :, k]))
             q[:, :, k], v[:n_states, k] = solution.q, solution.v
         return q, v
+
+
+@dataclass(frozen=True, eq=False)
+class ValuedCandidates(Candidates):
+    """K policies that bring their own values, from wherever: `q` [S, A, K] and `v` [S, K]."""
+
+    q: np.ndarray
+    v: np.ndarray
+
+    needs_model: ClassVar[bool] = False
+
+    def values(self, model: MDP | None) -> tuple[np.ndarray, np.ndarray]:
+        """Q̂ and V̂ as they were brought; the last row of V̂ is 0."""
+        return self.q, np.concatenate([self.v, np.zeros_like(self.v[:1])])
 
 
 @dataclass(frozen=True, eq=False)

@@ -73,7 +73,9 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     known = {
         "origin": dataclasses.asdict(assessment.origin),
         "discount": problem.discount,
-        "verdict": {name: _verdict(assessment.verdict)[name] for name in ("grade", "headline")},
+        "verdict": {
+            name: verdict_summary(assessment.verdict)[name] for name in ("grade", "headline")
+        },
     }
     describe_policy(folder, problem.states, problem.actions, problem.counts.bins, known)
     if assessment.returns is not None:
@@ -86,10 +88,10 @@ def summary(assessment: Assessment) -> dict[str, Any]:
     coverage = Coverage.of(result)
     return {
         "spibb_version": spibb.__version__,
-        "verdict": _verdict(assessment.verdict),
+        "verdict": verdict_summary(assessment.verdict),
         "values": _values(assessment.evidence),
         "algorithm": result.algorithm.name,
-        "options": _plain(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
+        "options": plain_values(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
         "discount": problem.discount,
         "v_max": problem.v_max,
         "states": len(problem.states),
@@ -107,8 +109,8 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "iterations": result.iterations,
         "certificate": _certificate(assessment.certificate),
         "sweep": [_candidate(candidate) for candidate in assessment.sweep],
-        "off_policy": _off_policy(assessment.estimates),
-        "held_out": _off_policy(assessment.held_out),
+        "off_policy": off_policy_summary(assessment.estimates),
+        "held_out": off_policy_summary(assessment.held_out),
         "held_out_refusal": assessment.evidence.no_held_out,
         "sceptic": None if assessment.sceptic is None else _deep(assessment.sceptic.summary),
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
@@ -116,7 +118,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
     }
 
 
-def _verdict(verdict: Verdict) -> dict[str, Any]:
+def verdict_summary(verdict: Verdict) -> dict[str, Any]:
     """The grade and its words, which are those of the terminal and of the report."""
     named = ("what", "found", "wanted", "passed")
     return {
@@ -135,7 +137,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     """What the log earned, and both policies and the gain in the models drawn given the log."""
     earned = evidence.earned
     return {
-        "earned": None if earned is None else _plain(dataclasses.asdict(earned)),
+        "earned": None if earned is None else plain_values(dataclasses.asdict(earned)),
         "current": dataclasses.asdict(evidence.current),
         "new": dataclasses.asdict(evidence.new),
         "gain": dataclasses.asdict(evidence.gain),
@@ -145,7 +147,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     """A row of the sweep; its posterior probability is no frequency, and is not told."""
-    shown = _plain(dataclasses.asdict(candidate))
+    shown = plain_values(dataclasses.asdict(candidate))
     del shown["probability"]
     return shown
 
@@ -158,7 +160,7 @@ def _limits(result: Improvement) -> list[float] | None:
     return [-problem.v_max, problem.v_max] if problem.v_max_given else None
 
 
-def _off_policy(report: OffPolicyReport | None) -> dict[str, Any] | None:
+def off_policy_summary(report: OffPolicyReport | None) -> dict[str, Any] | None:
     """Estimates and lower bounds by name; refused bounds are null."""
     if report is None:
         return None
@@ -187,7 +189,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "delta": certificate.delta,
         "refusal": certificate.refusal,
         "bounds": [
-            _plain(dataclasses.asdict(bound)) | {"credible": bound.credible}
+            plain_values(dataclasses.asdict(bound)) | {"credible": bound.credible}
             for bound in certificate.bounds
         ],
         "return_range": _number(certificate.return_range),
@@ -200,11 +202,14 @@ def _tests(certificate: Certificate) -> dict[str, Any]:
     if not isinstance(certificate, ChangeCertificate):
         return {}
     episodes = {"choosing": certificate.choosing, "judging": certificate.judging}
-    tests = [_plain(dataclasses.asdict(test)) | {"lacks": test.lacks} for test in certificate.tests]
+    tests = [
+        plain_values(dataclasses.asdict(test)) | {"lacks": test.lacks} for test in certificate.tests
+    ]
     return {"episodes": episodes, "tests": tests}
 
 
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
+def plain_values(values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers that JSON has."""
     return {name: _number(value) for name, value in values.items()}
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spibb.cli.vectors import act_on_vector, is_vector_policy
 from spibb.cli.waiting import new_console, progress
 from spibb.errors import InputError
 
@@ -48,6 +49,15 @@ def act(
     decisions has the columns of the cases, `decision` and `decision_probability`. A state that the
     policy does not know ends it with nothing written, unless --unseen empty.
     """
+    if is_vector_policy(policy):
+        if cases is not None:
+            raise InputError(
+                "--cases decides tables, and the policy is one on vectors: serve its policy.onnx, "
+                "or use spibb.deep.load_vector_policy in Python"
+            )
+        _check_single(state, out, seed, deterministic, unseen, force)
+        act_on_vector(policy, state or [])
+        return
     from spibb.cli.tables import print_actions
     from spibb.ingest.policy_files import load_policy, parse_case
 

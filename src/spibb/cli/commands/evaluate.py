@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spibb.cli.options import DiscountOption, LogArgument, with_columns
+from spibb.cli.vectors import evaluate_vectors, is_vector_policy
 from spibb.cli.waiting import ESTIMATORS, new_console, progress
 
 if TYPE_CHECKING:
@@ -45,6 +46,12 @@ def evaluate(
     the policy that made the log. A policy that was trained on this
     very log looks better than it is: keep some episodes apart for this.
     """
+    if is_vector_policy(policy):
+        evaluate_vectors(
+            log, policy, behaviour, discount, column_map, delta=delta, lowest_return=lowest_return,
+            highest_return=highest_return, seed=seed,
+        )  # fmt: skip
+        return
     import numpy as np
 
     from spibb.cli import terminal

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.vectors import ALGORITHM as DQN
+from spibb.cli.vectors import improve_dqn
 from spibb.cli.waiting import SOLVER, new_console, progress
 from spibb.errors import InputError, masked
 
@@ -16,7 +18,8 @@ if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
 
 ALGORITHMS = (
-    "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm or model-free"
+    "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free; "
+    "dqn for numeric columns"
 )
 
 
@@ -52,8 +55,11 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
     ] = None,
     holdout: Annotated[
-        float, typer.Option(help="Share of the episodes that is kept apart to test the result.")
-    ] = 0.0,
+        float | None,
+        typer.Option(
+            help="Share of the episodes that is kept apart to test the result (dqn: else 0.3)."
+        ),
+    ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
     ] = 0,
@@ -73,6 +79,10 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
         ),
     ] = False,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(help="dqn: an .npz file that keeps the training; a stopped run continues."),
+    ] = None,
     *,
     column_map: ColumnMap,
 ) -> None:
@@ -80,7 +90,8 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     The log has the columns episode_id, step, state, action, reward, terminated, and optionally
     next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
-    policy.csv, policy.parquet, policy.json, summary.json and report.html.
+    policy.csv, policy.parquet, policy.json, summary.json and report.html. With --algorithm dqn the
+    columns of --state are numbers, a network is trained, and policy.npz and policy.onnx written.
     """
     import shlex
 
@@ -88,19 +99,37 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     from spibb.cli import terminal
     from spibb.running import run
 
+    options = _parse_options(option or [], n_wedge, delta)
+    if algorithm == DQN:
+        _refuse_tables_only(v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe)
+        improve_dqn(
+            log, out, options, column_map, baseline=baseline, discount=discount, delta=delta,
+            holdout=holdout, seed=seed, force=force, checkpoint=checkpoint,
+        )  # fmt: skip
+        return
+    if checkpoint is not None:
+        raise InputError("--checkpoint is for --algorithm dqn: leave it out")
     console = new_console()
-    chosen, delta = configured(algorithm, _parse_options(option or [], n_wedge, delta), delta)
+    chosen, delta = configured(algorithm, options, delta)
     with progress(console, "reading, counting, improving", compiles=SOLVER) as tell:
         done = run(
             log, out, baseline=baseline, algorithm=chosen, **column_map.reading,
-            discount=discount, delta=delta, v_max=v_max, holdout=holdout, seed=seed,
-            sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
+            discount=discount, delta=delta, v_max=v_max, holdout=holdout or 0.0,
+            seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
             progress=tell,
             command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
         )  # fmt: skip
     terminal.print_improvement(console, done.assessment)
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")
+
+
+def _refuse_tables_only(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise InputError(
+                f"--{name.replace('_', '-')} is for tables, and dqn makes none: leave it out"
+            )
 
 
 def _parse_options(

@@ -1,0 +1,54 @@
+"""An order of columns, actions and episodes that their content decides.
+
+Training draws first weights and minibatches by place. If places came from names and files, another
+order of columns or episodes, other names of actions or other units would train another network.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spibb.arrays import scrambled
+from spibb.ingest.vectors import VectorLog
+from spibb.labels import Vocabulary
+
+
+@dataclass(frozen=True, eq=False)
+class Canonical:
+    """A log in an order of its own; `features` [d] and `actions` [A] are the caller's places."""
+
+    log: VectorLog
+    features: np.ndarray
+    actions: np.ndarray
+
+
+def canonical(log: VectorLog) -> Canonical:
+    """Order by hashes of ranks: they know neither names, nor units, nor the order of the file."""
+    with np.errstate(over="ignore"):
+        ranks = np.column_stack([_ranks(column) for column in log.states.T])
+        paid = scrambled(_ranks(np.round(log.reward / _unit(log.reward), 9)))
+        step = log.remaining.astype(np.uint64)
+        row = scrambled(scrambled(ranks).sum(axis=1, dtype=np.uint64) + paid + step)
+        by_action = np.zeros(len(log.actions), np.uint64)
+        np.add.at(by_action, log.action, scrambled(row))
+        actions = np.argsort(by_action, kind="stable")
+        code = np.argsort(actions, kind="stable")[log.action]
+        row = scrambled(row + code.astype(np.uint64) + (log.terminated.astype(np.uint64) << 32))
+        features = np.argsort(scrambled(ranks + row[:, None]).sum(axis=0, dtype=np.uint64))
+        episodes = np.argsort(np.add.reduceat(row, log.episode_starts[:-1]), kind="stable")
+    ordered = replace(
+        log, states=log.states[:, features], next_states=log.next_states[:, features],
+        features=tuple(log.features[k] for k in features), action=code,
+        actions=Vocabulary(tuple(log.actions[a] for a in actions), log.actions.names),
+    )  # fmt: skip
+    return Canonical(ordered.episodes(episodes), features, actions)
+
+
+def _ranks(column: np.ndarray) -> np.ndarray:
+    return np.unique(column, return_inverse=True)[1].astype(np.uint64)
+
+
+def _unit(reward: np.ndarray) -> float:
+    return float(np.abs(reward).max()) or 1.0

@@ -1,0 +1,91 @@
+"""Where a policy on vectors changed: the most typical cases, and how well the log covers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from spibb.deep.improving import VectorImprovement
+from spibb.labels import Label
+
+MOVED = 0.01
+"""Probability that must move for a decision to count as changed."""
+EDGES = (0, 1, 2, 5, 10, 20, 50, 100)
+
+
+@dataclass(frozen=True)
+class Case:
+    """A typical decision of those that move probability from `less` to `more`.
+
+    It is the logged state nearest to the mean of all such states, in standard deviations; `share`
+    are their share of all logged decisions, `moved` the mean probability that moves there. By
+    action: `current` and `new` probabilities, and pseudo-`counts`.
+    """
+
+    state: Mapping[str, float]
+    less: Label
+    more: Label
+    share: float
+    moved: float
+    current: Mapping[Label, float]
+    new: Mapping[Label, float]
+    counts: Mapping[Label, float]
+
+
+def typical_cases(result: VectorImprovement, most: int = 10) -> list[Case]:
+    """The changes by kind, what is done less and more, the commonest first."""
+    found, moved = result.decisions, result.moved
+    change = found.probs - found.baseline
+    less, more = change.argmin(axis=1), change.argmax(axis=1)
+    kind = np.where(moved > MOVED, less * len(result.log.actions) + more, -1)
+    kinds, sizes = np.unique(kind[kind >= 0], return_counts=True)
+    order = np.argsort(-sizes, kind="stable")[:most]
+    return [_case(result, np.flatnonzero(kind == kinds[k]), moved) for k in order]
+
+
+def _case(result: VectorImprovement, rows: np.ndarray, moved: np.ndarray) -> Case:
+    log, found = result.log, result.decisions
+    z = result.policy.inputs(log.states[rows])
+    row = rows[np.argmin(((z - z.mean(axis=0)) ** 2).sum(axis=1))]
+    change = found.probs[row] - found.baseline[row]
+    labels = log.actions.labels
+
+    def named(values: np.ndarray) -> dict[Label, float]:
+        return dict(zip(labels, values[row].tolist()))
+
+    return Case(
+        dict(zip(log.features, log.states[row].tolist())), labels[int(change.argmin())],
+        labels[int(change.argmax())], len(rows) / len(log), float(moved[rows].mean()),
+        named(found.baseline), named(found.probs), named(found.counts),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Logged decisions by their pseudo-counts, without themselves: (range, trusted, copied).
+
+    `copied` is the baseline's probability of what is copied for lack of evidence, at the logged
+    states, and `changed` the share of decisions that change.
+    """
+
+    bins: tuple[tuple[str, int, int], ...]
+    copied: float
+    changed: float
+
+
+def coverage(result: VectorImprovement) -> Coverage:
+    """How much evidence the log has for what it shows."""
+    taken, found, n_wedge = result.taken_counts, result.decisions, result.policy.n_wedge
+    limits = [*pairwise(EDGES), (EDGES[-1], np.inf)]
+    bins = []
+    for low, high in limits:
+        inside = (taken >= low) & (taken < high)
+        trusted = inside & (taken >= n_wedge)
+        name = f"{low}–{high}" if high < np.inf else f"{low}+"
+        bins.append((name, int(trusted.sum()), int((inside & ~trusted).sum())))
+    thin = found.counts < n_wedge
+    copied = float((found.baseline * thin).sum(axis=1).mean())
+    return Coverage(tuple(bins), copied, float((result.moved > MOVED).mean()))

@@ -1,0 +1,318 @@
+"""From a log of vectors to a trained policy, and what is known about it.
+
+Stages: order by content, hold out, standardise, clone, count, train, estimate. Networks see inputs
+in deviations and rewards in units of the returns, so that no unit of the log matters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from spibb import checks
+from spibb.deep.canonical import canonical
+from spibb.deep.cloning import Clone, Rows, clone
+from spibb.deep.dqn import DeepImprovement, SpibbDQN
+from spibb.deep.estimates import estimate_on
+from spibb.deep.judging import Departures, departures, verdict_of
+from spibb.deep.log import DeepLog
+from spibb.deep.policy import SoftmaxBaseline
+from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
+from spibb.deep.scaling import Scaling, in_units, reward_unit
+from spibb.deep.vector_policy import Decisions, VectorPolicy
+from spibb.errors import InputError
+from spibb.frozen import Frozen
+from spibb.ingest.vectors import VectorLog
+from spibb.log import returns_to_go
+from spibb.ope import OffPolicyReport
+from spibb.pseudocounts import counts_within
+from spibb.verdict import Verdict
+
+Stage = Callable[[str, float], None]
+"""Told the stage and which share of it is done, from 0 to 1."""
+FEWEST = 2
+"""Episodes that can be held out: one tells nothing of how much episodes differ."""
+
+
+@dataclass(frozen=True)
+class VectorDQN:
+    """How SPIBB-DQN trains on a log of vectors; what is None is proposed from the data.
+
+    `n_wedge` is the least pseudo-count of a trusted pair, `radius` the distance, in standard
+    deviations, at which two states have nothing in common, `passes` how often training goes through
+    the log. The others are those of `SpibbDQN`.
+    """
+
+    n_wedge: float | Literal["auto"] | None = None
+    radius: float | None = None
+    passes: int | None = None
+    variant: str = "pi-b"
+    kappa: float = 0.0
+    learning_rate: float = 0.01
+    batch_size: int = 32
+
+    def __post_init__(self) -> None:
+        if self.n_wedge is not None and self.n_wedge != "auto":
+            checks.n_wedge(self.n_wedge)
+        if self.radius is not None:
+            checks.number("radius", self.radius, 0, math.inf, "()")
+        if self.passes is not None:
+            checks.positive("passes", self.passes)
+        self.network(0.5, 1.0, 1, 0)
+
+    def network(self, discount: float, n_wedge: float, passes: int, seed: int) -> SpibbDQN:
+        """The configuration of the network."""
+        return SpibbDQN(
+            n_wedge, self.kappa, self.variant, discount, batch_size=self.batch_size,
+            learning_rate=self.learning_rate, passes=passes, seeds=(seed,),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class VectorImprovement(Frozen):
+    """A policy trained on a log of vectors, and what is known about it.
+
+    `log` are the episodes that trained it and `decisions` the policy there; `held_out` is the
+    estimate on the others, None where none were kept apart. `clone` says how the policy that made
+    the log was found, None where it was given. `losses` [T] are those of the training, in the unit
+    of the rewards squared, after `loss_steps` [T] updates.
+    """
+
+    policy: VectorPolicy
+    settings: VectorDQN
+    passes: int
+    log: VectorLog
+    decisions: Decisions
+    clone: Clone | None
+    held_out: OffPolicyReport | None
+    departures: Departures | None
+    losses: np.ndarray
+    loss_steps: np.ndarray
+    seed: int
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The policy's, and what the held-out episodes say."""
+        told = {} if self.held_out is None else {"held_out": self.held_out}
+        return {**self.policy._facts(), "transitions": len(self.log), **told}
+
+    @property
+    def moved(self) -> np.ndarray:
+        """The probability that the new policy moves from some actions to others, at states [N]."""
+        return np.asarray(np.abs(self.decisions.probs - self.decisions.baseline).sum(axis=1) / 2)
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """How sure the held-out episodes are."""
+        share = float((self.moved > 1e-6).mean())
+        return verdict_of(share, self.departures, self.held_out, self.clone is not None)
+
+    @property
+    def taken_counts(self) -> np.ndarray:
+        """Pseudo-counts of the logged pairs without themselves [N]."""
+        rows = np.arange(len(self.log))
+        return np.maximum(self.decisions.counts[rows, self.log.action] - 1, 0)
+
+
+def improve_vectors(
+    log: VectorLog,
+    settings: VectorDQN | None = None,
+    *,
+    baseline: SoftmaxBaseline | None = None,
+    discount: float = 0.95,
+    holdout: float = 0.3,
+    delta: float = 0.05,
+    seed: int = 0,
+    progress: Stage | None = None,
+    checkpoint: str | Path | None = None,
+) -> VectorImprovement:
+    """Train SPIBB-DQN on a log of vectors.
+
+    Parameters:
+        log: the log, as `spibb.read_vectors` gives it.
+        settings: how to train.
+        baseline: the policy that made the log, as a function of its states; None clones it from
+            what was done, and from the recorded probabilities if the log has them.
+        discount: γ in [0, 1).
+        holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
+        delta: failure probability of the lower bounds.
+        seed: seed of the first weights, of the minibatches and of the split.
+        progress: told stage and share.
+        checkpoint: a file that keeps the state of training; an interrupted run continues there.
+
+    Returns:
+        The policy, in the log's own columns, labels and units, with its evidence.
+    """
+    settings = VectorDQN() if settings is None else settings
+    tell = progress or (lambda stage, share: None)
+    checks.discount(discount)
+    checks.delta(delta)
+    checks.seed(seed)
+    _check(log)
+    tell("preparing", 0)
+    ordered = canonical(log)
+    kept, held = _split(ordered.log, checks.number("holdout", holdout, 0, 1, "[)"), seed)
+    trained = _train(
+        kept, settings, _given(baseline, ordered.features, ordered.actions, log),
+        discount, seed, tell, checkpoint,
+    )  # fmt: skip
+    tell("estimating", 0)
+    report = single = None
+    if held is not None:
+        rng = np.random.default_rng(seed)
+        report = estimate_on(
+            held, trained.policy, discount, delta=delta, lowest_return=_lowest(log, discount),
+            rng=rng,
+        )  # fmt: skip
+        single = departures(held, trained.policy, discount, delta=delta, rng=rng)
+    policy = trained.policy.reordered(ordered.features, ordered.actions)
+    mine = _as_given(kept, log, ordered.features, ordered.actions)
+    decisions = policy.at(mine.states)
+    tell("estimating", 1)
+    found = trained.found
+    return VectorImprovement(
+        policy, settings, found.config.passes, mine, decisions, trained.clone, report, single,
+        found.losses[0] * policy.reward_unit**2, found.loss_steps, seed,
+    )  # fmt: skip
+
+
+class _Trained(NamedTuple):
+    """A policy in the order of training, and how it came to be."""
+
+    policy: VectorPolicy
+    clone: Clone | None
+    found: DeepImprovement
+
+
+def _train(
+    log: VectorLog,
+    settings: VectorDQN,
+    baseline: tuple[Any, ...] | None,
+    discount: float,
+    seed: int,
+    tell: Stage,
+    checkpoint: str | Path | None,
+) -> _Trained:
+    scaling = Scaling.of(log.states, log.features)
+    z = scaling(log.states)
+    tell("cloning the current policy", 0)
+    made = None if baseline else clone(
+        Rows(z, log.action, log.action_prob), log.episode_starts, len(log.actions)
+    )  # fmt: skip
+    current = made.policy if made else _in_units(baseline, scaling)  # type: ignore[arg-type]
+    tell("counting", 0)
+    radius = propose_radius(z) if settings.radius is None else settings.radius
+    counts = counts_within(z, log.action, len(log.actions), radius)
+    at_states = counts(z)
+    if settings.n_wedge is None or settings.n_wedge == "auto":
+        n_wedge = propose_n_wedge(at_states[np.arange(len(log)), log.action] - 1)
+    else:
+        n_wedge = settings.n_wedge
+    tell("training", 0)
+    unit = reward_unit(returns_to_go(log, discount))
+    passes = propose_passes(len(log)) if settings.passes is None else settings.passes
+    rows = log.known
+    following = scaling(np.where(log.terminated[:, None], log.states, log.next_states)[rows])
+    deep = DeepLog(
+        z[rows], log.action[rows], in_units(log.reward[rows], unit), following,
+        log.terminated[rows], current, n_actions=len(log.actions),
+    )  # fmt: skip
+    config = settings.network(discount, n_wedge, passes, seed)
+    config = replace(config, batch_size=min(config.batch_size or 1, len(deep)))
+    found = config.train(
+        deep, counts, progress=lambda share: tell("training", share), checkpoint=checkpoint,
+        checkpoint_every=max(1, passes // 10),
+    )  # fmt: skip
+    policy = VectorPolicy(
+        log.features, log.actions, scaling, found.networks[0].numpy(), current, z,
+        log.action.astype(np.int64), radius, n_wedge, settings.variant, discount, unit,
+    )  # fmt: skip
+    return _Trained(policy, made, found)
+
+
+def _check(log: VectorLog) -> None:
+    if len(log.actions) < 2:
+        raise InputError(
+            f"the log has one action, {log.actions[0]!r}: there is nothing to choose between"
+        )
+    if not log.known.any():
+        raise InputError(
+            "no row of the log says what followed it: check episode_id, step and next_state"
+        )
+
+
+def _split(log: VectorLog, share: float, seed: int) -> tuple[VectorLog, VectorLog | None]:
+    """Episodes that train, and those held out; the order of the log is that of its content."""
+    n = log.n_episodes
+    order = np.random.default_rng(seed).permutation(n)
+    if share == 0:
+        return log.episodes(order), None
+    held = min(round(share * n), n - 1)
+    if held < FEWEST:
+        raise InputError(
+            f"holdout {share:g} keeps {held} of {n} episodes apart, expected at least {FEWEST}: "
+            "give a larger share, more episodes, or 0 to test nothing"
+        )
+    kept, apart = log.episodes(order[held:]), log.episodes(order[:held])
+    if not kept.known.any():
+        raise InputError(
+            f"no row of the {kept.n_episodes} episodes that train says what followed it: give more "
+            "episodes, or a smaller holdout"
+        )
+    return kept, apart
+
+
+def _lowest(log: VectorLog, discount: float) -> float:
+    """What missing mass counts: the lowest return of the log, or 0 where all are above."""
+    returns = returns_to_go(log, discount)[log.episode_starts[:-1]]
+    return min(0.0, float(returns.min()))
+
+
+def _given(
+    baseline: SoftmaxBaseline | None, features: np.ndarray, actions: np.ndarray, log: VectorLog
+) -> tuple[Any, ...] | None:
+    if baseline is None:
+        return None
+    sizes = baseline.network.sizes
+    if (sizes[0], sizes[-1]) != (len(log.features), len(log.actions)):
+        raise InputError(
+            f"the baseline goes from {sizes[0]} features to {sizes[-1]} actions, and the log has "
+            f"{len(log.features)} and {len(log.actions)}: give the baseline of this log"
+        )
+    return baseline, features, actions
+
+
+def _in_units(given: tuple[Any, ...], scaling: Scaling) -> SoftmaxBaseline:
+    """A baseline on the log's own states as one on scaled ones, in the order of training."""
+    from spibb.deep.network import MLP
+
+    baseline, features, actions = given
+    weights = [np.asarray(weight, np.float64) for weight in baseline.network.weights]
+    biases = [np.asarray(bias, np.float64) for bias in baseline.network.biases]
+    first = weights[0][features]
+    biases[0] = biases[0] + scaling.centre @ first
+    weights[0] = first * scaling.spread[:, None]
+    weights[-1], biases[-1] = weights[-1][:, actions], biases[-1][actions]
+    return SoftmaxBaseline(
+        MLP(
+            tuple(weight.astype(np.float32) for weight in weights),
+            tuple(bias.astype(np.float32) for bias in biases),
+        ),
+        baseline.temperature,
+    )
+
+
+def _as_given(
+    ordered: VectorLog, log: VectorLog, features: np.ndarray, actions: np.ndarray
+) -> VectorLog:
+    """Episodes of the ordered log in the columns and labels of the caller's."""
+    columns = np.argsort(features)
+    return replace(
+        ordered, states=ordered.states[:, columns], next_states=ordered.next_states[:, columns],
+        features=log.features, action=actions[ordered.action], actions=log.actions,
+    )  # fmt: skip

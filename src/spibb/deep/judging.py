@@ -1,0 +1,124 @@
+"""What held-out episodes say of a policy on vectors, and the verdict.
+
+Importance weights of whole episodes vanish after some ten decisions, and with them every estimator
+of `spibb.ope`. Single departures need one weight each: with ρ_t = π(a_t|x_t)/μ(a_t|x_t) and the
+return G_t that followed,
+
+    X_i = Σ_t γ^t (ρ_t − 1) (G_t − V̂(x_t))
+
+has the mean of Σ_t γ^t Σ_a (π − μ)(a|x_t) Q^μ(x_t, a): what is gained by departing from the current
+policy μ once, at any of its decisions. By the lemma on differences of performance (Kakade and
+Langford 2002) this is the gain itself up to the change in which states are visited; and where
+evidence is thin the new policy does what μ does, and departs from nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spibb.deep.estimates import propensities, with_actions
+from spibb.deep.vector_policy import VectorPolicy
+from spibb.ingest.vectors import VectorLog
+from spibb.log import returns_to_go
+from spibb.mean_bounds import bca_bound, student_t_bound
+from spibb.ope import FEW_EPISODES, OffPolicyReport
+from spibb.verdict import Grade, Verdict
+from spibb.words import number, percent, signed
+
+
+@dataclass(frozen=True)
+class Departures:
+    """What departing once gains per episode on held-out ones: estimate, and two lower bounds.
+
+    Both bounds fail with probability `delta`, approximately; `lower` is the lesser.
+    """
+
+    episodes: int
+    gain: float
+    student_t: float
+    bca: float
+    delta: float
+
+    @property
+    def lower(self) -> float:
+        """The lesser of the two bounds."""
+        return min(self.student_t, self.bca)
+
+
+def departures(
+    log: VectorLog,
+    policy: VectorPolicy,
+    discount: float,
+    *,
+    delta: float,
+    rng: np.random.Generator,
+) -> Departures:
+    """What single departures gain on episodes that trained nothing."""
+    log = with_actions(log, policy.actions)
+    found = policy.at(log.states)
+    ratio = found.probs[np.arange(len(log)), log.action] / propensities(log, policy)
+    value = (found.probs * found.q).sum(axis=1)
+    beyond = returns_to_go(log, discount) - value
+    lengths = np.diff(log.episode_starts)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])
+    return Departures(
+        log.n_episodes, float(terms.mean()), student_t_bound(terms, delta),
+        bca_bound(terms, delta, rng=rng), delta,
+    )  # fmt: skip
+
+
+def verdict_of(
+    moved: float, found: Departures | None, whole: OffPolicyReport | None, cloned: bool
+) -> Verdict:
+    """The grade of a policy that moved a share of the decisions."""
+    delta = 0.05 if found is None else found.delta
+    assumed = (
+        "It assumes that one process makes all episodes and that the columns tell all of its "
+        "state; that departures which gain one at a time gain together"
+        + ("; that the current policy is as its clone shows it." if cloned else ".")
+    )
+    reason, remedy = _against(moved, found, whole)
+    if reason or found is None:
+        return Verdict(Grade.NOT_SUPPORTED, reason, assumed, remedy, delta, None, ())
+    sentence = (
+        f"On {found.episodes:,} held-out episodes, departing from the current policy once gains "
+        f"{signed(found.gain)} per episode, at least {signed(found.lower)} at level {1 - delta:g}; "
+        f"the new policy departs in {percent(moved)} of the decisions."
+    )
+    return Verdict(
+        Grade.SUPPORTED, sentence, assumed,
+        "None here: certified needs finitely many states (--bin, --algorithm certified).",
+        delta, found.lower, (),
+    )  # fmt: skip
+
+
+def _against(
+    moved: float, found: Departures | None, whole: OffPolicyReport | None
+) -> tuple[str, str]:
+    """Why the log does not support the policy, and what would help; empty where it does."""
+    more = "More episodes, or a larger n_wedge."
+    if moved == 0:
+        return "The evidence is too thin to depart from the current policy anywhere.", more
+    if found is None or whole is None:
+        return (
+            "No episodes were held out, so that nothing but the training itself speaks for the new "
+            "policy.", "Episodes held out (--holdout 0.3).",
+        )  # fmt: skip
+    if found.episodes < FEW_EPISODES:
+        return f"Only {found.episodes} episodes were held out.", f"At least {FEW_EPISODES} of them."
+    if not found.lower > 0:
+        return (
+            f"On {found.episodes:,} held-out episodes, departing from the current policy once "
+            f"gains {signed(found.gain)} per episode, but that may be chance: the lower bound is "
+            f"{number(found.lower)}.", more,
+        )  # fmt: skip
+    dr = whole.difference("dr").estimate
+    if whole.effective_sample_size >= FEW_EPISODES and dr.value < 0:
+        return (
+            f"Single departures gain, but by whole episodes (dr, {whole.effective_sample_size:.0f} "
+            f"effective ones) the new policy loses {number(-dr.value)} per episode.", more,
+        )  # fmt: skip
+    return "", ""

@@ -1,0 +1,257 @@
+"""VectorPolicy: a trained policy that is complete: columns, units, network, baseline, evidence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spibb import checks
+from spibb.checks import InputError
+from spibb.deep.checkpoint import REMEDY, read_arrays, write_arrays
+from spibb.deep.log import finite_states, matrix
+from spibb.deep.network import MLP
+from spibb.deep.policy import SoftmaxBaseline
+from spibb.deep.scaling import Scaling
+from spibb.deep.targets import ROWS
+from spibb.frozen import Frozen
+from spibb.labels import Label, Vocabulary
+from spibb.loading import (
+    array,
+    either,
+    flag,
+    list_of,
+    parse_json,
+    text,
+    whole,
+)
+from spibb.pseudocounts import counts_within
+
+KIND = "vector policy"
+FORMS = {
+    "format": array("iu"), "features": array("U", 1), "actions": array("U"),
+    "action_names": array("U", 1), "centre": array("f", 1), "spread": array("f", 1),
+    "points": array("f", 2), "point_actions": array("iu", 1), "radius": array("f"),
+    "n_wedge": array("fiu"), "variant": array("U"), "discount": array("f"),
+    "reward_unit": array("f"), "temperature": array("f"),
+}  # fmt: skip
+_PART = either(flag(), whole(), text())
+LABELS = list_of(either(_PART, list_of(_PART, least=2)), least=1)
+
+
+@dataclass(frozen=True, eq=False)
+class VectorPolicy(Frozen):
+    """π(a|x) for states in the columns `features` and actions with labels, in the log's own units.
+
+    `scaling` turns states [M, d] into the inputs z of all else: the Q-network (values in
+    `reward_unit`), the baseline, and pseudo-counts of logged `points` [n, d] (in z) with
+    `point_actions` [n] within `radius`. Called with states, it gives probabilities [M, A].
+    """
+
+    features: tuple[str, ...]
+    actions: Vocabulary
+    scaling: Scaling
+    network: MLP
+    baseline: SoftmaxBaseline
+    points: np.ndarray
+    point_actions: np.ndarray
+    radius: float
+    n_wedge: float
+    variant: str
+    discount: float
+    reward_unit: float
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What it takes and gives."""
+        return {
+            "features": ", ".join(self.features), "actions": len(self.actions),
+            "n_wedge": self.n_wedge, "radius": self.radius, "states_known": len(self.points),
+        }  # fmt: skip
+
+    def __call__(self, states: Any) -> np.ndarray:
+        """Probabilities [M, A] at states [M, d]."""
+        return self.at(states).probs
+
+    def at(self, states: Any) -> Decisions:
+        """Everything that the policy knows of states [M, d]."""
+        z = self.inputs(states)
+        q = self.network.values(z)
+        baseline, counts = self.baseline(z), self.counts(z)
+        bootstrapped = counts.astype(np.float32) < np.float32(self.n_wedge)
+        probs = ROWS[self.variant](q, baseline, bootstrapped, np)
+        return Decisions(probs, q.astype(np.float64) * self.reward_unit, baseline, counts)
+
+    def inputs(self, states: Any) -> np.ndarray:
+        """States [M, d] in the units of the networks."""
+        states = matrix(states, "states")
+        if states.shape[1] != len(self.features):
+            raise InputError(
+                f"states have {states.shape[1]} columns, expected {len(self.features)}: "
+                f"{', '.join(self.features)}"
+            )
+        finite_states(states, "states")
+        return self.scaling(states)
+
+    @cached_property
+    def counts(self) -> Any:
+        """Pseudo-counts [M, A] at inputs [M, d]."""
+        return counts_within(self.points, self.point_actions, len(self.actions), self.radius)
+
+    def row(self, case: Mapping[str, Any]) -> dict[Label, float]:
+        """The distribution over actions for a case: one number for each feature."""
+        for name in (*case, *self.features):
+            if name not in self.features or name not in case:
+                wrong = "is no column of the state" if name not in self.features else "is missing"
+                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(self.features)}")
+        values = [_number(name, case[name]) for name in self.features]
+        return dict(zip(self.actions.labels, self([values])[0].tolist()))
+
+    def reordered(self, features: np.ndarray, actions: np.ndarray) -> VectorPolicy:
+        """The same policy with column k at the place features[k], and action a at actions[a]."""
+        columns, rows = np.argsort(features), np.argsort(actions)
+        return replace(
+            self, features=tuple(self.features[k] for k in columns),
+            actions=Vocabulary(tuple(self.actions[a] for a in rows), self.actions.names),
+            scaling=Scaling(self.scaling.centre[columns], self.scaling.spread[columns]),
+            network=_reordered(self.network, columns, rows),
+            baseline=replace(
+                self.baseline, network=_reordered(self.baseline.network, columns, rows)
+            ),
+            points=self.points[:, columns], point_actions=actions[self.point_actions],
+        )  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """Write everything as one .npz, with its hash; `load_vector_policy` reads it."""
+        write_arrays(path, {
+            "kind": KIND, "format": 1, "features": np.array(self.features),
+            "actions": json.dumps([*self.actions.labels]),
+            "action_names": np.array(self.actions.names),
+            "centre": self.scaling.centre, "spread": self.scaling.spread,
+            "points": self.points, "point_actions": self.point_actions,
+            "radius": float(self.radius), "n_wedge": float(self.n_wedge), "variant": self.variant,
+            "discount": float(self.discount), "reward_unit": float(self.reward_unit),
+            "temperature": float(self.baseline.temperature),
+            **_prefixed("q", self.network), **_prefixed("baseline", self.baseline.network),
+        })  # fmt: skip
+
+    def export_onnx(self, path: str | Path) -> None:
+        """Write the whole policy as an ONNX graph: state [M, d] → pi, q, baseline, counts."""
+        from spibb.deep.onnx_graph import export_whole
+
+        export_whole(self, Path(path))
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(Frozen):
+    """At M states, all [M, A]: new probabilities, Q-values, the baseline's rows, pseudo-counts."""
+
+    probs: np.ndarray
+    q: np.ndarray
+    baseline: np.ndarray
+    counts: np.ndarray
+
+
+def load_vector_policy(path: str | Path) -> VectorPolicy:
+    """Read what `VectorPolicy.save` wrote, or the folder of `spibb improve --algorithm dqn`.
+
+    Nothing is believed: the hash, every type, every shape and every number are checked.
+    """
+    path = vector_policy_file(path)
+    arrays = read_arrays(path, KIND, FORMS)
+    what = f"{KIND} {str(path)!r}"
+    labels = parse_json(str(arrays["actions"]), LABELS, f"{what}: actions", REMEDY)
+    actions = Vocabulary(
+        tuple(tuple(label) if isinstance(label, list) else label for label in labels),
+        tuple(arrays["action_names"].tolist()),
+    )
+    features = tuple(arrays["features"].tolist())
+    _check_shapes(arrays, len(features), len(actions), what)
+    return VectorPolicy(
+        features, actions, Scaling(arrays["centre"], arrays["spread"]),
+        _network(arrays, "q", (len(features), len(actions)), what),
+        SoftmaxBaseline(
+            _network(arrays, "baseline", (len(features), len(actions)), what),
+            float(arrays["temperature"]),
+        ),
+        arrays["points"], arrays["point_actions"], _positive(arrays, "radius", what),
+        checks.n_wedge(float(arrays["n_wedge"])),
+        checks.choice("variant", str(arrays["variant"]), tuple(ROWS)),
+        checks.discount(float(arrays["discount"])), _positive(arrays, "reward_unit", what),
+    )  # fmt: skip
+
+
+FILE = "policy.npz"
+
+
+def vector_policy_file(path: str | Path) -> Path:
+    """The policy in a result folder, or the file itself."""
+    path = Path(path)
+    return path / FILE if path.is_dir() else path
+
+
+def is_vector_policy(path: str | Path) -> bool:
+    """Whether a path is a policy on vectors: an .npz file, or a folder that has one."""
+    file = vector_policy_file(path)
+    return file.suffix == ".npz" and file.is_file()
+
+
+def _check_shapes(
+    arrays: Mapping[str, np.ndarray], n_features: int, n_actions: int, what: str
+) -> None:
+    wanted = {"centre": (n_features,), "spread": (n_features,),
+              "points": (len(arrays["point_actions"]), n_features)}  # fmt: skip
+    for name, shape in wanted.items():
+        if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
+            raise InputError(
+                f"{what}: {name} has shape {arrays[name].shape} or numbers that are not finite, "
+                f"expected finite numbers of shape {shape}: {REMEDY}"
+            )
+    codes = arrays["point_actions"]
+    if not (arrays["spread"] > 0).all() or not ((codes >= 0) & (codes < n_actions)).all():
+        raise InputError(f"{what}: spread or point_actions are out of range: {REMEDY}")
+
+
+def _positive(arrays: Mapping[str, np.ndarray], name: str, what: str) -> float:
+    value = float(arrays[name])
+    if not 0 < value < np.inf:
+        raise InputError(f"{what}: {name} is {value:g}, expected a positive number: {REMEDY}")
+    return value
+
+
+def _prefixed(prefix: str, network: MLP) -> dict[str, np.ndarray]:
+    return {f"{prefix}_{name}": value for name, value in network.to_arrays().items()}
+
+
+def _network(
+    arrays: Mapping[str, np.ndarray], prefix: str, ends: tuple[int, int], what: str
+) -> MLP:
+    mine = {
+        name.removeprefix(f"{prefix}_"): value
+        for name, value in arrays.items()
+        if name.startswith((f"{prefix}_weight_", f"{prefix}_bias_"))
+    }
+    network = MLP.from_arrays(mine, f"{what}: {prefix}")
+    if (network.sizes[0], network.sizes[-1]) != ends:
+        raise InputError(
+            f"{what}: the network {prefix} goes from {network.sizes[0]} to {network.sizes[-1]}, "
+            f"expected {ends[0]} features to {ends[1]} actions: {REMEDY}"
+        )
+    return network
+
+
+def _reordered(network: MLP, columns: np.ndarray, rows: np.ndarray) -> MLP:
+    weights, biases = list(network.numpy().weights), list(network.numpy().biases)
+    weights[0] = weights[0][columns]
+    weights[-1], biases[-1] = weights[-1][:, rows], biases[-1][rows]
+    return MLP(tuple(weights), tuple(biases))
+
+
+def _number(name: str, value: Any) -> float:
+    if isinstance(value, str):
+        value = checks.parse_value(value.strip())
+    return checks.number(name, value, -np.inf, np.inf, "()")

@@ -1,0 +1,130 @@
+"""The report and the folder of a policy on vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spibb
+from spibb import words
+from spibb.deep.cases import Case, coverage, typical_cases
+from spibb.deep.improving import VectorImprovement
+from spibb.deep.vector_policy import FILE
+from spibb.episode_returns import EpisodeReturns
+from spibb.files import write_text
+from spibb.log import returns_to_go
+from spibb.report import charts
+from spibb.report.filling import fill
+from spibb.report.folder import off_policy_summary, plain_values, verdict_summary
+from spibb.report.origin import Origin
+
+ONNX = "policy.onnx"
+
+
+def write_vectors(result: VectorImprovement, origin: Origin, folder: Path) -> None:
+    """Write policy.npz, policy.onnx, summary.json, report.html and the log's returns."""
+    result.policy.save(folder / FILE)
+    result.policy.export_onnx(folder / ONNX)
+    text = json.dumps(summary(result, origin), indent=2, ensure_ascii=False)
+    write_text(folder / "summary.json", text + "\n")
+    write_text(folder / "report.html", render(result, origin))
+    _returns(result).write(folder)
+
+
+def summary(result: VectorImprovement, origin: Origin) -> dict[str, Any]:
+    """The result in plain values, for summary.json."""
+    policy, log, covered = result.policy, result.log, coverage(result)
+    clone = result.clone
+    return {
+        "spibb_version": spibb.__version__,
+        "verdict": verdict_summary(result.verdict),
+        "algorithm": "dqn",
+        "options": plain_values(dataclasses.asdict(result.settings)),
+        "discount": policy.discount,
+        "n_wedge": policy.n_wedge,
+        "radius": policy.radius,
+        "passes": result.passes,
+        "updates": int(result.loss_steps[-1]),
+        "loss": float(result.losses[-1]),
+        "features": list(policy.features),
+        "centre": policy.scaling.centre.tolist(),
+        "spread": policy.scaling.spread.tolist(),
+        "actions": len(policy.actions),
+        "transitions": len(log),
+        "episodes": log.n_episodes,
+        "return_limits": None,
+        "decisions_changed": covered.changed,
+        "bootstrapped_baseline_mass": covered.copied,
+        "behaviour": None if clone is None else {
+            "kind": clone.kind, "log_loss": clone.log_loss, "marginal_loss": clone.marginal_loss,
+            "recorded": log.action_prob is not None, "rows_checked": clone.rows_checked,
+        },
+        "departures": None if result.departures is None
+        else plain_values(dataclasses.asdict(result.departures)),
+        "held_out": off_policy_summary(result.held_out),
+        "cases": [_plain_case(case) for case in typical_cases(result)],
+        "origin": dataclasses.asdict(origin),
+    }  # fmt: skip
+
+
+def _plain_case(case: Case) -> dict[str, Any]:
+    by_action = {
+        name: [{"action": action, "value": value} for action, value in getattr(case, name).items()]
+        for name in ("current", "new", "counts")
+    }
+    return dataclasses.asdict(case) | by_action
+
+
+def render(result: VectorImprovement, origin: Origin) -> str:
+    """The whole page."""
+    filters = {"number": words.number, "signed": words.signed, "percent": words.percent,
+               "clipped": words.clipped}  # fmt: skip
+    covered = coverage(result)
+    return fill(
+        "vectors.html.jinja", filters, r=result, policy=result.policy, verdict=result.verdict,
+        origin=origin, cases=typical_cases(result), covered=covered,
+        coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
+        earned=_returns(result).mean.value, ranges=_ranges(result),
+    )  # fmt: skip
+
+
+def _returns(result: VectorImprovement) -> EpisodeReturns:
+    log = result.log
+    found = returns_to_go(log, result.policy.discount)[log.episode_starts[:-1]]
+    return EpisodeReturns(found, int(log.truncated.sum()))
+
+
+def _ranges(result: VectorImprovement) -> list[tuple[str, float, float, float, float]]:
+    """Columns with mean, deviation and range."""
+    states, scaling = result.log.states, result.policy.scaling
+    return list(zip(
+        result.policy.features, scaling.centre.tolist(), states.std(axis=0).tolist(),
+        states.min(axis=0).tolist(), states.max(axis=0).tolist(),
+    ))  # fmt: skip
+
+
+def _coverage_chart(bins: tuple[tuple[str, int, int], ...]) -> Any:
+    said = ", ".join(f"{trusted + copied:,} with {name}" for name, trusted, copied in bins)
+    return charts.coverage(
+        bins, f"Logged decisions by pseudo-count: {said}.", "similar decisions in the log"
+    )
+
+
+def _loss_chart(result: VectorImprovement) -> Any:
+    losses, steps = np.maximum(result.losses, 1e-30), result.loss_steps
+    height = np.log10(losses)
+    across = charts.Scale(0, float(steps[-1]), 46, 368)
+    up = charts.Scale(*charts.padded(height.tolist()), 130, 8)
+    points = " ".join(f"{across(float(x))},{up(float(y))}" for x, y in zip(steps, height))
+    parts = charts.axis(across, 130, 8)
+    for tick in charts.ticks(up.low, up.high, 4):
+        parts.append(
+            charts.text(42, up(tick) + 4, words.short(float(f"{10**tick:.2g}")), "tick", "end")
+        )
+    parts.append(f'<polyline points="{points}" class="whisker new" fill="none"/>')
+    said = f"Loss from {losses[0]:.3g} to {losses[-1]:.3g} in {int(steps[-1]):,} updates."
+    return charts.svg(152, said, parts)
