@@ -70,9 +70,14 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def whole(label: Label) -> str:
+    """A label as text."""
+    return " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+
+
 def clipped(label: Label, longest: int = LONGEST) -> str:
     """A label as text, a long one without its middle."""
-    text = " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    text = whole(label)
     if len(text) <= longest:
         return text
     tail = (longest - 1) // 2

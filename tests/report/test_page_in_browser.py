@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import os
+import re
 import shutil
 
 import pytest
-from pages import gridworld_assessment
+from pages import NASTY, ORIGIN, gridworld_assessment, one_step_problem
 
-from spibb.report.page import render
+from spibb.algorithms.spibb import PiBSpibb
+from spibb.report.assessment import assess
+from spibb.report.page import MAX_STATES, render
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 FLAGS = (
@@ -93,7 +97,9 @@ def test_search_hides_the_rows_that_do_not_fit(opened):
              if b.is_displayed()]  # fmt: skip
     assert everything[0] in shown
     assert len(shown) < len(everything)
-    assert find_all(opened, "#found")[0].text == f"{len(shown)} of {len(everything)} rows"
+    assert find_all(opened, "#found")[0].text.startswith(
+        f"{len(shown)} of {len(everything)} rows; "
+    )
     box.send_keys(" nowhere")
     assert not any(body.is_displayed() for body in find_all(opened, "#changes > tbody"))
 
@@ -128,19 +134,85 @@ def test_a_phone_needs_no_sideways_scrolling(opened):
         opened.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_text_has_contrast(opened):
-    """WCAG AA asks for 4.5 between small text and its background."""
-    colours = opened.execute_script("""
-        return [...document.querySelectorAll('p, td, th, dt, dd, button, caption, small, h1, h2')]
-          .map(e => getComputedStyle(e).color)""")
-    for red, green, blue in {tuple(map(int, c[4:-1].split(","))) for c in colours}:
-        light = sum(
-            share * _linear(part)
-            for share, part in ((0.2126, red), (0.7152, green), (0.0722, blue))
-        )
-        assert (0.88 + 0.05) / (light + 0.05) >= 4.5  # 0.88: the darkest tint behind text
+def contrasts(driver) -> set[float]:
+    """Contrast between the text of the page and what is behind it, as WCAG defines it."""
+    pairs = driver.execute_script("""
+        const behind = (e) => {
+          for (; e; e = e.parentElement) {
+            const colour = getComputedStyle(e).backgroundColor;
+            if (colour !== 'rgba(0, 0, 0, 0)') return colour;
+          }
+          return 'rgb(255, 255, 255)';
+        };
+        return [...document.querySelectorAll('p, td, th, dt, dd, button, caption, small, h1, a')]
+          .map(e => [getComputedStyle(e).color, behind(e)])""")
+    return {_contrast(_light(text), _light(paper)) for text, paper in map(tuple, pairs)}
+
+
+def _contrast(x: float, y: float) -> float:
+    return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+
+
+def _light(colour: str) -> float:
+    parts = [int(part) for part in re.findall(r"\d+", colour)[:3]]
+    return sum(share * _linear(part) for share, part in zip((0.2126, 0.7152, 0.0722), parts))
 
 
 def _linear(part: int) -> float:
     x = part / 255
     return x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_has_contrast_by_day_and_by_night(opened, scheme):
+    """WCAG AA asks for 4.5 between small text and its background."""
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+    try:
+        paper = opened.execute_script("return getComputedStyle(document.body).backgroundColor")
+        assert (_light(paper) < 0.05) == (scheme == "dark")
+        assert min(contrasts(opened)) >= 4.5
+    finally:
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+N_STATES = MAX_STATES + 60
+
+
+@pytest.fixture(scope="module")
+def many(browser, tmp_path_factory):
+    """The report of more states than are listed, with nasty labels of some length."""
+    problem = one_step_problem(
+        N_STATES, 3, 40 * N_STATES, NASTY + " ward{0} " + "x" * 80 + " end{0}"
+    )
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    path.write_text(render(assess(PiBSpibb(n_wedge=5).improve(problem), ORIGIN)), encoding="utf-8")
+    browser.set_window_size(1100, 900)
+    browser.get(path.as_uri())
+    return browser
+
+
+def test_search_finds_states_that_are_not_listed(many):
+    listed = len(find_all(many, "#changes > tbody"))
+    assert listed == MAX_STATES
+    box, seen = find_all(many, "#search")[0], 0
+    for state in range(0, N_STATES, 7):
+        box.clear()
+        box.send_keys(f"ward{state} end{state}")
+        rows = [row for row in find_all(many, "#others tbody tr") if row.is_displayed()]
+        rows += [body for body in find_all(many, "#changes > tbody") if body.is_displayed()]
+        assert any(f"end{state}" in row.text for row in rows), state
+        seen += bool(find_all(many, "#others tbody tr"))
+    assert seen > 0
+    assert many.get_log("browser") == []
+
+
+def test_paper_gets_few_pages(many):
+    """300 rows would be dozens; text on paper is dark even where screens are."""
+    feature = {"name": "prefers-color-scheme", "value": "dark"}
+    many.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": [feature]})
+    paper = many.execute_script("return getComputedStyle(document.body).backgroundColor")
+    many.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
+    printed = base64.b64decode(many.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert paper == "rgb(255, 255, 255)"
+    assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 8

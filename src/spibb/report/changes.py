@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spibb import words
 from spibb.algorithms.base import Improvement
 from spibb.departures import changed_states
 from spibb.labels import Label
@@ -14,6 +16,9 @@ from spibb.tables import long_form
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+LIKELIEST = 3
+"""Actions named in a line."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,35 @@ def changes(result: Improvement, limit: int | None = None) -> list[Change]:
         )
         for k in order.tolist()
     ]  # fmt: skip
+
+
+def other_states(
+    result: Improvement, listed: Collection[int], budget: int
+) -> list[tuple[str, int, str]]:
+    """Label, visits and what is done in the states not listed, most visited first.
+
+    Ends where `budget` characters are used up.
+    """
+    problem, moved, found = result.problem, changed(result), []
+    visits = problem.counts.pairs.sum(axis=1)
+    for s in np.argsort(-visits, kind="stable").tolist():
+        if s not in listed:
+            state, done = words.whole(problem.states[s]), _done(result, s, bool(moved[s]))
+            budget -= len(state) + len(done)
+            if budget < 0:
+                break
+            found.append((state, int(visits[s]), done))
+    return found
+
+
+def _done(result: Improvement, s: int, moved: bool) -> str:
+    """The likeliest actions of a state, and whether they are new."""
+    row = result.policy.probs[s]
+    likeliest = [a for a in np.argsort(-row, kind="stable")[:LIKELIEST].tolist() if row[a] > 0]
+    shares = ", ".join(
+        f"{words.clipped(result.problem.actions[a])} {row[a]:.2f}" for a in likeliest
+    )
+    return f"{'new' if moved else 'as before'}: {shares}"
 
 
 def policy_table(result: Improvement) -> pa.Table:

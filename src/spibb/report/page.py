@@ -13,13 +13,17 @@ from spibb.algorithms.base import Improvement
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts
 from spibb.report.assessment import Assessment
-from spibb.report.changes import Change, changed, changes
+from spibb.report.changes import Change, changed, changes, other_states
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import fill
 from spibb.sceptic import odds
 
 MAX_STATES = 300
 """Changed states shown; the policy file holds all."""
+MAX_SOUGHT = 500_000
+"""Characters of other states that a search looks at, the most visited first."""
+LONGEST_SOUGHT = 500
+"""Characters of a label that a search looks at."""
 MAX_ACTIONS = 8
 """Actions shown per state, the likeliest first."""
 
@@ -29,6 +33,7 @@ class ActionRow:
     """One action of a changed state."""
 
     action: str
+    whole: str
     baseline: float
     new: float
     count: int
@@ -41,6 +46,7 @@ class StateRow:
 
     change: Change
     state: str
+    whole: str
     more: str
     less: str
     glyph: Markup
@@ -55,12 +61,14 @@ def render(assessment: Assessment) -> str:
         "clipped": words.clipped,
     }  # fmt: skip
     result, values = assessment.result, value_lines(assessment)
+    states = state_rows(assessment)
     return fill(
         "report.html.jinja", filters, a=assessment, e=assessment.evidence, result=result,
         problem=result.problem,
         verdict=assessment.verdict, values_chart=_values_chart(values),
         gains_chart=_gains_chart(assessment), scope=_scope(assessment),
-        states=state_rows(assessment), n_changed=int(changed(result).sum()),
+        states=states, n_changed=int(changed(result).sum()),
+        others=other_states(result, {row.change.code for row in states}, MAX_SOUGHT),
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
         odds=odds, **_overlap_charts(assessment), sure=1 - assessment.evidence.delta,
@@ -144,13 +152,15 @@ def _state_row(assessment: Assessment, change: Change) -> StateRow:
     shown = np.sort(shown[: min(MAX_ACTIONS, relevant)])
     rows = tuple(
         ActionRow(
-            words.clipped(problem.actions[a]), float(old[a]), float(new[a]),
+            words.clipped(problem.actions[a]),
+            words.clipped(problem.actions[a], LONGEST_SOUGHT), float(old[a]), float(new[a]),
             int(problem.counts.pairs[s, a]), _why(assessment, s, a),
         )
         for a in shown.tolist()
     )  # fmt: skip
     return StateRow(
-        change, words.clipped(change.state), words.clipped(change.more),
+        change, words.clipped(change.state), words.clipped(change.state, LONGEST_SOUGHT),
+        words.clipped(change.more),
         words.clipped(change.less), charts.pairs_glyph(old[shown].tolist(), new[shown].tolist()),
         rows, relevant - len(rows),
     )  # fmt: skip

@@ -24,6 +24,29 @@
     bodies.forEach((body) => expand(body, open));
   });
 
+  const MOST = 50;
+  const others = document.getElementById("others");
+  const data = document.getElementById("other-states");
+  let states = null;
+  const showOthers = (words) => {
+    if (!others) return "";
+    states ??= JSON.parse(data.textContent).map(([state, visits, now]) =>
+      ({ cells: [state, visits.toLocaleString("en"), now], text: `${state} ${now}`.toLowerCase() }));
+    const fits = words.length ? states.filter(({ text }) => words.every((w) => text.includes(w))) : [];
+    others.tBodies[0].replaceChildren(...fits.slice(0, MOST).map(({ cells }) => {
+      const row = document.createElement("tr");
+      cells.forEach((cell, k) => {
+        const place = row.insertCell();
+        place.textContent = cell;
+        if (k === 1) place.className = "n";
+      });
+      return row;
+    }));
+    others.classList.toggle("hidden", !fits.length);
+    const first = fits.length > MOST ? `, the first ${MOST} below` : fits.length ? ", below" : "";
+    return words.length ? `; ${fits.length} of ${states.length} other states${first}` : "";
+  };
+
   const search = document.getElementById("search");
   search.addEventListener("input", () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -33,7 +56,7 @@
       body.classList.toggle("hidden", !fits);
       shown += fits;
     });
-    found.textContent = `${shown} of ${bodies.length} rows`;
+    found.textContent = `${shown} of ${bodies.length} rows${showOthers(words)}`;
   });
 
   const byText = (a, b) => a.localeCompare(b, undefined, { numeric: true });
