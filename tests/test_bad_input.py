@@ -60,6 +60,53 @@ def patched(**entries):
     return lambda text: json.dumps(json.loads(text) | entries)
 
 
+BANDIT = "--bandit --state user --action item --reward click --action-prob p"
+CLICKS = "user,item,click,p\nnew,a,0,0.5\nold,b,1,0.5\nnew,b,0,0.5\n"
+MESSY = LOG.replace("0,1,b,", "0,1,,") + "1,1,b,go,0,1\n"
+
+
+def bandit(old, new, *parts, options="", command="improve clicks.csv --out out"):
+    case(f"{command} {BANDIT} {options}", *parts, clicks_csv=CLICKS.replace(old, new))
+
+
+# Bandits, missing values and copies
+
+bandit("user,", "visitor,", "the log has no column 'user'", "its columns are 'visitor'")
+bandit("new,a,0,0.5", "new,a,0,1.5", "action_prob (column 'p') in row 0 is 1.5", "in (0, 1]")
+bandit("new,a,0,0.5", "new,a,0,0", "action_prob (column 'p') in row 0 is 0", "must have been")
+bandit("new,a,0,0.5", "new,a,,0.5", "'click' is missing in row 0", "--missing drop")
+bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing as-level or --missing")
+bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is soon", "a number")
+bandit("", "", "episode_id is mapped to 'user'", "leave the column out", options="--episode user")
+bandit("", "", "step is mapped to 'p'", "leave the column out", options="--step p")
+bandit("", "", "terminated is mapped to 'click'", options="--terminated click")
+bandit("", "", "two equal rows are two decisions", options="--duplicates drop")
+bandit("", "", "missing is 'fill': choose one of error, as-level, drop", options="--missing fill")
+bandit("0.5", "0.9", "action_prob of state 'new' sums to 1.8", options="--baseline recorded")
+bandit(",p\n", ",q\n", "the log has no column 'p'", "its columns are 'user'")
+for command in ("inspect clicks.csv", "evaluate clicks.csv --policy improved",
+                "monitor improved clicks.csv --lowest-return 0 --highest-return 1"):  # fmt: skip
+    bandit("", "", "step is mapped to 'p'", options="--step p", command=command)
+case("improve log.csv --out out --missing", "'--missing' requires an argument")
+case(f"{IMPROVE} --missing nothing", "missing is 'nothing': choose one of error, as-level, drop")
+case(f"{IMPROVE} --duplicates first", "duplicates is 'first': choose one of error, drop")
+case(f"{IMPROVE} --missing as-level", "'reward' is missing in row 1", "episode '0'",
+     "--missing drop", log_csv=LOG.replace("0,1,b,stay,1,1", "0,1,b,stay,,1"))  # fmt: skip
+case(f"{IMPROVE} --duplicates drop", "row 2 repeats step 1 of its episode with other values",
+     "episode '0'", log_csv=LOG.replace("1,0,a", "0,1,b,go,1,1\n1,0,a"))  # fmt: skip
+case(f"{IMPROVE} --missing drop", "every episode has a missing value", "fill them",
+     log_csv=LOG.replace(",b,", ",,"))  # fmt: skip
+case("improve log.csv --out out --baseline recorded", "it has no action_prob", "give the policy")
+case("improve log.csv --out out --baseline recordet", "cannot read 'recordet'")
+case("inspect log.csv", "'state' is missing in row 1 (1 such rows), episode '0'",
+     "try: spibb inspect log.csv --missing as-level --duplicates drop", log_csv=MESSY)  # fmt: skip
+case("inspect clicks.csv --state user --action item --reward click", "or add --bandit",
+     "try: spibb inspect clicks.csv --state user --action item --reward click --bandit",
+     clicks_csv=CLICKS)  # fmt: skip
+case(f"{IMPROVE} --mapping map.toml", "map.toml", "missing is 'x', expected one of error",
+     map_toml="missing = 'x'")  # fmt: skip
+case(f"{IMPROVE} --mapping map.toml", "bandit is 1, expected true or false", map_toml="bandit = 1")
+
 # The command line
 
 case("improv", "No such command 'improv'", "improve", "spibb --help")

@@ -19,6 +19,7 @@ from spibb.checks import (
     some,
     unmasked,
 )
+from spibb.errors import FixableError
 from spibb.labels import (
     Vocabulary,
     encode,
@@ -317,15 +318,22 @@ def resolve(
             found[name] = (hits[0],) if hits else _successors(name, found, present)
         missing = [column for column in found[name] if column not in present]
         if missing or (name in REQUIRED and not found[name]):
-            wanted = missing[0] if missing else name
-            hint = did_you_mean(wanted, present)
-            raise InputError(
-                f"the log has no column {wanted!r}{hint}: its columns are {some(present, 20)}; "
-                "rename one or map it"
-            )
+            raise _absent(missing[0] if missing else name, present)
     _check_mapped_once(found)
     _check_not_misspelt("terminated", found, present)
     return found
+
+
+def _absent(wanted: str, present: Sequence[str]) -> InputError:
+    """The error for a column that is not there; without episodes it may be a bandit's log."""
+    line = (
+        f"the log has no column {wanted!r}{did_you_mean(wanted, present)}: its columns are "
+        f"{some(present, 20)}; rename one or map it"
+    )
+    alone = {"episode_id", *ALIASES["episode_id"], "step", "terminated"}.isdisjoint(present)
+    if wanted == "episode_id" and alone:
+        return FixableError(f"{line}, or add --bandit if every row is a decision", bandit=True)
+    return InputError(line)
 
 
 def _check_not_misspelt(

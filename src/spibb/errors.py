@@ -1,6 +1,7 @@
 """The one exception that a user of the library meets, and how a missing extra is installed."""
 
 import re
+from typing import Any
 
 SECRETS = (
     (re.compile(r"(\w+:/+)[^\s'\"]*@"), r"\1***@"),
@@ -31,7 +32,7 @@ class FixableError(InputError):
     `handling` are those, as `spibb.open_log` takes them: ``{"missing": "drop"}``.
     """
 
-    def __init__(self, message: object = "", **handling: object) -> None:
+    def __init__(self, message: object = "", **handling: Any) -> None:
         super().__init__(message)
         self.handling = handling
 

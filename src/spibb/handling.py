@@ -45,9 +45,15 @@ class Handling:
     @property
     def options(self) -> str:
         """The same as options of the command line."""
-        parts = ["--bandit"] if self.bandit else []
-        parts += [f"--missing {self.missing}"] if self.missing != ERROR else []
-        return " ".join(parts + ([f"--duplicates {DROP}"] if self.duplicates == DROP else []))
+        return self.beyond(STRICT)
+
+    def beyond(self, other: Handling) -> str:
+        """The options that change `other` into this."""
+        mine = {"--bandit": self.bandit, f"--missing {self.missing}": self.missing,
+                f"--duplicates {self.duplicates}": self.duplicates}  # fmt: skip
+        theirs = other.bandit, other.missing, other.duplicates
+        changed = (option for (option, value), old in zip(mine.items(), theirs) if value != old)
+        return " ".join(changed)
 
 
 STRICT = Handling()

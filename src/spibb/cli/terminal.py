@@ -14,6 +14,7 @@ from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
+from spibb.verdict.criteria import FOUND
 from spibb.words import clipped, counted, number, percent, signed
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     say(
         console,
         f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states):,} states, "
-        f"{len(problem.actions):,} actions",
+        f"{len(problem.actions):,} actions; baseline {FOUND[problem.baseline_source]}",
     )
     say(console, str(assessment.certificate))
     if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:

@@ -92,6 +92,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "values": _values(assessment.evidence),
         "algorithm": result.algorithm.name,
         "options": plain_values(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
+        "baseline": str(problem.baseline_source),
         "discount": problem.discount,
         "v_max": problem.v_max,
         "states": len(problem.states),

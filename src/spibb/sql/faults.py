@@ -12,9 +12,9 @@ from spibb.sql.engines import Engine, quoted
 from spibb.sql.expressions import Expressions
 from spibb.sql.kept import Kept
 
-OPTION_DROP = "--missing drop (missing='drop' in Python)"
-OPTION_LEVEL = "--missing as-level (missing='as-level' in Python)"
-OPTION_DUPLICATES = "--duplicates drop (duplicates='drop' in Python)"
+OPTION_DROP, OPTION_LEVEL = "--missing drop", "--missing as-level"
+OPTION_DUPLICATES = "--duplicates drop"
+"""Options of the command line; parameters have the same names in Python."""
 
 
 @dataclass(frozen=True)

@@ -30,8 +30,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="The policy that made the log: state, action, probability. Without it, or with "
-            "estimate:SMOOTHING, it is read off the log."
+            help="The policy that made the log: state, action, probability; or recorded: the "
+            "column action_prob; or estimate:SMOOTHING: how often the log takes each action. "
+            "Without it, recorded if there is such a column, else estimate."
         ),
     ] = None,
     algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
@@ -88,10 +89,11 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 ) -> None:
     """Improve a baseline policy from its log, departing from it only where the log has evidence.
 
-    The log has the columns episode_id, step, state, action, reward, terminated, and optionally
-    next_state, truncated, action_prob; options or a mapping file name your own columns. Writes
-    policy.csv, policy.parquet, policy.json, summary.json and report.html. With --algorithm dqn the
-    columns of --state are numbers, a network is trained, and policy.npz and policy.onnx written.
+    The log has the columns episode_id, step, state, action, reward, and optionally next_state,
+    terminated, truncated, action_prob; with --bandit only state, action, reward, and optionally
+    action_prob. Options or a mapping file name your own columns. Writes policy.csv, policy.parquet,
+    policy.json, summary.json and report.html. With --algorithm dqn the columns of --state are
+    numbers, a network is trained, and policy.npz and policy.onnx written.
     """
     import shlex
 
@@ -120,6 +122,8 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
         )  # fmt: skip
     terminal.print_improvement(console, done.assessment)
+    for finding in done.inspection.assumptions:
+        terminal.say(console, f"{finding.what}: {finding.value}.")
     terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")
 

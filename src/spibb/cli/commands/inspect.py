@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.waiting import new_console, progress
+from spibb.errors import FixableError, InputError
 
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
@@ -24,9 +26,22 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
     from spibb.ingest.inspection import inspect_log
 
     console = new_console()
-    with progress(console, "reading and counting") as tell:
-        table = open_log(log, **column_map.reading, progress=tell)
-        rows = table.log() if table.rows <= LARGEST else None
-        inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
-        found = None if rows is None else forecast(rows)
+    try:
+        with progress(console, "reading and counting") as tell:
+            table = open_log(log, **column_map.reading, progress=tell)
+            rows = table.log() if table.rows <= LARGEST else None
+            inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
+            found = None if rows is None else forecast(rows)
+    except FixableError as error:
+        raise InputError(f"{error}; try: {_command(log, column_map)}") from None
     print_inspection(console, inspection, found)
+
+
+def _command(log: str, column_map: ColumnMap) -> str:
+    """This command with the options that let it read the log."""
+    import shlex
+
+    from spibb.ingest.proposing import proposed
+
+    better = proposed(log, column_map)
+    return f"{shlex.join(['spibb', *sys.argv[1:]])} {better.beyond(column_map.handling)}"
