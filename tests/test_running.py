@@ -206,3 +206,11 @@ def test_an_estimated_baseline_is_no_file_and_the_call_is_whole(folder):
 def test_a_share_held_out_is_a_number(log, holdout):
     with pytest.raises(InputError, match="holdout is"):
         spibb.run(log, holdout=holdout)
+
+
+def test_stages_are_told_in_order(log, tmp_path):
+    told = []
+    spibb.run(log, tmp_path / "out", progress=lambda stage, share: told.append((stage, share)))
+    stages = list(dict.fromkeys(stage for stage, _ in told))
+    assert stages == ["reading", "improving", "judging the new policy", "writing"]
+    assert all(0 <= share <= 1 for _, share in told)

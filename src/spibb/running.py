@@ -28,7 +28,7 @@ from spibb.report.page import render
 from spibb.sceptic import doubts
 from spibb.showing import Shown
 from spibb.sql.sources import Source
-from spibb.tables import Progress
+from spibb.tables import Stage
 from spibb.verdict import Verdict
 
 
@@ -91,7 +91,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     sceptic: bool = False,
     force: bool = False,
     spreadsheet_safe: bool = False,
-    progress: Progress | None = None,
+    progress: Stage | None = None,
     command: str | None = None,
     **options: Any,
 ) -> Run:
@@ -123,7 +123,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         sceptic: ask what a sceptic would (`spibb.sceptic`), which takes some ten seconds.
         force: write into a folder that is not empty.
         spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: told the stage of the work, and which share of it is done, from 0 to 1.
         command: what the report shows as the way to make the result again; this call if None.
         options: options of the algorithm, such as ``n_wedge=10``.
 
@@ -143,23 +143,30 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
                  seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
                  spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
                  **options)  # fmt: skip
+    tell = progress or (lambda stage, share: None)
     with _claimed(out, force) as held:
+        tell("reading", 0.0)
         table = open_log(
-            source, columns=columns, bins=bins, progress=progress, bandit=bandit, missing=missing,
-            duplicates=duplicates,
+            source, columns=columns, bins=bins, bandit=bandit, missing=missing,
+            duplicates=duplicates, progress=lambda share: tell("reading", share),
         )  # fmt: skip
         rows = source if isinstance(source, Log) else table
         problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
         inspection = inspect_log(table, problem.counts)
         origin = Origin.of(command or call, seed, [*_files("log", source),
                                                    *_baseline_file(baseline)])  # fmt: skip
+        tell("improving", 0.0)
         kept, held_out = hold_out(problem, apart, seed) if apart else (problem, None)
         improved = chosen.improve(kept)
-        assessment = replace(
-            assess(improved, origin, delta=sure, findings=inspection.findings, held_out=held_out),
-            sceptic=doubts(improved, problem.log, seed) if sceptic else None,
+        tell("judging the new policy", 0.0)
+        assessment = assess(
+            improved, origin, delta=sure, findings=inspection.findings, held_out=held_out
         )
+        if sceptic:
+            tell("asking what a sceptic would", 0.0)
+            assessment = replace(assessment, sceptic=doubts(improved, problem.log, seed))
         if held is not None:
+            tell("writing", 0.0)
             held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
     return Run(assessment, inspection, None if held is None else held.folder)
 

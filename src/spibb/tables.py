@@ -25,6 +25,8 @@ LONGEST_LABEL = 100_000
 
 Progress = Callable[[float], None]
 """Told now and then which share of the work is done, from 0 to 1."""
+Stage = Callable[[str, float], None]
+"""Told the stage of the work, and which share of it is done, from 0 to 1."""
 
 
 def long_form(states: Vocabulary, actions: Vocabulary, **columns: np.ndarray) -> pa.Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 from spibb import checks
 from spibb.deep.checkpoint import read_arrays
-from spibb.deep.improving import Stage, VectorDQN, VectorImprovement, improve_vectors
+from spibb.deep.improving import VectorDQN, VectorImprovement, improve_vectors
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_passes
 from spibb.deep.vector_policy import KIND
@@ -18,6 +18,7 @@ from spibb.report.folder import claim
 from spibb.report.origin import Origin
 from spibb.report.vectors import write_vectors
 from spibb.sql.sources import Source
+from spibb.tables import Stage
 
 ESTIMATE = "estimate"
 UPDATE = 1e-4

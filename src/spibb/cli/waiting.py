@@ -57,9 +57,7 @@ def progress(
     `compiles` names a kernel of the work, and how many seconds of compiling the work costs where
     that kernel was never compiled before.
     """
-    if compiles is not None and not is_compiled(compiles[0]):
-        text = f"{text} (compiling once, about {compiles[1]:.0f} s)"
-    line = Line(text)
+    line = Line(text + _compiling(compiles))
 
     def tell(share: float) -> None:
         line.share = f" ({share:.0%} {of})"
@@ -68,15 +66,25 @@ def progress(
         yield tell
 
 
+def _compiling(compiles: tuple[str, float] | None) -> str:
+    """What to add to a line if a kernel must be compiled first."""
+    if compiles is None or is_compiled(compiles[0]):
+        return ""
+    return f" (compiling once, about {compiles[1]:.0f} s)"
+
+
 @contextmanager
-def stages(console: Console) -> Iterator[Callable[[str, float], None]]:
+def stages(
+    console: Console, *, compiles: tuple[str, float] | None = None
+) -> Iterator[Callable[[str, float], None]]:
     """A line that names the stage of the work, its share, what has passed, and what is left."""
-    line, begun = Line("starting"), time.monotonic()
+    note = _compiling(compiles)
+    line, begun = Line(f"starting{note}"), time.monotonic()
 
     def tell(stage: str, share: float) -> None:
         nonlocal begun
-        if stage != line.text:
-            line.text, begun = stage, time.monotonic()
+        if stage + note != line.text:
+            line.text, begun = stage + note, time.monotonic()
         passed = time.monotonic() - begun
         left = passed * (1 - share) / share if 0 < share < 1 else 0.0
         more = f", about {left:.0f} s left" if left >= SHOWN_FROM else ""

@@ -7,7 +7,7 @@ in deviations and rewards in units of the returns, so that no unit of the log ma
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -32,10 +32,9 @@ from spibb.ingest.vectors import VectorLog
 from spibb.log import returns_to_go
 from spibb.ope import OffPolicyReport
 from spibb.pseudocounts import counts_within
+from spibb.tables import Stage
 from spibb.verdict import Verdict
 
-Stage = Callable[[str, float], None]
-"""Told the stage and which share of it is done, from 0 to 1."""
 FEWEST = 2
 """Episodes that can be held out: one tells nothing of how much episodes differ."""
 

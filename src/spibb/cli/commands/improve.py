@@ -11,7 +11,7 @@ import typer
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.vectors import ALGORITHM as DQN
 from spibb.cli.vectors import improve_dqn
-from spibb.cli.waiting import SOLVER, new_console, progress
+from spibb.cli.waiting import SOLVER, new_console, stages
 from spibb.errors import InputError, masked
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         raise InputError("--checkpoint is for --algorithm dqn: leave it out")
     console = new_console()
     chosen, delta = configured(algorithm, options, delta)
-    with progress(console, "reading, counting, improving", compiles=SOLVER) as tell:
+    with stages(console, compiles=SOLVER) as tell:
         done = run(
             log, out, baseline=baseline, algorithm=chosen, **column_map.reading,
             discount=discount, delta=delta, v_max=v_max, holdout=holdout or 0.0,
