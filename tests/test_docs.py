@@ -130,6 +130,7 @@ def test_every_page_of_a_capability_has_commands_or_code_that_run():
         "report",
         "evaluate",
         "monitor",
+        "production",
         "sceptic",
         "deep",
         "scaling",

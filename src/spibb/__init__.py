@@ -30,6 +30,7 @@ _HOME = {
     "read_policy": "spibb.ingest.policy_files",
     "load_policy": "spibb.ingest.policy_files",
     "export_policy": "spibb.serving.export",
+    "LivePolicy": "spibb.serving.live",
     "Bins": "spibb.binning",
     "open_log": "spibb.ingest",
     "inspect_log": "spibb.ingest.inspection",
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
     from spibb.running import save_result as save_result
     from spibb.running import write_report as write_report
     from spibb.serving.export import export_policy as export_policy
+    from spibb.serving.live import LivePolicy as LivePolicy
     from spibb.simulate import Sampler as Sampler
     from spibb.sql.sources import Source as Source
     from spibb.verdict import Verdict as Verdict

@@ -1,0 +1,71 @@
+"""A policy file that is replaced while it is in use."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from spibb.checks import InputError, takes
+from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.policy_files import SIDECAR, load_policy
+
+Signature = tuple[tuple[int, int, int], ...]
+"""Inode, size and time of change of each file that a policy is in."""
+
+
+class LivePolicy:
+    """The newest valid policy at a path; `refresh` looks whether there is another.
+
+    A file that is damaged, half-written or missing changes nothing: the policy before it stays in
+    use, and `problem` says why. Whoever holds `current` keeps one policy, whole.
+
+    Parameters:
+        path: a policy file, or the folder that `spibb improve` wrote.
+
+    >>> baseline.save("policy.csv")
+    >>> live = spibb.LivePolicy("policy.csv")
+    >>> live.refresh(), live.current.best("mild")
+    (False, 'treat')
+    """
+
+    @takes(path=(str, Path))
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.problem: str | None = None
+        self._lock = threading.Lock()
+        self._seen = self._signature()
+        self.current: LoadedPolicy = _ready(self.path)
+
+    def refresh(self) -> bool:
+        """Load the policy again if its file is another; whether it was."""
+        with self._lock:
+            found = self._signature()
+            if found == self._seen:
+                return False
+            try:
+                self.current = _ready(self.path)
+            except (InputError, OSError) as error:
+                self.problem = str(error)
+                return False
+            self._seen, self.problem = found, None
+            return True
+
+    def _signature(self) -> Signature:
+        folder = self.path.is_dir()
+        names = ("policy.parquet", SIDECAR) if folder else ("",)
+        found = []
+        for name in names:
+            try:
+                facts = (self.path / name if name else self.path).stat()
+            except OSError:
+                continue
+            found.append((facts.st_ino, facts.st_size, facts.st_mtime_ns))
+        return tuple(found)
+
+
+def _ready(path: Path) -> LoadedPolicy:
+    """A policy that was loaded and has prepared what its first answer needs."""
+    loaded = load_policy(path)
+    loaded.act_many([loaded.policy.states[0]])
+    _ = loaded.sha256
+    return loaded
