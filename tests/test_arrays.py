@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from spibb.arrays import densify, from_arrow
+from spibb.arrays import as_floats, as_type, densify, from_arrow, texts_to_arrow, to_arrow
 
 
 @pytest.mark.parametrize("size", [3, 1000, 1 << 21, 1 << 50, (1 << 63) - 1])
@@ -45,3 +45,33 @@ def test_arrow_flags_are_what_arrow_says(n):
         assert from_arrow(column.slice(first), missing=False).tolist() == [
             bool(value) for value in values[first:]
         ]
+
+
+@pytest.mark.parametrize("kind", ["int32", "int64", "float64", "bool", "uint8"])
+@pytest.mark.parametrize("n", [0, 1, 7, 8, 9, 1000])
+def test_columns_of_arrow_are_those_of_pyarrow(kind, n):
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 2 if kind == "bool" else 100, n).astype(kind)
+    missing = rng.random(n) < 0.3
+    assert to_arrow(values).equals(pa.array(values))
+    assert to_arrow(values[::2]).equals(pa.array(values[::2]))
+    assert to_arrow(values, missing).equals(pa.array(values, mask=missing))
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["a", "", "ß\n", "漢字", "x" * 1000]])
+def test_texts_become_a_column_of_arrow(texts):
+    assert texts_to_arrow(texts).equals(pa.array(texts, pa.string()))
+
+
+def test_a_column_of_its_type_is_not_cast():
+    column = pa.array([1, 2])
+    assert as_type(column, pa.int64()) is column
+    assert as_type(column, pa.float64()).equals(pa.array([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint64", "float32", "float64", "decimal128(5, 2)"])
+def test_numbers_of_any_type_become_floats(kind):
+    wanted = pa.decimal128(5, 2) if "decimal" in kind else kind
+    column = pa.chunked_array([pa.array([1, None, 3], pa.int64()).cast(wanted)])
+    np.testing.assert_array_equal(as_floats(column), [1.0, np.nan, 3.0])
+    assert as_floats(column).dtype == np.float64

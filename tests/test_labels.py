@@ -263,3 +263,18 @@ def test_labels_that_name_nothing_are_refused(labels):
 
 def test_whole_floats_are_whole_numbers():
     assert [type(label) for label in vocabulary([1.0, 2.0], "action").labels] == [int, int]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [5, 3, 5], [-(2**63), 2**63 - 1, 0], [2**63 - 1], [-7, -7], [10**12, 3, 10**12], [],
+    ],
+)  # fmt: skip
+def test_whole_numbers_of_any_range_have_sorted_labels(values):
+    wanted = sorted(set(values))
+    for column in (np.array(values, np.int64), pa.array(values, pa.int64())):
+        found, codes = factorize(column, "state")
+        assert list(found.labels) == wanted
+        assert [wanted[code] for code in codes] == values
+        assert codes.dtype == np.int32

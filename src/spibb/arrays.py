@@ -1,11 +1,15 @@
-"""Arrays: dense codes of sparse numbers, and columns of Arrow as NumPy."""
+"""Arrays: dense codes of sparse numbers, and columns of Arrow from and to NumPy without pandas."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 NUMBERS = 63
 """Bits of a whole number ≥ 0."""
@@ -32,6 +36,19 @@ def _by_sorting(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     codes = np.empty(len(keys), dtype=np.int32)
     codes[row] = np.cumsum(first, dtype=np.int32) - 1
     return found[first], codes
+
+
+def as_type(column: Any, kind: pa.DataType) -> Any:
+    """A column of Arrow with this type; Arrow's cast loads all its functions even for nothing."""
+    return column if column.type == kind else column.cast(kind)
+
+
+def as_floats(column: Any) -> np.ndarray:
+    """A column of numbers [N] as floats, NaN where there is none."""
+    import pyarrow as pa
+
+    exact = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    return from_arrow(column if exact else column.cast("float64")).astype(np.float64)
 
 
 def from_arrow(column: Any, missing: float = math.nan) -> np.ndarray:
@@ -62,3 +79,34 @@ def scrambled(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def to_arrow(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:
+    """A column of Arrow from numbers or flags [N]; `missing` [N] marks rows without a value.
+
+    `pyarrow.array` gives the same, and imports pandas.
+    """
+    import pyarrow as pa
+
+    flags = values.dtype == bool
+    data = _packed(values) if flags else pa.py_buffer(np.ascontiguousarray(values))
+    valid = None if missing is None else _packed(~missing)
+    kind = pa.from_numpy_dtype(values.dtype)
+    return pa.Array.from_buffers(kind, len(values), [valid, data])
+
+
+def texts_to_arrow(texts: Sequence[str]) -> pa.Array:
+    """A column of Arrow from texts, without pandas."""
+    import pyarrow as pa
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))]
+    return pa.Array.from_buffers(pa.large_string(), len(texts), buffers).cast(pa.string())
+
+
+def _packed(flags: np.ndarray) -> Any:
+    """A buffer with a bit per flag."""
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

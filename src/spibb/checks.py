@@ -13,6 +13,7 @@ import math
 import numbers
 import re
 import reprlib
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, ParamSpec, TypeVar
@@ -230,9 +231,14 @@ def whole_array(name: str, values: Any) -> np.ndarray:
     return array if array.dtype.kind in "iu" else array.astype(np.int64)
 
 
+def is_masked(values: Any) -> bool:
+    """Whether values are a masked array; nobody has made one before numpy.ma is loaded."""
+    return "numpy.ma" in sys.modules and isinstance(values, np.ma.MaskedArray)
+
+
 def unmasked(name: str, values: Any) -> np.ndarray:
     """Values as a plain array; a masked entry is missing, and refused with its row."""
-    if isinstance(values, np.ma.MaskedArray) and values.size and values.ndim:
+    if is_masked(values) and values.size and values.ndim:
         masked = np.ma.getmaskarray(values).reshape(len(values), -1)
         check_present(np.asarray(~masked.any(axis=1)), name)
     try:

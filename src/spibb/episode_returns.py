@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spibb.arrays import to_arrow
 from spibb.evaluate import MonteCarlo, mean_of, returns
 from spibb.frozen import Frozen
 from spibb.log import Log
@@ -43,4 +44,4 @@ class EpisodeReturns(Frozen):
         """Write all returns into a folder."""
         import pyarrow as pa
 
-        write_table(pa.table({"return": self.values}), folder / FILE)
+        write_table(pa.table({"return": to_arrow(self.values)}), folder / FILE)

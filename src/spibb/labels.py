@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.arrays import densify, from_arrow
-from spibb.checks import InputError, check_present, positive, several, shown, some
+from spibb.arrays import as_type, densify, from_arrow
+from spibb.checks import InputError, check_present, is_masked, positive, several, shown, some
 from spibb.showing import Shown
 
 Label = Any
@@ -233,7 +233,7 @@ def label_parts(values: Any, name: str) -> list[Any]:
     """The parts of a column of labels: one per element of a tuple label."""
     if isinstance(values, list) and values and _is_arrow(values[0]):
         return values if len(values) > 1 else label_parts(values[0], name)
-    if isinstance(values, np.ma.MaskedArray):
+    if is_masked(values):
         return [part.tolist() for part in (values.T if values.ndim == 2 else [values])]
     if isinstance(values, np.ndarray) and (values.ndim == 2 or values.dtype.kind != "O"):
         return list(values.T) if values.ndim == 2 else [values]
@@ -280,10 +280,19 @@ def _tuple_parts(values: list[Any], name: str) -> list[Any]:
 def _factorize_one(column: Any, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
     """Sorted labels, and codes [N] that are −1 where a value is missing."""
     if isinstance(column, np.ndarray) and column.dtype.kind in "iu":
-        labels, inverse = np.unique(column, return_inverse=True)
-        whole = tuple(_checked(label, name) for label in labels.tolist())
-        return whole, inverse.reshape(-1).astype(np.int32)
+        return _factorize_whole(column, name)
     return _factorize_arrow(_to_arrow(column, name), name)
+
+
+def _factorize_whole(column: np.ndarray, name: str) -> tuple[tuple[Label, ...], np.ndarray]:
+    """Sorted labels and codes [N] of whole numbers."""
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    if max(high - low, high) < LARGEST:
+        seen, codes = densify(column.astype(np.int64) - low, high - low + 1)
+        return tuple((seen + low).tolist()), codes
+    labels, codes = np.unique(column, return_inverse=True)
+    whole = tuple(_checked(label, name) for label in labels.tolist())
+    return whole, codes.reshape(-1).astype(np.int32)
 
 
 def _to_arrow(column: Any, name: str) -> Any:
@@ -323,10 +332,12 @@ def _factorize_arrow(array: Any, name: str) -> tuple[tuple[Label, ...], np.ndarr
         return (), np.full(len(array), -1, dtype=np.int32)
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
+    if pa.types.is_integer(array.type) and not array.null_count:
+        return _factorize_whole(from_arrow(array), name)
     if not pa.types.is_dictionary(array.type):
         array = array.dictionary_encode()
     values = [_checked(value, name) for value in array.dictionary.to_pylist()]
-    codes = from_arrow(array.indices.cast(pa.int32()), missing=-1)
+    codes = from_arrow(as_type(array.indices, pa.int32()), missing=-1)
     labels = sorted(set(_used(values, codes)))
     rank = {label: code for code, label in enumerate(labels)}
     mapped = np.array([rank.get(value, -1) for value in values] + [-1], dtype=np.int32)
@@ -335,8 +346,9 @@ def _factorize_arrow(array: Any, name: str) -> tuple[tuple[Label, ...], np.ndarr
 
 def _used(values: Sequence[Label], codes: np.ndarray) -> list[Label]:
     """The labels that occur; a categorical column may declare more."""
-    used = np.unique(codes)
-    return [values[code] for code in used.tolist() if code >= 0 and values[code] is not None]
+    used = np.zeros(len(values) + 1, dtype=bool)
+    used[codes] = True  # the last one stands for the code −1
+    return [value for value, occurs in zip(values, used.tolist()) if occurs and value is not None]
 
 
 def _checked(value: Any, name: str) -> Label:

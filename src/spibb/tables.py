@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spibb.arrays import texts_to_arrow, to_arrow
 from spibb.checks import InputError, shown
 from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
@@ -41,21 +42,22 @@ def long_form(states: Vocabulary, actions: Vocabulary, **columns: np.ndarray) ->
     ):
         codes = np.tile(np.repeat(np.arange(len(vocabulary)), repeats), times)
         for name, values in label_columns(vocabulary).items():
-            names[name] = values.take(pa.array(codes))
-    return pa.table(names | {name: array.reshape(-1) for name, array in columns.items()})
+            names[name] = values.take(to_arrow(codes))
+    return pa.table(names | {name: to_arrow(array.reshape(-1)) for name, array in columns.items()})
 
 
 def label_columns(vocabulary: Vocabulary) -> dict[str, pa.Array]:
     """The columns of a vocabulary's labels; labels that no file gives back as they are, refused."""
-    import pyarrow as pa
-
     columns = {}
     for name, values in zip(vocabulary.names, _parts(vocabulary)):
         kinds = {_storable(value, name) for value in values}
         if len(kinds) > 1:
             raise InputError(f"{name} mixes text, numbers and true/false: make all labels text")
-        types = {"text": pa.string(), "number": pa.int64(), "flag": pa.bool_()}
-        columns[name] = pa.array(values, types[kinds.pop()] if kinds else pa.string())
+        kind = kinds.pop() if kinds else "text"
+        columns[name] = (
+            texts_to_arrow(values) if kind == "text"
+            else to_arrow(np.array(values, np.int64 if kind == "number" else bool))
+        )  # fmt: skip
     return columns
 
 
@@ -97,7 +99,7 @@ def spreadsheet_safe(table: pa.Table) -> pa.Table:
         for column in table.columns
     ]
     names = [re.sub(f"^(['{EXECUTED}])", r"'\1", name) for name in table.column_names]
-    marked = pa.array(np.ones(table.num_rows, dtype=bool))
+    marked = to_arrow(np.ones(table.num_rows, dtype=bool))
     return pa.table([*columns, marked], names=[*names, SPREADSHEET_SAFE])
 
 
@@ -106,20 +108,23 @@ def log_table(log: Log) -> pa.Table:
     import pyarrow as pa
 
     lengths = np.diff(log.episode_starts)
-    columns: list[tuple[str, object]] = [
-        ("episode_id", np.repeat(np.arange(log.n_episodes), lengths)),
-        ("step", np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)),
+    steps = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    columns: list[tuple[str, pa.Array]] = [
+        ("episode_id", to_arrow(np.repeat(np.arange(log.n_episodes), lengths))),
+        ("step", to_arrow(steps)),
     ]
     for vocabulary, codes in ((log.states, log.state), (log.actions, log.action)):
         for name, values in label_columns(vocabulary).items():
-            columns.append((name, values.take(pa.array(codes))))
-    columns.append(("reward", log.reward))
+            columns.append((name, values.take(to_arrow(codes))))
+    columns.append(("reward", to_arrow(log.reward)))
     none = log.next_state < 0
     for name, values in label_columns(log.states).items():
-        columns.append((f"next_{name}", values.take(pa.array(log.next_state, mask=none))))
-    columns += [("terminated", log.terminated), ("truncated", log.truncated)]
+        columns.append((f"next_{name}", values.take(to_arrow(log.next_state, none))))
+    columns += [
+        ("terminated", to_arrow(log.terminated)), ("truncated", to_arrow(log.truncated)),
+    ]  # fmt: skip
     if log.action_prob is not None:
-        columns.append(("action_prob", log.action_prob))
+        columns.append(("action_prob", to_arrow(log.action_prob)))
     _check_names([name for name, _ in columns])
     return pa.table(dict(columns))
 

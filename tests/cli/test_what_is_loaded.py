@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from spibb.cli.app import app
 
 LOG = """episode_id,step,state,action,reward,terminated
 1,0,mild,wait,0,false
@@ -16,19 +20,22 @@ LOG = """episode_id,step,state,action,reward,terminated
 POLICY = (
     "state,action,probability\nmild,treat,0.5\nmild,wait,0.5\nsevere,treat,0.5\nsevere,wait,0.5\n"
 )
-HEAVY = ["matplotlib", "gymnasium", "jax", "ibis", "distributed", "jinja2", "duckdb", "numba"]
 STUDIES = ["spibb.paper", "spibb.experiments", "spibb.envs", "spibb.deep"]
+NEVER = ["matplotlib", "gymnasium", "jax", "ibis", "distributed", "pandas", *STUDIES]
+SOLVERS = ["numba", "scipy", "jinja2"]
+NOTHING = [*NEVER, *SOLVERS, "duckdb", "pyarrow", "numpy", "rich.console", "pydantic"]
+IMPROVE = "improve log.csv --baseline policy.csv --out out"
 COMMANDS = {
-    "inspect log.csv": ["numba", "matplotlib", "gymnasium", "jinja2", "jax", *STUDIES],
-    "improve log.csv --baseline policy.csv --out out": ["matplotlib", "gymnasium", "jax", *STUDIES],
-    "evaluate log.csv --policy policy.csv --behaviour policy.csv": [
-        "matplotlib", "gymnasium", "jinja2", "jax", *STUDIES,
-    ],
-    "compare policy.csv policy.csv": ["matplotlib", "gymnasium", "jinja2", "jax", *STUDIES],
-    "act policy.csv --state mild": ["matplotlib", "gymnasium", "jinja2", "jax", *STUDIES],
-    "--help": [*HEAVY, "numpy", "rich.console", *STUDIES],
-    "--version": [*HEAVY, "numpy", "rich.console", *STUDIES],
-}  # fmt: skip
+    "inspect log.csv": [*NEVER, *SOLVERS],
+    IMPROVE: NEVER,
+    "evaluate log.csv --policy policy.csv --behaviour policy.csv": [*NEVER, "jinja2"],
+    "compare policy.csv policy.csv": [*NEVER, "jinja2"],
+    "monitor out log.csv --lowest-return -1 --highest-return 1": [*NEVER, "jinja2"],
+    "act policy.csv --state mild": [*NEVER, *SOLVERS],
+    "act out --state mild": [*NEVER, *SOLVERS, "duckdb", "pyarrow.compute", "numpy.ma"],
+    "--help": NOTHING,
+    "--version": NOTHING,
+}
 RUN = """
 import sys
 from spibb.cli.app import app
@@ -41,14 +48,45 @@ finally:
 """
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_command_does_not_load(command, tmp_path):
-    (tmp_path / "log.csv").write_text(LOG)
-    (tmp_path / "policy.csv").write_text(POLICY)
+def loaded_by(command: str, folder: Path) -> set[str]:
+    """The modules that a command loads."""
     done = subprocess.run(
         [sys.executable, "-c", RUN, *command.split()],
-        cwd=tmp_path, capture_output=True, text=True, check=True,
+        cwd=folder, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    loaded = set(done.stderr.split("LOADED ")[-1].split())
+    return set(done.stderr.split("LOADED ")[-1].split())
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A log, a policy, and what `spibb improve` makes of them."""
+    place = tmp_path_factory.mktemp("loaded")
+    (place / "log.csv").write_text(LOG)
+    (place / "policy.csv").write_text(POLICY)
+    place.joinpath("modules").write_text(" ".join(loaded_by(IMPROVE, place)))
+    return place
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_does_not_load(command, folder):
+    known = folder / "modules"
+    loaded = set(known.read_text().split()) if command == IMPROVE else loaded_by(command, folder)
     assert "spibb.cli.app" in loaded
-    assert not loaded & set(COMMANDS[command])
+    assert sorted(loaded & set(COMMANDS[command])) == []
+
+
+def test_every_command_is_looked_at():
+    looked_at = {command.split()[0] for command in COMMANDS}
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    assert commands - looked_at == {"demo", "experiment", "figures", "claims"}  # know all worlds
+
+
+def test_numpy_computes_in_one_thread_unless_told_otherwise():
+    code = "import os, sys, spibb.cli.app as c\nsys.argv = ['spibb', '--version']\ntry: c.main()\n"
+    code += "except SystemExit: print(os.environ['OPENBLAS_NUM_THREADS'])"
+    for given, found in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "3"}, "3")):
+        env = {k: v for k, v in os.environ.items() if k != "OPENBLAS_NUM_THREADS"} | given
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        )
+        assert done.stdout.split()[-1] == found

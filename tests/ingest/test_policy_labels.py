@@ -8,6 +8,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -151,3 +153,42 @@ def test_improve_writes_a_safe_file_on_request(tmp_path, monkeypatch, capsys):
     plain, safe = (load_policy(tmp_path / f"out{i}" / "policy.csv").policy for i in (0, 1))
     assert rows(plain) == rows(safe)
     assert safe.states.labels == ("=1+1",)
+
+
+@pytest.mark.parametrize(
+    "states",
+    [
+        pa.array(["a", "a", "b", "b"]), pa.array([7, 7, -3, -3]), pa.array([1, 1, 2, 2], pa.int8()),
+        pa.array([True, True, False, False]), pa.array(["a", "a", "b", "b"], pa.large_string()),
+        pa.array(["a", "a", "b", "b"]).dictionary_encode(),
+        pa.array([2.0, 2.0, 1.0, 1.0]), pa.array([2, 2, 1, 1], pa.decimal128(3, 0)),
+    ],
+    ids=lambda states: str(states.type),
+)  # fmt: skip
+@pytest.mark.parametrize("rows", [2, 100], ids=["row groups", "one"])
+def test_parquet_keeps_labels_of_every_type(tmp_path, states, rows):
+    """Plain columns are read without DuckDB, all others with it."""
+    probabilities = {"action": pa.array(["x", "y"] * 2), "probability": [0.25, 0.75, 1.0, 0.0]}
+    table = pa.table({"state": states} | probabilities)
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet", row_group_size=rows)
+    found = read_policy(tmp_path / "p.parquet")
+    assert sorted(found.states.labels) == sorted(set(states.to_pylist()))
+    given = type(states[0].as_py())
+    kind = given if given in (str, bool) else int
+    assert [type(label) for label in found.states.labels] == [kind, kind]
+    assert found.row(states[0].as_py()) == {"x": 0.25, "y": 0.75}
+    assert found.row(states[2].as_py()) == {"x": 1.0, "y": 0.0}
+
+
+def test_a_damaged_parquet_file_is_named(tmp_path):
+    (tmp_path / "p.parquet").write_bytes(b"PAR1 and nothing more PAR1")
+    with pytest.raises(InputError, match=r"cannot read .*p\.parquet.*: check that it is a Parquet"):
+        read_policy(tmp_path / "p.parquet")
+
+
+def test_names_that_differ_in_case_are_refused_in_parquet_too(tmp_path):
+    names = ["state", "State", "action", "probability"]
+    table = pa.table([["a"], ["b"], ["x"], [1.0]], names=names)
+    pyarrow.parquet.write_table(table, tmp_path / "p.parquet")
+    with pytest.raises(InputError, match="twice"):
+        read_policy(tmp_path / "p.parquet")

@@ -59,8 +59,11 @@ LONGEST = 500
 def main() -> None:
     """Run the command line; bad input ends in one line and exit code 2, never a traceback.
 
-    So does a full disk. A signal ends in one line and its own exit code.
+    So does a full disk. A signal ends in one line and its own exit code. Unless the environment
+    says otherwise, NumPy computes in one thread: waiting for each other takes threads longer than
+    the products of small matrices, and studies have a process per core.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         with stoppable():
             code = app(standalone_mode=False, prog_name="spibb")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from spibb.sql.duck_files import DuckFiles
 from spibb.sql.expressions import DECIMAL
 from spibb.sql.opening import open_source
-from spibb.sql.reading import label_type, numbers_if_all
+from spibb.sql.reading import all_match, label_type, matches, numbers_if_all
 from spibb.sql.sources import Source
 from spibb.tables import SPREADSHEET_SAFE
 
@@ -55,6 +55,8 @@ class Cells:
 
 def read_cells(given: str | Path | Source) -> Cells:
     """Read the table of a policy."""
+    if (plain := _plain_parquet(Source.of(given))) is not None:
+        return Cells(plain, frozenset())
     engine = open_source(given, csv="allow_quoted_nulls=false")
     table = engine.table("SELECT * FROM log")
     loose = engine.loose
@@ -68,6 +70,38 @@ def read_cells(given: str | Path | Source) -> Cells:
         table = _replaced(table, names, "^'", "").rename_columns(list(names.values()))
         loose = frozenset(names[name] for name in loose)
     return Cells(table, loose, engine.repeated)
+
+
+def _plain_parquet(source: Source) -> pa.Table | None:
+    """The table of a file such as `Policy.save` writes; DuckDB takes longer to start than to read.
+
+    None if it has other columns than plain ones, or cannot be read: DuckDB says why.
+    """
+    path = Path(str(source.place))
+    if source != Source(source.place) or path.suffix.lower() != ".parquet" or not path.is_file():
+        return None
+    import pyarrow as pa
+    from pyarrow.parquet import ParquetFile
+
+    try:
+        schema = ParquetFile(path).schema_arrow
+        if not _is_plain(schema):
+            return None
+        texts = [field.name for field in schema if field.type == pa.string()]
+        return ParquetFile(path, read_dictionary=texts).read()
+    except (OSError, pa.ArrowException):
+        return None
+
+
+def _is_plain(schema: pa.Schema) -> bool:
+    """Whether the names differ, the types are those we write, and no cell is escaped."""
+    import pyarrow as pa
+
+    names = {name.lower() for name in schema.names}
+    plain = {pa.string(), pa.int64(), pa.bool_(), pa.float64()}
+    return (
+        set(schema.types) <= plain and len(names) == len(schema) and SPREADSHEET_SAFE not in names
+    )
 
 
 def _replaced(table: pa.Table, names: Iterable[str], pattern: str, new: str) -> pa.Table:
@@ -88,12 +122,10 @@ def _replaced(table: pa.Table, names: Iterable[str], pattern: str, new: str) -> 
 def _flags_if_all(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """True and false, as they are written by `Policy.save`; not True, yes or 1."""
     import pyarrow as pa
-    from pyarrow import compute
 
     if not pa.types.is_string(column.type) or len(column) == 0:
         return column
-    flags = compute.is_in(column, value_set=pa.array(["true", "false"]))
-    return compute.equal(column, "true") if compute.all(flags).as_py() else column
+    return matches(column, "true") if all_match(column, "(true|false)") else column
 
 
 def _quoted_cells(path: Path, width: int) -> list[bool]:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.arrays import from_arrow
+from spibb.arrays import as_floats
 from spibb.binning import Bins
-from spibb.cases import CaseEncoder
 from spibb.checks import InputError, did_you_mean, finite, some, takes
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
@@ -20,7 +19,7 @@ from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.whole_policy import ENDING, read_whole_policy
-from spibb.labels import Label, Vocabulary, factorize
+from spibb.labels import Label, Vocabulary, encode, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
@@ -237,7 +236,7 @@ def _probabilities(cells: Cells, what: str) -> np.ndarray:
     import pyarrow as pa
 
     try:
-        return from_arrow(cells.numbers("probability").cast(pa.float64()))
+        return as_floats(cells.numbers("probability"))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise InputError(
             f"{what}: column 'probability' holds something other than numbers"
@@ -360,10 +359,9 @@ def _visits(cells: Cells, policy: Policy, path: Path) -> np.ndarray | None:
     """How often the log was in each state [S]: the column `count`, where there is one."""
     if "count" not in cells.table.column_names:
         return None
-    state = CaseEncoder(policy.states).codes(
-        {name: cells.column(name) for name in policy.states.names}
-    )
-    counts = from_arrow(cells.numbers("count").cast("float64"))
+    columns = [cells.column(name) for name in policy.states.names]
+    state = encode(columns, policy.states, "states")
+    counts = as_floats(cells.numbers("count"))
     finite(counts, f"policy file {path.name!r}: count")
     return np.bincount(state, weights=counts, minlength=policy.n_states)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from spibb import checks
+from spibb.arrays import from_arrow
 from spibb.episode_returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
@@ -102,6 +103,8 @@ def _read_returns(folder: Path) -> np.ndarray:
     table = read_table(path)
     if "return" not in table.column_names:
         raise InputError(f"{str(path)!r} has no column 'return': {AGAIN}")
-    found = checks.column(f"{str(path)!r}: return", table.column("return").to_numpy())
+    column = table.column("return")
+    values = from_arrow(column) if column.type == "double" else column.to_numpy()
+    found = checks.column(f"{str(path)!r}: return", values)
     checks.finite(found, f"{str(path)!r}: return")
     return np.array(found)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import BytecodeCache
+
+COMPILED = Path(__file__).parent / "__pycache__"
 
 
 def fill(template: str, filters: Mapping[str, Callable[..., Any]], **names: Any) -> str:
@@ -12,7 +19,15 @@ def fill(template: str, filters: Mapping[str, Callable[..., Any]], **names: Any)
 
     environment = Environment(
         loader=PackageLoader("spibb.report"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
+        trim_blocks=True, lstrip_blocks=True, bytecode_cache=_compiled(COMPILED),
     )  # fmt: skip
     environment.filters |= filters
     return environment.get_template(template).render(**names)
+
+
+def _compiled(folder: Path) -> BytecodeCache | None:
+    """Templates as Python code, kept where Python keeps its own, if we may write there."""
+    from jinja2 import FileSystemBytecodeCache
+
+    writable = os.access(folder, os.W_OK)
+    return FileSystemBytecodeCache(str(folder), "template-%s.cache") if writable else None

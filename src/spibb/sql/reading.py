@@ -58,9 +58,9 @@ def label_type(columns: Sequence[Any]) -> pa.DataType | None:
     values = [compute.unique(column).cast("string").drop_null() for column in columns]
     if all(map(_whole, values)):
         return pa.int64()
-    if all(_all(column, EXACT) or _all(column, EXACT_FLOAT) for column in values):
+    if all(all_match(column, EXACT) or all_match(column, EXACT_FLOAT) for column in values):
         return pa.float64()
-    missing = any(compute.any(_matches(column, "(?i:nan)")).as_py() for column in values)
+    missing = any(compute.any(matches(column, "(?i:nan)")).as_py() for column in values)
     return number_type(columns) if missing else None
 
 
@@ -72,7 +72,7 @@ def check_untyped(labels: pa.Table) -> None:
     for name in labels.column_names:
         column = labels.column(name)
         text = pa.types.is_string(column.type)
-        empty = text and compute.any(compute.equal(column, "")).as_py()
+        empty = text and compute.any(matches(column, "")).as_py()
         if empty or pa.types.is_boolean(column.type) or (text and label_type([column]) is not None):
             raise InputError(
                 f"a .csv file would give the labels of {name!r} back as others, such as "
@@ -92,13 +92,15 @@ def _whole(values: Any) -> bool:
     return bool(compute.all(same, min_count=0).as_py())
 
 
-def _all(values: Any, pattern: str) -> bool:
+def all_match(values: Any, pattern: str) -> bool:
+    """Whether all texts are wholly of a pattern."""
     from pyarrow import compute
 
-    return bool(compute.all(_matches(values, pattern), min_count=0).as_py())
+    return bool(compute.all(matches(values, pattern), min_count=0).as_py())
 
 
-def _matches(values: Any, pattern: str) -> Any:
+def matches(values: Any, pattern: str) -> Any:
+    """Which texts are wholly of a pattern."""
     from pyarrow import compute
 
     return compute.match_substring_regex(values, f"^{pattern}$")
@@ -117,7 +119,7 @@ def number_type(columns: Sequence[Any]) -> pa.DataType | None:
     values = values.drop_null()
     if _whole(values):
         return pa.int64()
-    if not _all(values, NUMBER):
+    if not all_match(values, NUMBER):
         return None
     if not compute.any(compute.match_substring_regex(values, "[.eEnN]")).as_py():
         return None

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from spibb.arrays import from_arrow
+from spibb.arrays import from_arrow, to_arrow
 from spibb.binning import Bins, Request, check_requests, quantile_bins
 from spibb.checks import InputError, did_you_mean, some
 from spibb.columns import EMPTY, code_states, resolve
@@ -321,16 +321,19 @@ class TypedTable:
         A CSV file has no types: states and successors show one together. What lies beyond an end is
         no state, and decides nothing; it is dropped from `following`.
         """
-        import pyarrow.compute as pc
+        import pyarrow as pa
+        from pyarrow import compute
 
         beyond = terminated | np.logical_or.reduce(
             [from_arrow(column.is_null()) for column in following]
         )
+        ended = to_arrow(beyond)
         types: list[Any] = [None] * len(state)
         names = self.names["state"]
         for i, other in enumerate(self.names["next_state"] or names):
             if self._is_loose(names[i], other):
-                following[i] = pc.if_else(beyond, None, following[i])
+                nothing = pa.nulls(len(beyond), following[i].type)
+                following[i] = compute.if_else(ended, nothing, following[i])
                 types[i] = _label_type([state[i], following[i]], names[i])
         return types
 
@@ -405,7 +408,7 @@ class TypedTable:
         for step_type in STEP_TYPES:
             value = Reader(self.engine, {}, step_type).step(column)
             found = self.engine.table(queries.places_query(self.x, value, self._by_number))
-            place, bad = (column.cast("int64").to_numpy() for column in found.columns)
+            place, bad = (from_arrow(column.cast("int64")) for column in found.columns)
             if not bad.any():
                 return np.argsort(place, kind="stable")
         raise InputError(
