@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import bz2
 import gzip
+import http.server
 import json
 import os
+import threading
 import zipfile
 from importlib import import_module
 
@@ -456,3 +459,118 @@ def test_minari_by_id_and_by_folder(tmp_path, monkeypatch):
     assert_same_counts_and_policy(count_log(f"minari:{tmp_path / 'lake' / 'expert-v0'}"), truth)
     with pytest.raises(InputError, match="get it with `minari download lake/expert-v1`"):
         count_log("minari:lake/expert-v1")
+
+
+class Web:
+    """A web server on loopback, with some files; one needs a name and a password."""
+
+    def __init__(self, files):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                proof = "Basic " + base64.b64encode(b"ann:s3cret").decode()
+                name = self.path.partition("?")[0].lstrip("/")
+                if name.startswith("private") and self.headers["Authorization"] != proof:
+                    self.send_error(401)
+                elif name in files:
+                    self.send_response(200)
+                    self.end_headers()
+                    self.wfile.write(files[name])
+                else:
+                    self.send_error(404)
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.host = f"127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def web(csv, tmp_path):
+    with zipfile.ZipFile(tmp_path / "log.zip", "w") as archive:
+        archive.writestr("log.csv", csv)
+    parquet = write(TABLE, tmp_path / "log.parquet").read_bytes()
+    served = {"log.csv": csv.encode(), "a b/log.csv.gz": gzip.compress(csv.encode()),
+              "log.parquet": parquet, "log.zip": (tmp_path / "log.zip").read_bytes(),
+              "private.csv": csv.encode(), "broken.csv": b"a,b\n1\n1,2,3\n", "broken.xlsx": b"PK",
+              "a%20b/log.csv.gz": gzip.compress(csv.encode())}  # fmt: skip
+    running = Web(served)
+    yield running
+    running.stop()
+
+
+@pytest.mark.parametrize(
+    "name", ["log.csv", "log.parquet", "a%20b/log.csv.gz", "log.zip", "log.zip#log.csv",
+             "log.csv?signature=s3cret"]
+)  # fmt: skip
+def test_files_of_the_web(web, name):
+    same(f"http://{web.host}/{name}")
+
+
+def test_a_name_and_a_password_for_the_web(web):
+    same(f"http://ann:s3cret@{web.host}/private.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nosuch.csv", "404"),
+        ("private.csv", "401"),
+        ("log", "the name before any \\? must end like that of a file"),
+        ("broken.csv", "broken.csv"),
+        ("broken.xlsx", "broken.xlsx"),
+    ],
+)
+def test_trouble_with_the_web_is_one_line_without_secrets(web, name, told):
+    with pytest.raises(InputError, match=told) as raised:
+        count_log(f"http://bob:s3cret@{web.host}/{name}?signature=s3cret")
+    assert "s3cret" not in str(raised.value) and "\n" not in str(raised.value)
+    assert str(staging.private_path("").parent) not in str(raised.value)
+
+
+def test_a_web_server_that_is_not_there():
+    with pytest.raises(InputError, match="check the address, the network and your credentials"):
+        count_log("http://127.0.0.1:1/log.csv")
+
+
+def test_objects_of_s3(csv, monkeypatch):
+    """Arrow's S3 client against a server that knows the two requests for reading an object."""
+    for name, value in (("AWS_ACCESS_KEY_ID", "key"), ("AWS_SECRET_ACCESS_KEY", "s3cret"),
+                        ("AWS_EC2_METADATA_DISABLED", "true")):  # fmt: skip
+        monkeypatch.setenv(name, value)
+    content = gzip.compress(csv.encode())
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            self.answer(b"")
+
+        def do_GET(self):
+            first, _, last = self.headers["Range"].removeprefix("bytes=").partition("-")
+            self.answer(content[int(first) : int(last) + 1])
+
+        def answer(self, part):
+            if self.path != "/bucket/2026/log.csv.gz":
+                self.send_error(404)
+                return
+            self.send_response(206 if part else 200)
+            self.send_header("Content-Length", str(len(part or content)))
+            self.end_headers()
+            self.wfile.write(part)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    place = f"?endpoint_override=127.0.0.1:{server.server_port}&scheme=http&region=us-east-1"
+    same(f"s3://bucket/2026/log.csv.gz{place}")
+    with pytest.raises(InputError, match=r"cannot read 's3://bucket/nosuch\.csv") as raised:
+        count_log(f"s3://bucket/nosuch.csv{place}")
+    assert "s3cret" not in str(raised.value) and "\n" not in str(raised.value)
+    server.shutdown()
+    server.server_close()

@@ -22,6 +22,7 @@ from spibb.cli.commands.improve import improve
 from spibb.cli.commands.inspect import inspect
 from spibb.cli.commands.monitor import monitor
 from spibb.cli.commands.split import split
+from spibb.cli.secrets import hide_passwords, without_passwords
 from spibb.cli.stopping import Stopped, stoppable
 from spibb.errors import InputError
 from spibb.files import is_full
@@ -64,6 +65,7 @@ def main() -> None:
     the products of small matrices, and studies have a process per core.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    hide_passwords()
     try:
         with stoppable():
             code = app(standalone_mode=False, prog_name="spibb")
@@ -92,7 +94,7 @@ def main() -> None:
 
 
 def _refuse(message: str, code: Any = 2) -> NoReturn:
-    line = " ".join(message.split())
+    line = " ".join(without_passwords(message).split())
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
     print("spibb:", line, file=sys.stderr)

@@ -116,7 +116,7 @@ def _open_mysql(source: Source) -> Engine:
     with answering(source):
         connection = pymysql.connect(
             host=address.host or "localhost", port=address.port or 3306, user=address.user or None,
-            password=address.password or os.environ.get("MYSQL_PWD", ""), database=address.database,
+            password=_secret(address).encode(), database=address.database,
             read_default_file=_existing("~/.my.cnf"), connect_timeout=SECONDS, charset="utf8mb4",
             cursorclass=pymysql.cursors.SSCursor, local_infile=False, **_mysql_options(address),
         )  # fmt: skip
@@ -127,6 +127,11 @@ def _open_mysql(source: Source) -> Engine:
             names = [name for (name,) in cursor.fetchall()]
             cursor.execute(f"SELECT * FROM {_chosen(source, names, _backticks)}")
             return _in_memory(cursor)
+
+
+def _secret(address: Address) -> str:
+    """The password of the address, or of the environment."""
+    return address.password or os.environ.get("MYSQL_PWD", "")
 
 
 def _mysql_options(address: Address) -> dict[str, str]:

@@ -131,7 +131,7 @@ def readable(files: Files) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        reason = str(error).splitlines()[0].rstrip(".")
+        reason = files.renamed(str(error).splitlines()[0].rstrip("."))
         raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 from spibb.checks import InputError, some
 from spibb.sql.duck_files import open_files
 from spibb.sql.engines import Engine, open_arrow
+from spibb.sql.remote import SCHEMES, fetched
 from spibb.sql.sources import Files, Source, find_files
 from spibb.sql.staging import staged
 from spibb.tables import Progress
@@ -17,10 +20,19 @@ DUCKDB_READS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 def open_source(given: Any, progress: Progress | None = None, csv: str = "") -> Engine:
     """Open whatever names a table; `csv` are more options of DuckDB's reader of CSV files."""
-    source = Source.of(given)
+    source, called = Source.of(given), ""
+    if source.scheme in SCHEMES:
+        source, called = fetched(source)
     if source.scheme is not None:
         return _open_address(source, source.scheme)
-    files = staged(find_files(_paths(source)), source)
+    found = replace(find_files(_paths(source)), called=called)
+    with _renamed(found):
+        files = staged(found, source)
+    with _renamed(files):
+        return _open_files(files, source, progress, csv)
+
+
+def _open_files(files: Files, source: Source, progress: Progress | None, csv: str) -> Engine:
     if files.kind in (".duckdb", ".sqlite"):
         return _open_database_file(files, source)
     if files.kind in DUCKDB_READS:
@@ -31,12 +43,21 @@ def open_source(given: Any, progress: Progress | None = None, csv: str = "") -> 
     return open_arrow(*convert(files, source))
 
 
+@contextmanager
+def _renamed(files: Files) -> Iterator[None]:
+    """Call our copies what they are copies of."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(files.renamed(str(error))) from None
+
+
 def _paths(source: Source) -> Any:
     return list(source.place) if isinstance(source.place, tuple) else source.place
 
 
 def _check_no_table(source: Source, files: Files) -> None:
-    if source.query or (source.table and not files.called):
+    if source.query or (source.table and not files.unpacked):
         raise InputError(f"{files.name} is one table, not a database: leave table and query out")
 
 
@@ -51,7 +72,7 @@ def _open_database_file(files: Files, source: Source) -> Engine:
 def _open_address(source: Source, scheme: str) -> Engine:
     from spibb.sql.databases import OPENERS, open_database
 
-    if _is_text(source):
+    if source.says_how_written:
         raise InputError(
             f"{source.name!r} is no text, and has neither encoding, decimal nor separator: leave "
             "them out"
@@ -62,11 +83,7 @@ def _open_address(source: Source, scheme: str) -> Engine:
         return open_arrow(read_minari(str(source.place).partition(":")[2]))
     if scheme in OPENERS:
         return open_database(source, scheme)
-    known = some([*OPENERS, "minari"], 20)
+    known = some([*OPENERS, *SCHEMES, "minari"], 20)
     raise InputError(
         f"cannot read {source.name!r}: an address begins with one of {known}; else name a file"
     )
-
-
-def _is_text(source: Source) -> bool:
-    return source.encoding is not None or source.separator is not None or source.decimal != "."

@@ -112,6 +112,11 @@ class Source:
         return masked(f"{self.place}{inside}")
 
     @property
+    def says_how_written(self) -> bool:
+        """Whether it says how text is written."""
+        return self.encoding is not None or self.separator is not None or self.decimal != "."
+
+    @property
     def path(self) -> Path | None:
         """The one file or folder that it names; None for lists and addresses."""
         return None if isinstance(self.place, tuple) or self.scheme else Path(self.place)
@@ -129,14 +134,15 @@ class Source:
 class Files:
     """Files of one kind; `hive` says that folders named ``ward=3`` below the source are columns.
 
-    `called` is how messages call them where they are copies, `separator` and `decimal` are how a
-    CSV file is written.
+    `called` is how messages call them where they are copies, `unpacked` says that they were in an
+    archive; `separator` and `decimal` are how a CSV file is written.
     """
 
     paths: tuple[Path, ...]
     kind: str
     hive: bool = False
     called: str = ""
+    unpacked: bool = False
     separator: str | None = None
     decimal: str = "."
 
@@ -145,6 +151,12 @@ class Files:
         """How messages call the files."""
         more = f" and {len(self.paths) - 1} more files" if len(self.paths) > 1 else ""
         return (self.called or repr(str(self.paths[0]))) + more
+
+    def renamed(self, text: str) -> str:
+        """A message in which our copies have the names of what they are copies of."""
+        for path in self.paths if self.called else ():
+            text = text.replace(repr(str(path)), self.called).replace(str(path), self.called)
+        return text
 
     @property
     def untyped(self) -> bool:

@@ -26,26 +26,27 @@ def staged(files: Files, source: Source) -> Files:
     """The files as DuckDB reads them: unpacked and in UTF-8 where they are not."""
     if files.kind == ".zip":
         files = _unzipped(files, source)
-    text = files.kind in TEXTS
-    packed = any(path.suffix.lower() == ".bz2" for path in files.paths)
-    encoding = None if source.encoding is None else _codec(source.encoding)
-    if (encoding is not None and not text) or (not files.untyped and _written(source)):
-        raise InputError(
-            f"{files.name} is no text, and has neither encoding, decimal nor separator: leave them "
-            "out"
-            if not text
-            else f"{files.name} is JSON, which has neither decimal commas nor separators: leave "
-            "them out"
-        )
+    _check_form(files, source)
+    encoding = "utf-8" if source.encoding is None else _codec(source.encoding)
     files = replace(files, separator=source.separator, decimal=source.decimal)
-    if not text or not (packed or encoding not in (None, "utf-8")):
+    packed = any(path.suffix.lower() == ".bz2" for path in files.paths)
+    if files.kind not in TEXTS or (encoding == "utf-8" and not packed):
         return files
-    copies = tuple(_as_utf8(path, encoding or "utf-8") for path in files.paths)
+    copies = tuple(_as_utf8(path, encoding) for path in files.paths)
     return replace(files, paths=copies, called=files.called or repr(str(files.paths[0])))
 
 
-def _written(source: Source) -> bool:
-    return source.decimal != "." or source.separator is not None
+def _check_form(files: Files, source: Source) -> None:
+    """Only text has an encoding, and only CSV files have separators and decimal signs."""
+    if files.kind not in TEXTS and source.says_how_written:
+        raise InputError(
+            f"{files.name} is no text, and has neither encoding, decimal nor separator: leave them "
+            "out"
+        )
+    if not files.untyped and replace(source, encoding=None).says_how_written:
+        raise InputError(
+            f"{files.name} is JSON, which has neither decimal commas nor separators: leave them out"
+        )
 
 
 def _codec(encoding: str) -> str:
@@ -115,17 +116,18 @@ def too_large(name: str, room: int) -> str:
 
 def _unzipped(files: Files, source: Source) -> Files:
     """The one file of each archive, or that which the source names."""
-    copies = [_unpack(path, source.table) for path in files.paths]
+    copies = [_unpack(path, source.table, files.called) for path in files.paths]
     kinds = {KINDS[ending(copy)] for copy, _ in copies}
     if len(kinds) > 1:
         raise InputError(f"{files.name} hold files of different kinds: give files of one kind")
-    called = f"{str(files.paths[0])!r} ({copies[0][1]})"
-    return Files(tuple(copy for copy, _ in copies), kinds.pop(), called=called)
+    called = f"{files.called or repr(str(files.paths[0]))} ({copies[0][1]})"
+    paths = tuple(copy for copy, _ in copies)
+    return Files(paths, kinds.pop(), called=called, unpacked=True)
 
 
-def _unpack(path: Path, wanted: str | None) -> tuple[Path, str]:
+def _unpack(path: Path, wanted: str | None, called: str) -> tuple[Path, str]:
     """A copy of one file of an archive, and its name there, which is never used as a path."""
-    name = repr(str(path))
+    name = called or repr(str(path))
     try:
         with zipfile.ZipFile(path) as archive:
             member = _member(archive, wanted, name)

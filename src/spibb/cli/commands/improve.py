@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,6 +35,10 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             "column action_prob; or estimate:SMOOTHING: how often the log takes each action. "
             "Without it, recorded if there is such a column, else estimate."
         ),
+    ] = None,
+    baseline_table: Annotated[
+        str | None,
+        typer.Option(help="The table of the baseline in the log's own database or workbook."),
     ] = None,
     algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
     n_wedge: Annotated[
@@ -101,6 +106,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     from spibb.cli import terminal
     from spibb.running import run
 
+    baseline = _baseline(log, baseline, baseline_table)
     options = _parse_options(option or [], n_wedge, delta)
     if algorithm == DQN:
         _refuse_tables_only(v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe)
@@ -134,6 +140,15 @@ def _refuse_tables_only(**given: Any) -> None:
             raise InputError(
                 f"--{name.replace('_', '-')} is for tables, and dqn makes none: leave it out"
             )
+
+
+def _baseline(log: Any, baseline: Any, table: str | None) -> Any:
+    """The baseline as it is given, or a table beside the log's."""
+    if table is None:
+        return baseline
+    if baseline is not None:
+        raise InputError("--baseline and --baseline-table are both given: keep one of them")
+    return replace(log, place=log.of(log).place, table=table, query=None)
 
 
 def _parse_options(
