@@ -755,3 +755,26 @@ def test_a_mean_weight_far_from_one_gives_a_warning():
     assert right.warning is None
     wrong = evaluated(recorded_bandit(lambda action, rng: rng.choice([0.1, 0.2], len(action))))
     assert "the mean importance weight is" in wrong.warning
+
+
+@pytest.mark.parametrize(
+    ("better", "words"),
+    [("b", "Supported, if these"), ("a", "Not supported. 0 of 6 lower bounds")],
+)
+def test_a_report_ends_in_one_sentence(better, words):
+    """200 coins: action b pays 1, a pays 0, both were played half of the time."""
+    log = Log.from_arrays(["x"] * 200, ["a", "b"] * 100, [0.0, 1.0] * 100, terminated=[1] * 200)
+    target = Policy([[0.1, 0.9] if better == "b" else [0.9, 0.1]], ["x"], ["a", "b"])
+    report = ope.off_policy_estimates(
+        log, target, Policy([[0.5, 0.5]], ["x"], ["a", "b"]), 0.5, rng=rng()
+    )
+    assert report.conclusion.startswith(words)
+
+
+def test_no_conclusion_without_a_difference_and_none_in_favour_with_a_warning():
+    log = Log.from_arrays(["x"] * 6, ["a", "b"] * 3, [0.0, 1.0] * 3, terminated=[1] * 6)
+    target, mu = Policy([[0, 1]], ["x"], ["a", "b"]), Policy([[0.5, 0.5]], ["x"], ["a", "b"])
+    report = ope.off_policy_estimates(log, target, mu, 0.5, rng=rng())
+    assert report.conclusion == f"Not supported. {report.warning}."
+    only = ope.off_policy_estimates(log, target, mu, 0.5, rng=rng(), bounds=("betting",))
+    assert only.conclusion is None

@@ -43,7 +43,10 @@ OPTIONS: dict[str, Any] = {
     "action_prob": Annotated[Text, typer.Option(help="Column of the action's probability.")],
     "bin": Annotated[
         list[str] | None,
-        typer.Option(help="Cut a number: age:10 at quantiles, age:18,40,65 at edges; repeatable."),
+        typer.Option(
+            help="Cut a number: age:10 into ten by quantiles, age:18,40,65 at edges, age:18, at "
+            "one edge; repeatable."
+        ),
     ],
     "bandit": Annotated[
         bool | None,

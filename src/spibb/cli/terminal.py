@@ -70,6 +70,8 @@ def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
 
 def print_estimates(console: Console, report: OffPolicyReport) -> None:
     """All estimators with their bounds, the sample behind them, and why a bound is missing."""
+    if report.conclusion:
+        console.print(report.conclusion, style="bold", highlight=False, markup=False)
     cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
     title = (
         f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}"

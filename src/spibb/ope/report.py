@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb import checks
+from spibb import checks, words
 from spibb.counts import Counts
 from spibb.departures import typical_model
 from spibb.estimate import in_common
@@ -65,8 +65,28 @@ class OffPolicyReport(Shown):
 
     @property
     def warning(self) -> str | None:
-        """What the estimates suffer from, if anything; the same for all."""
-        return self.rows[0].estimate.warning
+        """What the estimates suffer from, if anything."""
+        return next((r.estimate.warning for r in self.rows if r.estimate.warning), None)
+
+    @property
+    def conclusion(self) -> str | None:
+        """One sentence: is the policy better than the one that made the log? None if not known.
+
+        It takes all six lower bounds by Student's t on the difference, and no warning.
+        """
+        bounds = [b.value for r in self.differences for b in r.bounds if b.name == "student-t"]
+        if not bounds:
+            return None
+        sure = f"at level {words.level(self.delta)} (Student's t)"
+        better = sum(bound > 0 for bound in bounds)
+        if better == len(bounds) and self.warning is None:
+            return (
+                "Supported, if these episodes did not train the policy. By all six estimators it "
+                f"earns more than the policy that made them, at least {words.number(min(bounds))} "
+                f"per episode {sure}."
+            )
+        doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
+        return f"Not supported. {self.warning or doubt}."
 
 
 @checks.takes(
