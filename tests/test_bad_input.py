@@ -458,6 +458,8 @@ for text, *parts in (
     ("export improved --as tree --out x --depth x", "Invalid value for '--depth'"),
     ("export improved --as rules --out x --depth 3", "depth is for tree, and not for rules"),
     ("export improved --as rules --out x --dialect duckdb", "dialect is for sql, and not for"),
+    ("export improved --as sql --out x --table ''", "table is empty: give a name, or leave it"),
+    ("export improved --as sql --out x --uniform ''", "uniform is empty: give a name"),
     ("export improved --as tree --out x --table t", "table is for sql, and not for tree"),
     ("export improved --as tree --out x --deterministic", "deterministic is for sql and rules"),
     ("export improved --out x.spibb --uniform u", "uniform is for sql, and not for file"),

@@ -81,7 +81,8 @@ class CaseEncoder:
     def codes(self, cases: Any) -> np.ndarray:
         """The code of each case's state [N]; UNKNOWN where there is none, or a value is missing.
 
-        `cases` are a dataframe or a mapping with the columns of the state, or labels of states.
+        `cases` are a dataframe or a mapping with the columns of the state, a list of such mappings
+        for one case each, or labels of states.
         """
         columns = case_columns(cases, self.states.names)
         found = [self._part_codes(i, column) for i, column in enumerate(columns)]
@@ -186,6 +187,8 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
     """The columns of the state as Arrow arrays, of a dataframe, a mapping, or labels."""
     if isinstance(cases, Mapping) or hasattr(type(cases), "columns"):
         return _named_columns(cases, names)
+    if isinstance(cases, list | tuple) and cases and isinstance(cases[0], Mapping):
+        return _named_columns(_by_column(cases, names), names)
     parts = label_parts(labels_column(cases), "/".join(names))
     if len(parts) != len(names):
         raise InputError(
@@ -193,6 +196,15 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
             "a table with these columns"
         )
     return [_array(part, name) for part, name in zip(parts, names)]
+
+
+def _by_column(cases: Sequence[Any], names: Sequence[str]) -> dict[str, list[Any]]:
+    """A list of mappings as one mapping of lists."""
+    for row, case in enumerate(cases):
+        absent = [name for name in names if not isinstance(case, Mapping) or name not in case]
+        if absent:
+            raise InputError(f"case {row} has no {absent[0]!r}: a state here is {', '.join(names)}")
+    return {name: [case[name] for case in cases] for name in names}
 
 
 def _named_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:

@@ -129,7 +129,8 @@ class Policy(Frozen):
         each with its `first_row`, get the actions that they get all at once.
 
         Parameters:
-            cases: a dataframe or a mapping with the columns of the state, or labels of states.
+            cases: a dataframe or a mapping with the columns of the state, a list of such mappings
+                for one case each, or labels of states.
             seed: seed of the draws.
             deterministic: take the most probable action, the first of several, and draw nothing.
             unseen: ``"error"`` refuses cases in states that the policy does not know, and names

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from spibb.cli.app import app
 from spibb.errors import InputError
 from spibb.ingest import open_engine
+from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.splitting import split_table
 from spibb.tables import write_table
 
@@ -37,7 +38,7 @@ def run(command, code=0):
 @given(st.floats(0.01, 0.99), st.integers(0, 50), st.integers(2, 40))
 def test_every_row_is_in_one_part_and_every_episode_whole(share, seed, n):
     rows = table(n * 5)
-    parts = split_table(open_engine(rows), {}, share, seed)
+    parts = split_table(open_engine(rows), ColumnMap(), share, seed)
     train, test = (set(part.column("episode_id").to_pylist()) for part in (parts.train, parts.test))
     assert not train & test and train and test
     assert (len(train), len(test)) == (parts.train_episodes, parts.test_episodes)
@@ -107,3 +108,22 @@ def test_both_files_or_none(tmp_path, monkeypatch):
     done = run("split log.parquet --out broken", code=1)
     assert isinstance(done.exception, InputError) and not (tmp_path / "broken").exists()
     assert (tmp_path / "split" / "test.csv").read_bytes() == before
+
+
+def test_rows_of_a_bandit_log_are_split_one_by_one_whatever_their_order(tmp_path, monkeypatch):
+    """Equal rows are common there, and must not all go to one file."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame({"segment": rng.integers(0, 2, 400), "item": rng.integers(0, 2, 400),
+                         "click": rng.integers(0, 2, 400)})  # fmt: skip
+    rows.to_csv("clicks.csv", index=False)
+    rows.sample(frac=1, random_state=1).to_csv("other.csv", index=False)
+    counts = []
+    for name in ("clicks", "other"):
+        done = run(f"split {name}.csv --bandit --share 0.25 --out {name}")
+        assert f"{name}/test.csv: 100 episodes, 100 rows" in done.output
+        test = pd.read_csv(f"{name}/test.csv")
+        counts.append(test.value_counts().sort_index())
+        both = pd.concat([test, pd.read_csv(f"{name}/train.csv")])
+        assert both.value_counts().sort_index().equals(rows.value_counts().sort_index())
+    assert counts[0].equals(counts[1]) and len(counts[0]) == 8

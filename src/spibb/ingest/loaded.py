@@ -133,7 +133,8 @@ class LoadedPolicy(Frozen):
         """An action for each of many cases; raw values are cut as in training.
 
         Parameters:
-            cases: a dataframe or a mapping with the columns of the state, or labels of states.
+            cases: a dataframe or a mapping with the columns of the state, a list of such mappings
+                for one case each, or labels of states.
             seed: seed of the draws; that of a case depends on the seed and its row only.
             deterministic: take the most probable action, the first of several, and draw nothing.
             unseen: ``"error"`` refuses cases in states that the policy does not know, and names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -12,7 +13,7 @@ import numpy as np
 from spibb import checks
 from spibb.columns import ALIASES
 from spibb.errors import InputError
-from spibb.ingest.mapping import ColumnNames
+from spibb.ingest.mapping import ColumnMap, ColumnNames
 from spibb.labels import Label, factorize
 from spibb.sql.duck_files import DuckFiles
 from spibb.sql.engines import Engine, quoted
@@ -39,34 +40,54 @@ class Parts:
     ending: str
 
 
-def split_table(engine: Engine, columns: ColumnNames, share: float, seed: int) -> Parts:
+def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) -> Parts:
     """Keep a share of the episodes apart, at least one, and leave at least one.
 
     Which ones depends on the seed and on the names of the episodes alone: not on the order of the
-    rows, nor on the kind of the file.
+    rows, nor on the kind of the file. Where rows are episodes of their own (a bandit log), it is
+    what a row holds that counts, and which of several equal rows it is.
     """
     checks.number("share", share, 0, 1, "()")
+    checks.seed(seed)
+    single = column_map.handling.bandit
+    rows, names, codes = (_rows if single else _episodes)(engine, column_map.columns)
+    if len(names) < 2:
+        raise InputError(
+            f"the log has {len(names)} episodes, and a split needs at least 2: add episodes"
+        )
+    chosen = _apart(names, share, seed)
+    apart = np.isin(codes, chosen)
+    csv = isinstance(engine, DuckFiles) and engine.files.untyped
+    return Parts(
+        _where(rows, ~apart), _where(rows, apart), len(names) - len(chosen), len(chosen),
+        ".csv" if csv else ".parquet",
+    )  # fmt: skip
+
+
+Named = tuple["pa.Table", Sequence[Label], np.ndarray]
+"""Rows, the distinct names of their episodes, and the code of each row's name [N]."""
+
+
+def _episodes(engine: Engine, columns: ColumnNames) -> Named:
     name = episode_column(list(engine.columns), columns)
     if len(engine.columns[name]) > 1:
         raise InputError(f"column {name!r} names episodes by lists: name them by text or numbers")
     column = Reader(engine, {}).label(engine.columns[name][0])
     table = engine.table(f"SELECT *, {column} AS {quoted(TAG)} FROM log")
     episodes, codes = factorize([table.column(TAG)], name)
-    if len(episodes) < 2:
-        raise InputError(
-            f"the log has {len(episodes)} episodes, and a split needs at least 2: add episodes"
-        )
-    apart = np.isin(codes, _apart(episodes.labels, share, checks.seed(seed)))
-    rows = table.drop_columns([TAG])
-    csv = isinstance(engine, DuckFiles) and engine.files.untyped
-    n = len(np.unique(codes[apart]))
-    return Parts(
-        _where(rows, ~apart),
-        _where(rows, apart),
-        len(episodes) - n,
-        n,
-        ".csv" if csv else ".parquet",
-    )
+    return table.drop_columns([TAG]), episodes.labels, codes
+
+
+def _rows(engine: Engine, columns: ColumnNames) -> Named:
+    """Every row by itself, named by what it holds and by its number among equal rows."""
+    table = engine.table("SELECT * FROM log")
+    times: Counter[str] = Counter()
+    names = []
+    for row in zip(*(column.cast("string").to_pylist() for column in table.columns)):
+        held = repr(row)
+        times[held] += 1
+        names.append(f"{times[held]} {held}")
+    return table, names, np.arange(len(names))
 
 
 def episode_column(present: Sequence[str], columns: ColumnNames) -> str:

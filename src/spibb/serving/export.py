@@ -85,3 +85,5 @@ def _check_options(kind: str, **given: object) -> None:
         if value is not None and name not in TAKES[kind]:
             kinds = " and ".join(other for other in KINDS if name in TAKES[other])
             raise InputError(f"{name} is for {kinds}, and not for {kind}: leave it out")
+        if value == "":
+            raise InputError(f"{name} is empty: give a name, or leave it out")

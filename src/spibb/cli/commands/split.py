@@ -41,7 +41,7 @@ def split(
 
     console = new_console()
     with progress(console, "reading and splitting"), claim(out, force) as held:
-        parts = split_table(open_engine(log), column_map.columns, share, seed)
+        parts = split_table(open_engine(log), column_map, share, seed)
         tables = {"train": parts.train, "test": parts.test}
 
         def write(folder: Path) -> None:
