@@ -198,7 +198,9 @@ def translate(
 ) -> np.ndarray:
     """Codes [N] ≥ 0 in another vocabulary, which must hold every label that occurs."""
     mapped = vocabulary.codes(found.as_text_like(vocabulary))
-    unknown = [found[code] for code in np.unique(codes).tolist() if mapped[code] < 0]
+    occurs = np.zeros(len(found), dtype=bool)
+    occurs[codes] = True
+    unknown = [found[code] for code in np.flatnonzero(occurs & (mapped < 0)).tolist()]
     if unknown:
         raise InputError(
             f"{what} {some(unknown)} not among the {len(vocabulary)} labels given: "

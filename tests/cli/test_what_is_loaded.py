@@ -33,6 +33,8 @@ COMMANDS = {
     "monitor out log.csv --lowest-return -1 --highest-return 1": [*NEVER, "jinja2"],
     "act policy.csv --state mild": [*NEVER, *SOLVERS],
     "act out --state mild": [*NEVER, *SOLVERS, "duckdb", "pyarrow.compute", "numpy.ma"],
+    "export out --out out.spibb": ["matplotlib", "gymnasium", "jax", "ibis", *STUDIES],
+    "split log.csv --out parts --share 0.5": ["matplotlib", "gymnasium", "jax", "ibis", *STUDIES],
     "--help": NOTHING,
     "--version": NOTHING,
 }
