@@ -126,7 +126,8 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     "value_range": lambda p: value_range(PROBLEM, p).worst.v,
     "CompiledTrainer": plan,
 }
-NO_COMPANION = {"Policy", "collect", "Improvement", "read_policy", "load_policy", "monitor"}
+NO_COMPANION = {"Policy", "collect", "Improvement", "read_policy", "load_policy", "monitor",
+                "LoadedPolicy"}  # fmt: skip
 """Names that make a policy, ask it by label, take a folder, or are made by algorithms (tested
 below)."""
 

@@ -72,7 +72,9 @@ CASES = [
     (lambda: spibb.improve("log.csv", B), "log is a str, expected a Log"),
     (lambda: spibb.improve(None, B), "log is None, expected a Log"),
     (lambda: spibb.improve(LOG, 3), "baseline"),
-    (lambda: spibb.improve(LOG, "x"), "baseline is 'x'"),
+    (lambda: spibb.improve(LOG, "x.csv"), "x.csv"),
+    (lambda: spibb.improve(LOG, "estimate:x"), "baseline estimate:x has no number"),
+    (lambda: spibb.exact_value(WORLD, 3), "policy is an int, expected a Policy: spibb.read_policy"),
     (lambda: spibb.improve(LOG, {}), "baseline"),
     (lambda: spibb.improve(LOG, [[0.5, 0.5]]), "baseline has shape (1, 2), expected (2, 2)"),
     (lambda: spibb.improve(LOG, [[0.5, 0.6]] * 2), "baseline row 'a' sums to 1.1"),
@@ -200,10 +202,10 @@ CASES = [
     (lambda: Bins(()), "edges is (), expected one or more"),
     (lambda: Bins(("x",)), "bin edges [nan] are not increasing finite numbers"),
     # files
-    (lambda: spibb.read_policy(3), "path is an int, expected a str or a Path"),
+    (lambda: spibb.read_policy(3), "path is an int, expected a str or a Source or a Path"),
     (lambda: spibb.read_policy("missing.csv", FRAME), "log is a DataFrame, expected a Counts or a"),
     (lambda: spibb.read_policy("missing.csv"), "cannot read 'missing.csv': there is no such file"),
-    (lambda: spibb.load_policy(None), "path is None, expected a str or a Path"),
+    (lambda: spibb.load_policy(None), "path is None, expected a str or a Source or a Path"),
     (lambda: spibb.inspect_log("log.csv"), "log is a str, expected a Log or a LogTable: spibb"),
     # the checks themselves
     (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in [0, 1]"),

@@ -7,8 +7,8 @@ import pytest
 
 import spibb
 from spibb import Log, Problem
+from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.problem import Source
 from spibb.conformity import recorded_table
 from spibb.errors import InputError
 
@@ -54,11 +54,11 @@ def test_probabilities_that_vary_give_the_average_policy_and_not_their_mean():
 def test_recorded_is_preferred_and_can_be_declined():
     log = bandit(["x"] * 4, [0, 0, 0, 1], [0, 1, 0, 1], [0.5] * 4)
     recorded, counted = Problem.from_log(log), Problem.from_log(log, "estimate")
-    assert recorded.baseline_source is Source.RECORDED
+    assert recorded.baseline_source is Provenance.RECORDED
     assert recorded.baseline.probs.tolist() == [[0.5, 0.5]]
-    assert counted.baseline_source is Source.ESTIMATED
+    assert counted.baseline_source is Provenance.ESTIMATED
     assert counted.baseline.probs.tolist() == [[0.75, 0.25]]
-    assert Problem.from_log(log, smoothing=1.0).baseline_source is Source.ESTIMATED
+    assert Problem.from_log(log, smoothing=1.0).baseline_source is Provenance.ESTIMATED
     assert "baseline=recorded" in repr(recorded)
 
 
@@ -75,7 +75,7 @@ def test_recorded_must_be_there_if_it_is_asked_for():
 def test_a_column_that_no_policy_has_is_no_baseline():
     log = bandit(["x"] * 4, [0, 0, 1, 1], [0, 1, 0, 1], [0.9] * 4)
     problem = Problem.from_log(log)
-    assert problem.baseline_source is Source.ESTIMATED
+    assert problem.baseline_source is Provenance.ESTIMATED
     assert "sums to 1.8" in problem.misreported
     with pytest.raises(InputError, match=r"sums to 1\.8"):
         Problem.from_log(log, "recorded")

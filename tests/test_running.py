@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from typer.testing import CliRunner
 import spibb
 import spibb.tables
 from spibb import Certified, InputError, Log, PiBSpibb, Policy, counts, estimate
+from spibb.algorithms import baselines as forms
 from spibb.algorithms import problem
 from spibb.cli.app import app
 from spibb.envs.baselines import gridworld_baseline
@@ -64,8 +66,8 @@ def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
     resolved = count_calls(monkeypatch, typed, "resolve")
     read = count_calls(monkeypatch, typed.TypedTable, "fields")
     aligned = count_calls(monkeypatch, problem, "align")
-    made = count_calls(monkeypatch, problem, "as_policy")
-    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", problem)
+    made = count_calls(monkeypatch, problem, "given_baseline")
+    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", forms)
     counted = count_calls(monkeypatch, counts, "densify")
     spibb.run(sources[kind], baseline=baselines[given], n_wedge=5)
     assert len(resolved) == 1
@@ -214,3 +216,26 @@ def test_stages_are_told_in_order(log, tmp_path):
     stages = list(dict.fromkeys(stage for stage, _ in told))
     assert stages == ["reading", "improving", "judging the new policy", "writing"]
     assert all(0 <= share <= 1 for _, share in told)
+
+
+def test_every_way_to_give_a_baseline_gives_the_same(log, folder):
+    """`improve`, `Problem.from_log` and `run` take the same forms."""
+    saved = spibb.run(log, folder / "kept", baseline=BASELINE, n_wedge=1e9)
+    given = [BASELINE, folder / "baseline.csv", str(folder / "baseline.csv"), saved,
+             spibb.load_policy(folder / "kept"), saved.improvement]  # fmt: skip
+    wanted = spibb.improve(log, BASELINE, n_wedge=5)
+    world, truth = gridworld_mdp(), spibb.exact_value(gridworld_mdp(), BASELINE)
+    for form in given:
+        found = spibb.improve(log, form, n_wedge=5)
+        again = spibb.run(log, baseline=form, n_wedge=5)
+        for policy in (found.policy, again.policy):
+            rows = policy.aligned(BASELINE.states, BASELINE.actions).probs
+            np.testing.assert_allclose(rows, wanted.policy.probs, atol=1e-12)
+        assert found.problem.baseline_source == "given"
+        if not isinstance(form, str | Path):
+            assert spibb.exact_value(world, form) == pytest.approx(truth, abs=1e-12)
+    smooth = spibb.improve(log, "estimate:0.5").problem
+    assert smooth.baseline_source == "estimated"
+    np.testing.assert_array_equal(
+        smooth.baseline.probs, spibb.estimate_baseline(log, smoothing=0.5).probs
+    )

@@ -84,9 +84,17 @@ def one_line(text: str, limit: int = 300) -> str:
 def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
     """Check the type of an argument; `remedy` says what makes one."""
     if not isinstance(value, kind):
-        kinds = kind if isinstance(kind, tuple) else (kind,)
-        wanted = " or ".join(_named(k) for k in kinds if k is not type(None))
-        raise InputError(f"{name} is {named(value)}, expected {wanted}: {remedy}")
+        raise wrong_type(name, value, kind, remedy)
+
+
+def wrong_type(
+    name: str, value: Any, kind: type | tuple[type, ...], remedy: str | None = None
+) -> InputError:
+    """The error for an argument of another type; the last of several is what one should make."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    wanted = " or ".join(_named(k) for k in kinds if k is not type(None))
+    remedy = MADE_BY[kinds[-1].__name__] if remedy is None else remedy
+    return InputError(f"{name} is {named(value)}, expected {wanted}: {remedy}")
 
 
 MADE_BY = {

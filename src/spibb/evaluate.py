@@ -13,14 +13,14 @@ from spibb.checks import InputError
 from spibb.log import Log
 from spibb.log import returns_to_go as returns_to_go
 from spibb.mdp import MDP
-from spibb.policy import Policy
+from spibb.policy import HasPolicy, Policy, inner_policy
 
 WORTH_A_WARNING = 1e-6
 """The relative error of a value from which on it is no longer called exact without a word."""
 
 
-@checks.takes(mdp=MDP, policy=Policy)
-def exact_value(mdp: MDP, policy: Policy) -> float:
+@checks.takes(mdp=MDP)
+def exact_value(mdp: MDP, policy: Policy | HasPolicy) -> float:
     """ρ(π, M) = Σ_x p₀(x) V^π(x) in a known MDP.
 
     Equations are solved directly up to `solve.DIRECT_UP_TO` states, and by sweeps beyond. A warning
@@ -28,7 +28,8 @@ def exact_value(mdp: MDP, policy: Policy) -> float:
 
     Parameters:
         mdp: the world.
-        policy: what acts in it; rows are found by label.
+        policy: what acts in it, or what has one, as a loaded policy and an improvement do; rows are
+            found by label.
 
     Returns:
         The value of the policy from the MDP's initial distribution.
@@ -36,7 +37,10 @@ def exact_value(mdp: MDP, policy: Policy) -> float:
     >>> spibb.exact_value(spibb.estimate_mdp(spibb.Counts.from_log(log), 0.9), baseline)
     0.54
     """
-    rows = policy.aligned(mdp.states, mdp.actions).probs
+    acting = inner_policy(policy)
+    if acting is None:
+        raise checks.wrong_type("policy", policy, Policy)
+    rows = acting.aligned(mdp.states, mdp.actions).probs
     found = solve.evaluate_exactly(mdp, rows)
     value = float(mdp.initial @ found.v)
     close = mdp.shape[0] <= solve.DENSE_UP_TO  # each value to its own last digits

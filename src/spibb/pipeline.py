@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.algorithms.problem import ESTIMATE, RECORD
-from spibb.checks import InputError, number
+from spibb.checks import InputError
 from spibb.counts import Counts
-from spibb.estimate import Baseline, default_v_max, estimate_baseline
+from spibb.estimate import Baseline, default_v_max
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
-from spibb.ingest.policy_files import read_policy
 from spibb.log import Log
-from spibb.policy import Policy
 from spibb.splits import split_episodes
-from spibb.sql.sources import Source
 
 ROWS_IN_MEMORY = ORDER_UP_TO
 """Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
@@ -27,7 +21,7 @@ FEWEST_HELD_OUT = 2
 
 def load_problem(
     source: LogTable | Log,
-    baseline: Baseline | str | Path | Source | None,
+    baseline: Baseline | None,
     algorithm: Algorithm,
     *,
     discount: float,
@@ -35,17 +29,14 @@ def load_problem(
 ) -> Problem:
     """Read the rows if the algorithm needs them or they are few, else only count them.
 
-    `baseline` is a file; ``recorded``; ``estimate``, with a smoothing after a colon
-    (``estimate:0.5``); or what `Problem.from_log` takes.
+    `baseline` is what `Problem.from_log` takes.
     """
     found = _read(source, algorithm.needs_log)
     rows = len(found) if isinstance(found, Log) else int(found.n.sum())
     check_coverage(rows, found)
-    policy, smoothing = _baseline(baseline, found)
-    given: dict[str, Any] = {"discount": discount, "v_max": v_max, "smoothing": smoothing}
     if isinstance(found, Log):
-        return Problem.from_log(found, policy, **given)
-    return Problem.from_counts(found, policy, **given)
+        return Problem.from_log(found, baseline, discount=discount, v_max=v_max)
+    return Problem.from_counts(found, baseline, discount=discount, v_max=v_max)
 
 
 def _read(source: LogTable | Log, needs_log: bool) -> Log | Counts:
@@ -74,42 +65,6 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     counts = Counts.from_log(kept)
     v_max = problem.v_max if problem.v_max_given else default_v_max(counts, problem.discount)
     return replace(problem, counts=counts, log=kept, v_max=v_max), held
-
-
-def behaviour_of(given: str | Path | Source, log: Log) -> Policy | None:
-    """The policy that made a log: of a file, or ``estimate``; None for what the log records."""
-    policy, smoothing = _baseline(given, log)
-    if isinstance(policy, str):
-        return estimate_baseline(log, smoothing=smoothing) if policy == ESTIMATE else None
-    assert isinstance(policy, Policy)  # a name is a file, or one of the two
-    return policy
-
-
-def _baseline(given: Any, log: Log | Counts) -> tuple[Baseline | str | None, float]:
-    """The policy of a file, or what names one in the log, and a smoothing of its estimate."""
-    if not isinstance(given, str | Path | Source):
-        return given, 0.0
-    if is_of_log(given):
-        name, colon, smoothing = str(Source.of(given).place).partition(":")
-        return name, _smoothing(smoothing) if colon else 0.0
-    return read_policy(given, log), 0.0
-
-
-def is_of_log(given: Any) -> bool:
-    """Whether a baseline is one that the log has, such as ``estimate:0.5``, and no file."""
-    place = given.place if isinstance(given, Source) else given
-    if not isinstance(place, str) or Path(place).exists():
-        return False
-    return place == RECORD or place.partition(":")[0] == ESTIMATE
-
-
-def _smoothing(text: str) -> float:
-    try:
-        return number("smoothing", float(text), 0, float("inf"), "[)")
-    except ValueError:
-        raise InputError(
-            f"baseline estimate:{text} has no number after the colon: write estimate:0.5"
-        ) from None
 
 
 def check_coverage(rows: int, log: Log | Counts) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -15,6 +15,20 @@ from spibb.checks import InputError, probability_rows, real_array, some, takes, 
 from spibb.deciding import Decisions, decide
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, vocabulary
+
+
+class HasPolicy(Protocol):
+    """What has a policy: a `LoadedPolicy`, an `Improvement`, a `Run`."""
+
+    @property
+    def policy(self) -> Policy:
+        """The policy."""
+
+
+def inner_policy(given: Any) -> Policy | None:
+    """The policy itself, of what is one or has one; None of anything else."""
+    found = given if isinstance(given, Policy) else getattr(given, "policy", None)
+    return found if isinstance(found, Policy) else None
 
 
 @dataclass(frozen=True, eq=False, init=False)

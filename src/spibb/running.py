@@ -10,6 +10,7 @@ from typing import Any
 
 from spibb import checks
 from spibb.algorithms import Algorithm, Improvement, configured
+from spibb.algorithms.baselines import is_of_log
 from spibb.binning import Bins, Request
 from spibb.errors import InputError, masked
 from spibb.estimate import Baseline
@@ -19,7 +20,7 @@ from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnNames
 from spibb.log import Log
-from spibb.pipeline import hold_out, is_of_log, load_problem
+from spibb.pipeline import hold_out, load_problem
 from spibb.policy import Policy
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result

@@ -11,8 +11,8 @@ import numpy as np
 
 from spibb import betting, checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
-from spibb.algorithms.problem import Source
 from spibb.betting import Sample
 from spibb.conformity import recorded_table
 from spibb.errors import InputError
@@ -326,7 +326,7 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     """
     log = problem.log
     assert log is not None  # `improve` has checked it
-    if problem.baseline_source is Source.GIVEN:
+    if problem.baseline_source is Provenance.GIVEN:
         behaviour_probs(log, problem.baseline.probs)
         return problem, True
     if log.action_prob is None:
@@ -339,4 +339,4 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
             "put what the probability depends on into the state, or drop the column"
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
-    return replace(problem, baseline=recorded, baseline_source=Source.RECORDED), True
+    return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED), True

@@ -13,7 +13,7 @@ from scipy.special import stdtrit
 
 from spibb import checks, ope
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
-from spibb.algorithms.problem import Source
+from spibb.algorithms.baselines import Provenance
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
@@ -172,7 +172,7 @@ class HCPI(Algorithm):
         """The rows [S, A] of the policy that made the log; None for the log's own column."""
         if isinstance(self.behaviour, Policy):
             return self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
-        recorded = problem.baseline_source is Source.RECORDED
+        recorded = problem.baseline_source is Provenance.RECORDED
         return problem.baseline.probs if self.behaviour == "baseline" and not recorded else None
 
     def _lowest_return(self, problem: Problem) -> float:

@@ -13,7 +13,8 @@ import numpy as np
 
 import spibb
 from spibb import checks
-from spibb.algorithms.problem import ROUNDING, Problem, Source
+from spibb.algorithms.baselines import Provenance
+from spibb.algorithms.problem import ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
@@ -240,9 +241,9 @@ def _refusal(result: Improvement, n_wedge: float) -> str | None:
 def _assumptions(problem: Problem) -> tuple[str, ...]:
     source = "given" if problem.v_max_given else "derived from the rewards in the log"
     collected = {
-        Source.GIVEN: "the baseline collected the log",
-        Source.RECORDED: RECORDED.format(average=AVERAGED if problem.varying else ""),
-        Source.ESTIMATED: ESTIMATED,
+        Provenance.GIVEN: "the baseline collected the log",
+        Provenance.RECORDED: RECORDED.format(average=AVERAGED if problem.varying else ""),
+        Provenance.ESTIMATED: ESTIMATED,
     }[problem.baseline_source]
     return (
         collected,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
@@ -13,24 +12,27 @@ import numpy as np
 
 from spibb import checks
 from spibb import evaluate as evaluation
+from spibb.algorithms.baselines import (
+    Provenance,
+    align,
+    baseline_of_log,
+    given_baseline,
+    is_of_log,
+)
 from spibb.checks import InputError
-from spibb.conformity import contradiction, decisions, misrecorded, recorded_table
+from spibb.conformity import contradiction, decisions, misrecorded
 from spibb.counts import Counts
 from spibb.departures import values_where_seen
 from spibb.estimate import (
     UNSEEN,
     Baseline,
-    Counted,
-    as_policy,
     default_v_max,
-    estimate_baseline,
     estimate_mdp,
     shown_v_max,
 )
-from spibb.ingest.policy_frames import is_frame, policy_from_frame
 from spibb.kernels import projection
 from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
-from spibb.labels import Label, Vocabulary
+from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -40,22 +42,12 @@ from spibb.solve import Box, free_box, unit_of
 
 _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
-RECORD, ESTIMATE = "recorded", "estimate"
-"""Names of baselines that are in the log."""
 AS_BASELINE = "baseline"
 """The treatment of unseen pairs in which they are worth what the baseline earns from there."""
 TREATMENTS = (*UNSEEN, AS_BASELINE)
 """What pairs that the log never has may be worth in M̂."""
 ROUNDING = 1e-6
 """Relative to V_max: values beyond it by less are rounding."""
-
-
-class Source(StrEnum):
-    """From where a baseline is."""
-
-    GIVEN = "given"
-    RECORDED = "recorded"
-    ESTIMATED = "estimated"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +88,7 @@ class Problem(Shown):
     v_max: float
     v_max_given: bool = False
     log: Log | None = None
-    baseline_source: Source = Source.GIVEN
+    baseline_source: Provenance = Provenance.GIVEN
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what the user knows of the process."""
@@ -131,23 +123,37 @@ class Problem(Shown):
     ) -> Problem:
         """Count a log and align it with the baseline's labels.
 
-        The baseline is a policy; a dataframe, long (state, action, probability) or wide (a row per
-        state, a column per action), read by its labels; an array [S, A] in the order of the log's
-        labels; a function that gives the distribution of a state's label; ``"recorded"``: what
-        the log's `action_prob` says (`conformity.recorded_table`); ``"estimate"``: how often the
-        log takes each action, with smoothing; or None: recorded where the log has a column
-        `action_prob` that a policy can have and no smoothing is asked for, else estimated.
-
         Where every episode is a single step that ends, nothing is discounted: `discount` is 0 then,
         and v_max the largest reward.
+
+        Parameters:
+            log: the log.
+            baseline: the policy that made it. A `Policy`, or what `load_policy` gives; the name of
+                a file, as in `read_policy`; a dataframe, long (state, action, probability) or wide
+                (a row per state, a column per action), read by its labels; an array [S, A] in the
+                order of the log's labels; a function that gives the distribution of a state's
+                label; ``"recorded"``, what the log's `action_prob` says; ``"estimate"``, how often
+                the log takes each action, or ``"estimate:0.5"`` with a smoothing. None means
+                recorded where the log has an `action_prob` that a policy can have and no smoothing
+                is asked for, and else estimated.
+            discount: γ in [0, 1).
+            v_max: largest absolute return; derived from the rewards if None.
+            smoothing: visits added to every action where the baseline is estimated.
+
+        Returns:
+            The problem, whose labels are the baseline's and the actions that only the log has.
+
+        >>> rows = [[0.6, 0.4], [0.5, 0.5]]
+        >>> spibb.Problem.from_log(log, rows, discount=0.9).baseline.row("severe")
+        {'treat': 0.5, 'wait': 0.5}
         """
         checks.discount(discount)
-        if baseline is None or isinstance(baseline, str):
+        if is_of_log(baseline):
             counts = Counts.from_log(log)
-            policy, source = _from_the_log(baseline, log, counts, smoothing)
+            policy, source = baseline_of_log(baseline, log, counts, smoothing)
         else:
-            log, policy = align(log, _policy(baseline, log))
-            counts, source = Counts.from_log(log), Source.GIVEN
+            log, policy = align(log, given_baseline(baseline, log))
+            counts, source = Counts.from_log(log), Provenance.GIVEN
         return cls._of(counts, policy, discount, v_max, log=log, source=source)
 
     @classmethod
@@ -161,13 +167,19 @@ class Problem(Shown):
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
-        """A problem whose log is not at hand; the baseline is as in `from_log`."""
+        """A problem whose log is not at hand; the other parameters are those of `from_log`.
+
+        Returns:
+            The problem, without a log.
+
+        >>> spibb.Problem.from_counts(spibb.Counts.from_log(log), baseline, discount=0.9).log
+        """
         checks.discount(discount)
-        if baseline is None or isinstance(baseline, str):
-            policy, source = _from_the_log(baseline, None, counts, smoothing)
+        if is_of_log(baseline):
+            policy, source = baseline_of_log(baseline, None, counts, smoothing)
         else:
-            counts, policy = align(counts, _policy(baseline, counts))
-            source = Source.GIVEN
+            counts, policy = align(counts, given_baseline(baseline, counts))
+            source = Provenance.GIVEN
         return cls._of(counts, policy, discount, v_max, source=source)
 
     @classmethod
@@ -179,7 +191,7 @@ class Problem(Shown):
         v_max: float | None,
         *,
         log: Log | None = None,
-        source: Source,
+        source: Provenance,
     ) -> Problem:
         """The problem of parts that have the same labels."""
         if v_max is not None:
@@ -209,12 +221,12 @@ class Problem(Shown):
     @property
     def baseline_estimated(self) -> bool:
         """Whether the baseline is how often the log takes each action."""
-        return self.baseline_source is Source.ESTIMATED
+        return self.baseline_source is Provenance.ESTIMATED
 
     @cached_property
     def varying(self) -> bool:
         """Whether the baseline is recorded, with probabilities that depend on more than states."""
-        if self.baseline_source is not Source.RECORDED or self.log is None:
+        if self.baseline_source is not Provenance.RECORDED or self.log is None:
             return False
         return disagreement(self.log, self.baseline.probs) is not None
 
@@ -289,7 +301,7 @@ class Problem(Shown):
         1. `action_prob` must be the given baseline's probability, and sum to 1 in every state.
         2. Actions must be as frequent as the given baseline says, or else `action_prob`.
         """
-        if self.baseline_source is not Source.GIVEN:
+        if self.baseline_source is not Provenance.GIVEN:
             return None if self.log is None else misrecorded(self.log)
         wrong = None if self.log is None else disagreement(self.log, self.baseline.probs)
         return wrong or contradiction(
@@ -338,62 +350,3 @@ def _worth_the_baseline(problem: Problem) -> MDP:
     model, counts = problem.model, problem.counts
     _, v = values_where_seen(counts, problem.baseline.probs, problem.discount)
     return replace(model, rewards=np.where(counts.pairs > 0, model.rewards, v[:, None]))
-
-
-def _policy(given: Baseline, log: Log | Counts) -> Policy:
-    """A baseline in any form that `Problem.from_log` takes, but those that are in the log."""
-    if is_frame(given):
-        return policy_from_frame(given, log)
-    return as_policy(given, log)
-
-
-def _from_the_log(
-    given: str | None, log: Log | None, counts: Counts, smoothing: float
-) -> tuple[Policy, Source]:
-    """The baseline that a log records, or else shows; or the one of both that was asked for."""
-    if given is not None:
-        checks.choice("baseline", given, (RECORD, ESTIMATE))
-    recorded = None if given == ESTIMATE or smoothing else _recorded(log, must=given == RECORD)
-    if recorded is not None:
-        return recorded, Source.RECORDED
-    return estimate_baseline(counts, smoothing=smoothing), Source.ESTIMATED
-
-
-def _recorded(log: Log | None, must: bool) -> Policy | None:
-    """What `action_prob` says; None, unless it `must` be there, if it is not or cannot be right."""
-    if log is None or log.action_prob is None:
-        if not must:
-            return None
-        why = "only its counts are at hand" if log is None else "it has no action_prob"
-        raise InputError(
-            f"baseline is {RECORD!r}, but the log does not record it: {why}; give the policy, or "
-            f"{ESTIMATE!r}"
-        )
-    try:
-        return Policy(recorded_table(log), log.states, log.actions, "action_prob")
-    except InputError:
-        if must:
-            raise
-        return None  # `misreported` says why
-
-
-def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:
-    """Give a log (or its counts) and a baseline the same labels.
-
-    They are the baseline's, and actions that only the log has. The baseline may know states that
-    the log never visits; the converse is an error. Columns have the names that the log gives them.
-    """
-    baseline = baseline.named(log.states.names, log.actions.names)
-    if log.states == baseline.states and log.actions == baseline.actions:
-        return log, baseline
-    known = baseline.actions.index
-    extra: list[Label] = [label for label in log.actions.labels if label not in known]
-    actions = Vocabulary((*baseline.actions.labels, *extra), baseline.actions.names)
-    missing = [label for label in log.states.labels if label not in baseline.states.index]
-    if missing:
-        raise InputError(
-            f"baseline has no row for state {checks.some(missing)} ({len(missing)} of the log's "
-            f"{len(log.states)} states): add the rows, or drop those states from the log"
-        )
-    aligned = baseline.aligned(baseline.states, actions, "baseline")
-    return log.with_labels(baseline.states, actions), aligned

@@ -18,7 +18,7 @@ from spibb.log import Log
 from spibb.paper.arrows import arrow_picture
 from spibb.paper.plot import has_matplotlib
 from spibb.report.assessment import assess
-from spibb.report.origin import Origin, Source, digest
+from spibb.report.origin import Origin, UsedFile, digest
 from spibb.report.page import render
 from spibb.simulate import simulate
 from spibb.tables import log_table, write_table
@@ -120,7 +120,7 @@ def _write(demo: Demo, aside: Path, folder: Path) -> None:
 def _origin(result: Improvement, folder: Path, written: dict[str, Path]) -> Origin:
     """The command that makes the same result from the files, once they are in the folder."""
     sources = [
-        Source(role, str(folder / path.name), digest(path)) for role, path in written.items()
+        UsedFile(role, str(folder / path.name), digest(path)) for role, path in written.items()
     ]
     command = _command(result, folder)
     return replace(Origin.of(command, POSTERIOR_SEED), sources=tuple(sources))

@@ -18,7 +18,7 @@ PACKAGES = ("numpy", "scipy", "numba", "pyarrow")
 
 
 @dataclass(frozen=True)
-class Source:
+class UsedFile:
     """A file that went in: what it is, its path as given, and its SHA-256 if it is one file."""
 
     role: str
@@ -32,7 +32,7 @@ class Origin:
 
     command: str
     seed: int
-    sources: tuple[Source, ...]
+    sources: tuple[UsedFile, ...]
     versions: tuple[tuple[str, str], ...]
     made: str
 
@@ -45,7 +45,7 @@ class Origin:
         return cls(
             command=without_secrets(command),
             seed=seed,
-            sources=tuple(Source(role, source.name, digest(source)) for role, source in found),
+            sources=tuple(UsedFile(role, source.name, digest(source)) for role, source in found),
             versions=tuple(versions),
             made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         )

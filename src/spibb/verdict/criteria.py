@@ -11,8 +11,8 @@ from scipy.special import chdtri
 
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
 from spibb.algorithms.base import Improvement
+from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import CertifiedImprovement
-from spibb.algorithms.problem import Source
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.tested import ChangeTest
@@ -122,9 +122,9 @@ def _changes(evidence: Evidence, kept: Kept) -> Criterion:
 
 
 FOUND = {
-    Source.GIVEN: "as given",
-    Source.RECORDED: "as the log's action_prob says",
-    Source.ESTIMATED: "estimated from how often the log takes each action",
+    Provenance.GIVEN: "as given",
+    Provenance.RECORDED: "as the log's action_prob says",
+    Provenance.ESTIMATED: "estimated from how often the log takes each action",
 }
 
 

@@ -54,12 +54,12 @@ def evaluate(
         return
     import numpy as np
 
+    from spibb.algorithms.baselines import behaviour_of
     from spibb.cli import terminal
     from spibb.ingest import column_names, read_log, read_policy
     from spibb.ingest.policy_files import load_policy
     from spibb.monitoring.deployed import discount_for
     from spibb.ope import off_policy_estimates
-    from spibb.pipeline import behaviour_of
 
     console = new_console()
     with progress(console, "reading and evaluating", compiles=ESTIMATORS):
