@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pkgutil
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -61,6 +62,11 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("page", pages_with("", "spibb "), ids=name_of)
 def test_commands_run_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    if page.name == "deep.md":
+        if not os.environ.get("CI"):
+            pytest.importorskip("jax")
+        monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
+        runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
     commands = [
         line.split("#")[0] for block in blocks(page, "") for line in block.splitlines()
         if line.startswith("spibb ")

@@ -114,3 +114,21 @@ def test_text_is_no_vector(tmp_path):
 def test_an_absent_column_is_named():
     with pytest.raises(InputError, match="no column 'z'"):
         spibb.read_vectors(frame(), columns={"state": ["x", "z"]})
+
+
+def test_missing_numbers_are_dropped_with_their_episodes_but_are_no_level():
+    table = changed("x", 2, None)
+    with pytest.raises(InputError) as error:
+        spibb.read_vectors(table, columns=STATE)
+    assert "as-level" not in str(error.value)
+    assert "--missing drop" in str(error.value)
+    dropped = spibb.read_vectors(table, columns=STATE, missing="drop")
+    assert dropped.n_episodes == spibb.read_vectors(frame(), columns=STATE).n_episodes - 1
+    with pytest.raises(InputError, match="is for labels"):
+        spibb.read_vectors(table, columns=STATE, missing="as-level")
+
+
+def test_rows_of_a_bandit_are_episodes():
+    log = spibb.read_vectors(frame(), columns=STATE, bandit=True)
+    assert log.n_episodes == len(log)
+    assert log.terminated.all()

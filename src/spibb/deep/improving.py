@@ -35,6 +35,8 @@ from spibb.pseudocounts import counts_within
 from spibb.tables import Stage
 from spibb.verdict import Verdict
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""The largest reward lies between them: squares must not overflow, nor vanish."""
 FEWEST = 2
 """Episodes that can be held out: one tells nothing of how much episodes differ."""
 
@@ -242,6 +244,13 @@ def _check(log: VectorLog) -> None:
     if not log.known.any():
         raise InputError(
             "no row of the log says what followed it: check episode_id, step and next_state"
+        )
+    largest = float(np.abs(log.reward).max())
+    if not SMALLEST < largest < LARGEST:
+        what = "all rewards are 0" if largest == 0 else f"the largest reward is {largest:g}"
+        raise InputError(
+            f"{what}, expected one between {SMALLEST:g} and {LARGEST:g}: check the column, or use "
+            "another unit"
         )
 
 

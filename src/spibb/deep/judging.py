@@ -60,13 +60,14 @@ def departures(
     found = policy.at(log.states)
     ratio = found.probs[np.arange(len(log)), log.action] / propensities(log, policy)
     value = (found.probs * found.q).sum(axis=1)
-    beyond = returns_to_go(log, discount) - value
+    beyond = (returns_to_go(log, discount) - value) / policy.reward_unit
     lengths = np.diff(log.episode_starts)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])
+    unit = policy.reward_unit
     return Departures(
-        log.n_episodes, float(terms.mean()), student_t_bound(terms, delta),
-        bca_bound(terms, delta, rng=rng), delta,
+        log.n_episodes, float(terms.mean()) * unit, student_t_bound(terms, delta) * unit,
+        bca_bound(terms, delta, rng=rng) * unit, delta,
     )  # fmt: skip
 
 

@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
+import jax
 import numpy as np
 
 from spibb.checks import InputError
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 
 Tell = Callable[[float], None]
 """Told which share of the work is done, from 0 to 1."""
+LOOKED_AT = 1000
+"""Rows at which untrained networks are asked."""
 EXPLODED = 1e4
 """During training, a loss this many times above the largest square of an error is an error."""
 
@@ -115,12 +119,19 @@ class Session:
 
     @cached_property
     def largest_error(self) -> np.ndarray:
-        """The square of twice the largest value that rewards allow, (2 r_max/(1 − γ))² [K]."""
+        """(2 (r_max/(1 − γ) + q_max))² [K]: twice what rewards allow and untrained networks say."""
         rows = np.asarray(self.table)
         reward, penalty = np.abs(rows[:, -3]).max(), rows[:, -1].max()
         kappa = np.array([kappa for _, kappa, _ in self.networks])
-        largest = (reward + kappa * penalty) / (1 - self.program.discount)
-        return np.maximum(2 * largest.astype(np.float64), 1e-6) ** 2
+        allowed = (reward + kappa * penalty) / (1 - self.program.discount)
+        return 4 * (allowed.astype(np.float64) + self._untrained(rows[:LOOKED_AT])) ** 2
+
+    def _untrained(self, rows: np.ndarray) -> np.ndarray:
+        """The largest value of each untrained network [K] at the states of some rows."""
+        network = jax.tree.map(np.asarray, trainer.start(self.program, self.networks).network)
+        states = rows[:, : 2 * self.program.n_features].reshape(-1, self.program.n_features)
+        each = (jax.tree.map(itemgetter(k), network) for k in range(len(self.networks)))
+        return np.array([float(np.abs(one.values(states)).max()) for one in each])
 
     def _check_loss(self, now: Snapshot, times: float) -> None:
         """Refuse a mean loss that is larger than any errors of values can make it."""

@@ -19,12 +19,13 @@ OPTION_DUPLICATES = "--duplicates drop"
 
 @dataclass(frozen=True)
 class Faults:
-    """Finds the first row that is wrong, and refuses it."""
+    """Finds the first row that is wrong, and refuses it; `numbers`: states are no labels."""
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]
     handling: Handling
     kept: Kept
+    numbers: bool = False
 
     def refuse(self, name: str, column: str, condition: str, wanted: str) -> None:
         """Refuse a value that cannot be what it should."""
@@ -41,7 +42,7 @@ class Faults:
     def refuse_missing(self, column: str, condition: str, lacking: Collection[str]) -> None:
         """Refuse a value that is not there; `lacking` are all columns that lack some."""
         where, _, n = self._first(column, condition)
-        labels = {*self.names["state"], *self.names["action"]}
+        labels = {*self.names["action"], *(() if self.numbers else self.names["state"])}
         level = labels.issuperset(lacking) and self.handling.missing == ERROR
         remedy = f"{OPTION_LEVEL} or {OPTION_DROP}" if level else OPTION_DROP
         raise FixableError(

@@ -277,7 +277,7 @@ class TypedTable:
 
     @property
     def _faults(self) -> Faults:
-        return Faults(self.engine, self.names, self.handling, self.kept)
+        return Faults(self.engine, self.names, self.handling, self.kept, self.numbers)
 
     def code(
         self,

@@ -108,7 +108,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     baseline = _baseline(log, baseline, baseline_table)
     options = _parse_options(option or [], n_wedge, delta)
-    if algorithm == DQN:
+    if algorithm.lower() == DQN:
         _refuse_tables_only(v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe)
         improve_dqn(
             log, out, options, column_map, baseline=baseline, discount=discount, delta=delta,

@@ -83,7 +83,7 @@ def test_the_order_of_the_episodes_does_not_matter(log, result):
     assert other.held_out.earned == pytest.approx(result.held_out.earned)
 
 
-@pytest.mark.parametrize("unit", [1e-3, 7.0, 1e6])
+@pytest.mark.parametrize("unit", [1e-90, 7.0, 1e6])
 def test_the_unit_of_the_rewards_does_not_matter(log, result, unit):
     other = improve_vectors(replace(log, reward=log.reward * unit), QUICK)
     assert_same_decisions(result.policy(log.states), other.policy(log.states))
@@ -231,6 +231,15 @@ def test_a_constant_column_and_a_huge_one(log):
     states[3, 2] = 1e200
     with pytest.raises(InputError, match=r"column 'angle' holds 1e\+200"):
         improve_vectors(replace(log, states=states), QUICK)
+
+
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [(0.0, "all rewards are 0"), (1e300, r"largest reward is 1e\+300"), (1e-200, "1e-200")],
+)
+def test_rewards_that_cannot_be_learnt_from_are_refused(log, unit, message):
+    with pytest.raises(InputError, match=message):
+        improve_vectors(replace(log, reward=log.reward * unit), QUICK)
 
 
 def test_an_exploding_loss_is_one_line_with_a_remedy(log):
