@@ -7,12 +7,14 @@ row must end with exit code 2 and one line, without a traceback, and leave the f
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 
 import numpy as np
 import pyarrow as pa
@@ -45,6 +47,15 @@ def case(command, *parts, **files):
     """A row of the table; `files` are contents by name, with ``__`` for / and ``_`` for a point."""
     named = {name.replace("__", "/").replace("_", "."): text for name, text in files.items()}
     CASES.append(pytest.param(command, named, parts, id=f"{len(CASES)}-{command[:60]}"))
+
+
+def zipped(files):
+    """An archive of texts."""
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    return content.getvalue()
 
 
 def bad_log(old, new, *parts):
@@ -238,6 +249,52 @@ case("improve x.json --out out", "the log has no column 'episode_id'", x_json="{
 case("improve x.txt --out out", "cannot read 'x.txt': the name must end in .csv", x_txt="{}")
 case("improve plain --out out", "the name must end in .csv", plain="x")
 case("improve . --out out", "mixes kinds of files")
+# Other files, other text, addresses
+ZIP = zipped({"log.csv": LOG, "more.csv": LOG})
+BOOK = "improve x.xlsx --out out"
+case(
+    "improve x.zip --out out",
+    "'x.zip' holds 2 files ('log.csv', 'more.csv')",
+    "x.zip#log.csv",
+    x_zip=ZIP,
+)
+case("improve x.zip --table no.csv --out out", "'x.zip' holds no file 'no.csv'", x_zip=ZIP)
+case("improve x.zip --out out", "'x.zip' holds no file", x_zip=zipped({}))
+case("improve x.zip --out out", "which is no table", x_zip=zipped({"evil.exe": "x"}))
+case("improve x.zip --out out", "which is no table", x_zip=zipped({"inner.zip": "x"}))
+case("improve x.zip --out out", "cannot read 'x.zip'", "check that it is a .zip file", x_zip="PK")
+case(BOOK, "cannot read 'x.xlsx'", "check that it is an Excel workbook", x_xlsx="PK")
+case(BOOK, "cannot read 'x.xlsx'", x_xlsx=zipped({"a.xml": "<"}))
+case("improve x.feather --out out", "cannot read 'x.feather'", "Feather", x_feather="ARROW1")
+case("improve x.h5 --out out", "cannot read 'x.h5'", "check that it is an HDF5 file", x_h5="HDF")
+case("improve x.csv.gz --out out", "cannot read 'x.csv.gz'", **{"x_csv_gz": LOG})
+case("improve x.csv.bz2 --out out", "cannot read 'x.csv.bz2'", **{"x_csv_bz2": LOG})
+case("improve x.json --out out", "cannot read 'x.json'", "an array of objects", x_json="[{")
+case("improve x.db --out out", "cannot read 'x.db'", x_db="SQLite format 3\0 and no more")
+case("improve x.duckdb --table t --out out", "cannot read 'x.duckdb#t'", x_duckdb="no database")
+case("improve log.csv --encoding klingon --out out", "encoding 'klingon' is not known")
+case("improve log.csv --encoding utf-16 --out out", "cannot read 'log.csv' as utf-16")
+case("improve log.csv --decimal ; --out out", "decimal is ';': choose one of ., ,")
+case("improve log.csv --decimal , --separator , --out out", "both ','")
+case("improve log.csv --decimal , --out out", "reward in row 2", "is 0.5, expected a number")
+case("improve log.csv --separator ab --out out", "separator is 'ab', expected one character")
+case("improve log.csv --separator ; --out out", "cannot read 'log.csv'", "separator")
+case("improve log.csv --table t --out out", "'log.csv' is one table, not a database")
+case("improve log.csv --query 'SELECT 1' --out out", "'log.csv' is one table, not a database")
+case("improve log.csv --table t --query 'SELECT 1' --out out", "table and query are both given")
+case(f"{IMPROVE} --baseline-table b", "--baseline and --baseline-table are both given")
+case("improve log.csv --baseline-table b --out out", "'log.csv' is one table, not a database")
+case("compare baseline.csv baseline.csv --table t", "--table and --query are about the log")
+case("improve oracle://a:hidden@h/d --out out", "oracle://***@h/d", "an address begins with")
+case("improve http://127.0.0.1:1/log.csv --out out", "cannot read", "check the address")
+case("improve http://127.0.0.1:1/log --out out", "the name before any ? must end like")
+case(
+    "improve minari:no/such-v0 --out out", "the Minari dataset 'no/such-v0' is not on this machine"
+)
+case(
+    "improve postgresql://a:$NO_SUCH_NAME@h/d --table t --out out", "NO_SUCH_NAME, which is not set"
+)
+case("improve sqlite:///missing.db --table t --out out", "cannot read 'missing.db'", "no such file")
 NOISE = {
     "noise": bytes(range(256)) * 8, "zeros": bytes(1000), "other text": "é".encode("latin-1") * 99,
     "UTF-16": LOG.encode("utf-16"), "picture": b"\x89PNG\r\n\x1a\n" + bytes(100),

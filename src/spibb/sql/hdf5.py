@@ -208,7 +208,7 @@ def _minari(place: str) -> tuple[Any, str]:
     data = folder / "data" if (folder / "data").is_dir() else folder
     if not data.is_dir():
         raise InputError(
-            f"there is no {name} on this machine: get it with `minari download {place}`, or check "
+            f"{name} is not on this machine: get it with `minari download {place}`, or check "
             "the name"
         )
     for file in sorted(data.rglob("*.hdf5")):
