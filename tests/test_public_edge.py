@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 
 import spibb
+from spibb.certificate import Certificate
 from spibb.simulate import simulate
+from spibb.tested import ChangeCertificate
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -69,16 +71,41 @@ def examples(thing: object, name: str) -> list[doctest.DocTest]:
     return [test for test in doctest.DocTestFinder().find(thing, name) if test.examples]
 
 
+def run_example(test: doctest.DocTest, session: dict[str, object]) -> None:
+    """Fail with what an example prints, if that is not what it says."""
+    test.globs.update(session)
+    said: list[str] = []
+    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
+    assert not said, "".join(said)
+
+
 @pytest.mark.parametrize("name", [*PUBLIC, "simulate"])
 def test_every_public_name_has_an_example_that_runs(name, session):
     thing = simulate if name == "simulate" else getattr(spibb, name)
     tests = examples(thing, name)
     assert name in {test.name for test in tests}, f"{name} has no example"
     for test in tests:
-        test.globs.update(session)
-        said: list[str] = []
-        doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
-        assert not said, "".join(said)
+        run_example(test, session)
+
+
+MAIN = (spibb.Log, spibb.Policy, spibb.Counts, spibb.MDP, spibb.Improvement, spibb.Problem,
+        Certificate, ChangeCertificate)  # fmt: skip
+INNER = {"Counts.from_outcomes", "Counts.in_units", "MDP.paying", "MDP.check_fits"}
+"""Methods that only the library calls."""
+
+
+@pytest.mark.parametrize("kind", MAIN, ids=lambda kind: kind.__name__)
+def test_methods_of_the_main_classes_have_examples_that_run(kind, session):
+    tests = {test.name: test for test in examples(kind, kind.__name__)}
+    methods = {
+        f"{kind.__name__}.{name}"
+        for name, found in vars(kind).items()
+        if not name.startswith("_") and inspect.isfunction(getattr(found, "__func__", found))
+    }
+    assert sorted(methods - INNER - set(tests)) == []
+    assert kind.__name__ in tests
+    for test in tests.values():
+        run_example(test, session)
 
 
 @pytest.mark.parametrize("name", PUBLIC)

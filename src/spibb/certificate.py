@@ -136,6 +136,12 @@ class Certificate(Shown):
     """What is proven about an improved policy, under which assumptions, or why nothing is.
 
     `bounds` is empty and `refusal` says why when no theorem applies.
+
+    >>> certificate = spibb.PiBSpibb(n_wedge=1).improve(problem).certificate(delta=0.1)
+    >>> [bound.name for bound in certificate.bounds]
+    ['theorem-2', 'two-successor', 'beta']
+    >>> print(spibb.BasicRL().improve(problem).certificate())
+    No certificate: ...
     """
 
     delta: float

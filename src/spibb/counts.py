@@ -101,7 +101,11 @@ class Counts(Frozen):
     @classmethod
     @takes(log=Log)
     def from_log(cls, log: Log) -> Counts:
-        """Count the transitions whose successor is known."""
+        """Count the transitions whose successor is known.
+
+        >>> spibb.Counts.from_log(log).pairs.tolist()
+        [[1, 2], [2, 1]]
+        """
         known, n_states, n_actions = log.known, len(log.states), len(log.actions)
         extremes = float(log.reward.min()), float(log.reward.max())
         centre, unit = centre_and_unit(*extremes)
@@ -149,7 +153,13 @@ class Counts(Frozen):
                    reward_sq, starts, reward_range, states, actions, bins=bins)  # fmt: skip
 
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Counts:
-        """The same counts with codes into larger vocabularies."""
+        """The same counts with codes into vocabularies that hold all of their labels.
+
+        >>> counts = spibb.Counts.from_log(log)
+        >>> wider = spibb.Vocabulary(["healed", "mild", "severe"])
+        >>> counts.with_labels(wider, counts.actions).pairs.tolist()
+        [[0, 0], [1, 2], [2, 1]]
+        """
         if states == self.states and actions == self.actions:
             return self
         rows, columns = self.states.codes_in(states), self.actions.codes_in(actions)

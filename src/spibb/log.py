@@ -201,7 +201,12 @@ class Log(Frozen):
         tables.write_table(table, Path(path))
 
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
-        """The same log with codes into larger vocabularies."""
+        """The same log with codes into vocabularies that hold all of its labels, and perhaps more.
+
+        >>> wider = spibb.Vocabulary(["healed", "mild", "severe"])
+        >>> log.with_labels(wider, log.actions).state[:2].tolist()
+        [1, 2]
+        """
         if states == self.states and actions == self.actions:
             return self
         rows, columns = self.states.codes_in(states), self.actions.codes_in(actions)
@@ -211,7 +216,11 @@ class Log(Frozen):
         )  # fmt: skip
 
     def episodes(self, which: np.ndarray) -> Log:
-        """The log of some episodes only, given by number."""
+        """The log of some episodes only, given by number, in that order.
+
+        >>> log.episodes(np.array([2, 0])).reward.tolist()
+        [0.0, 0.0, 0.0, 1.0]
+        """
         lengths = np.diff(self.episode_starts)[which]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)

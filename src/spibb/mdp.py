@@ -88,8 +88,30 @@ class MDP(Frozen):
 
         A pair may have any number of outcomes: several ends that pay differently, and several
         rewards on the way to one successor, which makes rewards random. Where a pair's
-        probabilities sum to less than 1, the rest is an end that pays nothing. x, a and x' are
-        codes 0, 1, …; x' is not read where the process ends.
+        probabilities sum to less than 1, the rest is an end that pays nothing.
+
+        Parameters:
+            state: x of each outcome, a code 0, 1, ….
+            action: a of each outcome, a code.
+            prob: its probability given x and a.
+            next_state: x', a code; not read where the process ends.
+            reward: what it pays.
+            terminated: whether the process ends with it.
+            initial: probability of each state to be the first [S].
+            n_actions: number of actions.
+            discount: γ in [0, 1).
+            states: labels of the states; 0, 1, … if None.
+            actions: labels of the actions; 0, 1, … if None.
+
+        Returns:
+            The MDP.
+
+        >>> coin = spibb.MDP.from_outcomes(
+        ...     [0, 0], [0, 0], [0.5, 0.5], [0, 0], [1, 0], [True, False],
+        ...     initial=[1.0], n_actions=1, discount=0.5,
+        ... )
+        >>> round(spibb.exact_value(coin, spibb.Policy([[1.0]])), 4)  # v = 1/2 + v/4
+        0.6667
         """
         initial = column("initial", initial)
         n_actions = positive("n_actions", n_actions)

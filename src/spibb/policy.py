@@ -88,7 +88,12 @@ class Policy(Frozen):
 
     @classmethod
     def trusted(cls, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> Policy:
-        """Wrap rows that our own code made: no copy, no check."""
+        """Wrap rows that an algorithm made and that need no check: no copy is made.
+
+        >>> rows = np.array([[1.0, 0.0], [0.0, 1.0]])
+        >>> spibb.Policy.trusted(rows, log.states, log.actions).row("severe")
+        {'treat': 0.0, 'wait': 1.0}
+        """
         policy = cls.__new__(cls)
         policy._set(probs, states, actions)
         return policy
@@ -97,7 +102,11 @@ class Policy(Frozen):
     def uniform(
         cls, states: Vocabulary | Sequence[Label] | int, actions: Vocabulary | Sequence[Label] | int
     ) -> Policy:
-        """The policy π̃ that plays every action equally often."""
+        """The policy π̃ that plays every action equally often.
+
+        >>> spibb.Policy.uniform(["mild", "severe"], ["treat", "wait"]).row("mild")
+        {'treat': 0.5, 'wait': 0.5}
+        """
         states, actions = vocabulary(states, "state"), vocabulary(actions, "action")
         shape = (len(states), len(actions))
         return cls.trusted(np.full(shape, 1 / len(actions)), states, actions)
@@ -118,12 +127,21 @@ class Policy(Frozen):
         return len(self.actions)
 
     def row(self, state: Label) -> dict[Label, float]:
-        """The distribution over action labels in a state."""
+        """The distribution over action labels in a state.
+
+        >>> baseline.row("mild")
+        {'treat': 0.6, 'wait': 0.4}
+        """
         return dict(zip(self.actions.labels, self.probs[self.states.code(state)].tolist()))
 
     @takes(rng=np.random.Generator)
     def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
-        """Draw an action label for a state label."""
+        """Draw an action label for a state label.
+
+        >>> rng = np.random.default_rng(0)
+        >>> [baseline.sample("mild", rng=rng) for _ in range(3)]
+        ['wait', 'treat', 'treat']
+        """
         cumulative = np.cumsum(self.probs[self.states.code(state)])
         code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
         return self.actions[code]
@@ -168,7 +186,11 @@ class Policy(Frozen):
         return CaseEncoder(self.states)
 
     def named(self, states: tuple[str, ...], actions: tuple[str, ...]) -> Policy:
-        """The same policy; `states` and `actions` name the columns that its labels span."""
+        """The same policy; `states` and `actions` name the columns that its labels span.
+
+        >>> baseline.named(("diagnosis",), ("treatment",)).states.names
+        ('diagnosis',)
+        """
         if (self.states.names, self.actions.names) == (states, actions):
             return self
         return Policy.trusted(self.probs, self.states.named(states), self.actions.named(actions))
@@ -180,6 +202,10 @@ class Policy(Frozen):
         Whatever takes a policy together with an MDP, counts or a log calls this first: inside the
         library rows and columns always match. Every state asked for must have a row here; actions
         that this policy does not know get probability 0, and one that it plays may not be missing.
+
+        >>> actions = spibb.Vocabulary(["wait", "refer", "treat"])
+        >>> baseline.aligned(baseline.states, actions).row("mild")
+        {'wait': 0.4, 'refer': 0.0, 'treat': 0.6}
         """
         if states == self.states and actions == self.actions:
             return self
@@ -217,6 +243,10 @@ class Policy(Frozen):
         `read_policy` gives the same labels back. A spreadsheet may execute labels that begin with
         ``=``, ``+``, ``-`` or ``@``: with `spreadsheet_safe` an apostrophe is written before them,
         and one more column, which tells `read_policy` to take it away.
+
+        >>> baseline.save("baseline.csv")
+        >>> spibb.read_policy("baseline.csv").row("severe")
+        {'treat': 0.6, 'wait': 0.4}
         """
         from spibb import tables
 

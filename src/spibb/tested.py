@@ -74,6 +74,17 @@ class ChangeCertificate(Certificate):
     """Every change of the policy passed a test on episodes that did not choose it: ζ = 0.
 
     `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes.
+
+    **Guarantee.** With probability at least 1 − δ over logs that the baseline made,
+
+        ρ(π, M*) ≥ ρ(π_b, M*),
+
+    if no return leaves the limits that were declared.
+
+    >>> algorithm = spibb.Certified(lowest_return=0, highest_return=1)
+    >>> certificate = algorithm.improve(problem).certificate()
+    >>> len(certificate.accepted), certificate.refusal is None
+    (0, False)
     """
 
     tests: tuple[ChangeTest, ...] = ()

@@ -132,7 +132,15 @@ class Improvement(Frozen):
         algorithm: Algorithm,
         **found: Any,
     ) -> Self:
-        """Label a solution; `found` are the fields that a subclass adds."""
+        """Label a solution; `found` are the fields that a subclass adds.
+
+        >>> from spibb.solve import evaluate
+        >>> kept = evaluate(problem.model, problem.baseline.probs)
+        >>> everywhere = np.ones_like(kept.probs, dtype=bool)
+        >>> algorithm = spibb.PiBSpibb(n_wedge=1e9)
+        >>> round(spibb.Improvement.from_solution(kept, everywhere, problem, algorithm).value, 4)
+        0.54
+        """
         policy = Policy.trusted(solution.probs, problem.states, problem.actions)
         return cls(policy, solution.q, solution.v, bootstrapped, solution.iterations,
                    solution.converged, problem, algorithm, **found)  # fmt: skip
@@ -184,6 +192,17 @@ class Improvement(Frozen):
 
         Its probability is a belief of a model that judges with the log that trained the policy:
         measured as over-confident (docs/choosing.md). `verdict` says what to make of it.
+
+        Parameters:
+            draws: number of models.
+            seed: seed of the draws.
+
+        Returns:
+            The gains and values in all models, with their means and intervals.
+
+        >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
+        >>> len(result.posterior(draws=50).gains)
+        50
         """
         problem = self.problem
         return posterior_improvement(
