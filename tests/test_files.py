@@ -95,6 +95,28 @@ def test_sweeping_leaves_what_a_living_process_writes(tmp_path):
     assert (tmp_path / "t").read_text() == "new"
 
 
+def test_every_write_sweeps_its_folder(tmp_path):
+    (tmp_path / ".spibb-0123.csv").write_text("half")
+    (tmp_path / ".spibb-folder").mkdir()
+    (tmp_path / ".spibb-link").symlink_to(tmp_path / "mine")
+    (tmp_path / "mine").write_text("mine")
+    write_text(tmp_path / "t", "new")
+    assert sorted(os.listdir(tmp_path)) == [".spibb-folder", ".spibb-link", "mine", "t"]
+
+
+def test_without_locks_nothing_is_swept(tmp_path, monkeypatch):
+    """Who lives cannot be told there."""
+
+    def flock(handle, how):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(files.fcntl, "flock", flock)
+    (tmp_path / ".spibb-0123").write_text("perhaps being written")
+    with pytest.warns(UserWarning, match="this disk has no file locks"):
+        write_text(tmp_path / "t", "new")
+    assert sorted(os.listdir(tmp_path)) == [".spibb-0123", "t"]
+
+
 def test_a_write_waits_for_a_sweep_that_has_its_file(tmp_path):
     """The sweeper has the file for a moment, and removes it; the writer makes another."""
     import fcntl

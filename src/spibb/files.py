@@ -4,7 +4,8 @@ A process can be killed between any two system calls. Three rules make that harm
 
 - A file is written beside its place and moved there (`write_whole`).
 - A folder is written by the process that has its lock, which the kernel releases at its death
-  (`hold`). What a killed process leaves behind begins with `.spibb-`; the next holder clears it.
+  (`hold`). What a killed process leaves behind begins with `.spibb-`; whoever next writes into that
+  folder clears it (`sweep`).
 - Several files that belong together change together, by one rename (`Held.publish`): while they do,
   each name is a link through one pivot, and the rename turns the pivot from the old set to the new.
   Whoever opens the files, even with other programs, sees the old set or the new set at any time.
@@ -39,11 +40,17 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Call `write` on a temporary file beside `path`, then rename: never half a file."""
+    """Call `write` on a temporary file beside `path`, then rename: never half a file.
+
+    `write` must write into the file that is there, and not replace it: the lock on it tells others
+    that its writer lives.
+    """
+    sweep(path.parent)
     temporary = path.with_name(f"{OURS}{uuid.uuid4().hex}{path.suffix}")
-    with disk_errors(path), _exclusively(temporary, wait=True):
+    with disk_errors(path), _exclusively(temporary, wait=True) as handle:
         try:
             write(temporary)
+            assert _is_at(handle, temporary), "the file was replaced, and its lock is lost"
             _sync(temporary)
             os.replace(temporary, path)
         except BaseException:
@@ -195,12 +202,25 @@ def hold(folder: Path) -> Iterator[Held]:
 
 
 def sweep(folder: Path) -> None:
-    """Remove the temporary files of processes that are no more."""
-    for path in folder.glob(f"{OURS}*"):
-        if path.name in (LOCK, SWAP):
-            continue
-        with contextlib.suppress(OSError), _exclusively(path):
-            path.unlink(missing_ok=True)
+    """Remove the temporary files of processes that are no more.
+
+    A living writer has a lock on its file. Where the disk has no locks, everything stays.
+    """
+    with contextlib.suppress(OSError):
+        for path in folder.glob(f"{OURS}*"):
+            if path.name not in (LOCK, SWAP):
+                _remove_unless_locked(path)
+
+
+def _remove_unless_locked(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_at(handle, path):
+                path.unlink()
+        finally:
+            os.close(handle)
 
 
 @contextlib.contextmanager

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,20 @@ def open_duckdb() -> Any:
         "SET enable_progress_bar_print = false"
     )
     return connection
+
+
+@contextmanager
+def os_errors() -> Iterator[None]:
+    """What the system refused DuckDB, which says it in words of its own, as the system says it."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.IOException as error:
+        text = str(error)
+        named = [number for number in errno.errorcode if os.strerror(number) in text]
+        number = max(named, key=lambda number: len(os.strerror(number)), default=errno.EIO)
+        raise OSError(number, os.strerror(number)) from None
 
 
 def private_path(ending: str) -> Path:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING
 
 from spibb.errors import InputError
 from spibb.files import write_whole
-from spibb.sql.duck import open_duckdb
+from spibb.sql.duck import open_duckdb, os_errors
 from spibb.tables import write_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 ENDINGS = (".csv", ".parquet")
+COPY = "COPY (SELECT * FROM written) TO $path (FORMAT csv, HEADER, USE_TMP_FILE false)"
+"""Into the file that is there: DuckDB would else make one of its own, which nobody clears."""
 
 
 def check_target(path: Path, *, force: bool) -> None:
@@ -50,9 +52,9 @@ def write_rows(table: pa.Table, path: Path) -> None:
         return
     connection = open_duckdb()
     connection.register("written", table)
-    write_whole(
-        path,
-        lambda temporary: connection.execute(
-            "COPY (SELECT * FROM written) TO $path (FORMAT csv, HEADER)", {"path": str(temporary)}
-        ),
-    )
+
+    def write(temporary: Path) -> None:
+        with os_errors():
+            connection.execute(COPY, {"path": str(temporary)})
+
+    write_whole(path, write)
