@@ -175,3 +175,12 @@ def test_the_tutorial_is_also_a_notebook():
     cells = json.loads(stored)["cells"]
     code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
     assert code == [block.strip() for block in blocks(page, "python")]
+
+
+def test_the_index_of_decisions_names_decisions_of_the_page():
+    text = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
+    titles = {t.rstrip(".") for t in re.findall(r"^\*\*2026-\d\d-\d\d\. ([^*]*)\*\*", text, re.M)}
+    rows = re.findall(r"^\| [^|]+ \| ([^|]+ · [^|]+) \|$", text, re.M)
+    listed = {title.strip() for row in rows for title in row.split(" · ")}
+    assert len(listed) > 60
+    assert sorted(listed - titles) == []

@@ -171,7 +171,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     say(
         console,
         f"{len(found.differences):,} of {found.common:,} common states differ, "
-        f"{found.greedy_changed:,} in the likeliest action; mean total variation "
+        f"{found.greedy_changed:,} in the most probable action; mean total variation "
         f"{found.mean_variation:.4g}",
     )
     if found.only_a or found.only_b:
@@ -189,7 +189,7 @@ def _differences_table(found: Comparison) -> Table:
     with_visits = found.evidence is not None
     table = numbers_table(
         f"The first by total variation{' × visits' if with_visits else ''}:",
-        "state", "total variation", "A's likeliest", "B's likeliest",
+        "state", "total variation", "most probable in A", "in B",
         *(["visits"] if with_visits else []),
     )  # fmt: skip
     for row in found.differences[:10]:

@@ -62,9 +62,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     holdout: Annotated[
         float | None,
-        typer.Option(
-            help="Share of the episodes that is kept apart to test the result (dqn: else 0.3)."
-        ),
+        typer.Option(help="Share of the episodes held out to test the result (dqn: else 0.3)."),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
