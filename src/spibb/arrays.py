@@ -15,6 +15,11 @@ NUMBERS = 63
 """Bits of a whole number ≥ 0."""
 
 
+def largest(a: np.ndarray) -> float:
+    """max |a|, NaN if it holds one."""
+    return float(np.abs(a).max(initial=0.0))
+
+
 def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The keys in [0, size) that occur, sorted, and the position of each key [N] among them."""
     if size <= max(4 * len(keys), 1 << 20):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb.arrays import largest
 from spibb.checks import InputError, choice
 from spibb.frozen import Frozen
 from spibb.kernels import dense
@@ -55,12 +56,14 @@ class Solution(Frozen):
         converged: bool, error: float,
     ) -> Solution:  # fmt: skip
         """From a solution for rewards in units of `unit`; `q` and `v` are changed."""
-        largest = dense.scale_values(unit, q, v)
-        if not largest <= LARGEST / max(unit, 1.0):
+        size = np.maximum(largest(q), largest(v))
+        if not size <= LARGEST / max(unit, 1.0):
             raise InputError(
-                f"values reach {largest:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
+                f"values reach {size:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
                 "divide the rewards by a constant"
             )
+        q *= unit
+        v *= unit
         return cls(probs, q, v, iterations, bool(converged), error * unit)
 
 
@@ -74,10 +77,10 @@ def unit_of(rewards: np.ndarray) -> float:
     To divide by it and to multiply with it is exact. Solvers work on rewards in units of it, so
     that no tolerance depends on the scale of the rewards.
     """
-    largest = dense.largest(rewards)
-    if not largest <= LARGEST:
-        raise InputError(f"rewards hold {largest}, expected finite numbers")
-    return math.ldexp(1.0, math.frexp(largest)[1] - 1) if largest > 0 else 1.0
+    size = largest(rewards)
+    if not size <= LARGEST:
+        raise InputError(f"rewards hold {size}, expected finite numbers")
+    return math.ldexp(1.0, math.frexp(size)[1] - 1) if size > 0 else 1.0
 
 
 def is_dense(method: str, n_states: int) -> bool:
@@ -119,7 +122,7 @@ def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: flo
     v, ties, iterations, settled = dense.policy_iteration(
         rows, rewards, mdp.discount, box, probs, q
     )
-    rounding = dense.largest(ties[None])
+    rounding = largest(ties)
     wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
     if error > wanted:
         step = dense.doubt(rows, rewards, box, probs, q, ties)
@@ -140,7 +143,7 @@ def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: 
     rows = mdp.task.rows
     v, sizes = dense.values(rows, rewards, mdp.discount, probs)
     q = dense.q_values(rows, rewards, mdp.discount, v)
-    error = dense.ROUNDING * dense.largest(sizes[None])
+    error = dense.ROUNDING * largest(sizes)
     return probs, q, v, 1, tolerance >= dense.ROUNDING, error
 
 
@@ -170,12 +173,12 @@ def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray) -> Found:
     for _ in range(REFINEMENTS):
         closer = v + factors.solve(np.asarray(residual, dtype=np.float64))
         residual = reward + mdp.discount * _times(matrix, closer) - closer
-        largest = float(np.abs(residual).max()) / (1 - mdp.discount)
-        if not largest < error:
+        left = largest(residual) / (1 - mdp.discount)
+        if not left < error:
             break
-        v, error = closer, largest
+        v, error = closer, left
     found = np.asarray(v, dtype=np.float64)
-    size = dense.largest(found[None])
+    size = largest(found)
     error += float(np.finfo(np.longdouble).eps) * 4 * size / (1 - mdp.discount)
     return probs, _q(mdp, rewards, found), found, 1, error <= TOLERANCE * size, error
 

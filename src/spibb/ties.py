@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spibb.arrays import largest
 from spibb.kernels import dense
 from spibb.kernels.projection import greedy
 from spibb.kernels.tuples import Box
@@ -35,7 +36,7 @@ def settle(
     movable = np.where(box.upper > box.lower, sizes, 0.0).max(axis=1)
     rounding = dense.ROUNDING * movable
     probs = np.empty(q.shape)
-    greedy(q, box, np.full(len(v), 2 * error + dense.ROUNDING * dense.largest(v[None])), probs)
+    greedy(q, box, np.full(len(v), 2 * error + dense.ROUNDING * largest(v)), probs)
     gains = dense.hidden_gains(q, box, probs)
     if (gains > limit * movable).any():
         change = np.abs((probs * q).sum(axis=1) + gains - v)

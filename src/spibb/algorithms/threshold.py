@@ -38,7 +38,9 @@ def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.n
     baseline's row is copied.
     """
     counts = problem.counts.pairs
-    box = spibb.box_of(problem.data.model.counts, problem.data.baseline, float(n_wedge), share)
+    baseline = problem.data.baseline
+    box = Box(np.empty(baseline.shape), np.empty(baseline.shape), np.empty(baseline.shape))
+    spibb.fill(problem.data.model.counts, baseline, float(n_wedge), share, box)
     if n_wedge > 0:
         return box, counts < n_wedge
     none = ~(counts > 0).any(axis=1, keepdims=True)

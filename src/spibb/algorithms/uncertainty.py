@@ -16,6 +16,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Circumstances, Problem
+from spibb.arrays import largest
 from spibb.certificate import Premises, error_radius
 from spibb.checks import InputError
 from spibb.frozen import Frozen
@@ -209,7 +210,7 @@ def _kernel(
     arrays = ambiguous, box, probs, q, kept, moved
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
         v, ties, worst, iterations, settled = robust.policy_iteration(*arrays)
-        rounding = dense.largest(ties[None])
+        rounding = largest(ties)
         error = largest_error(rounding, mdp.discount)
         converged = settled and error <= tolerance / dense.ROUNDING * rounding
     else:

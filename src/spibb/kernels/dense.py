@@ -124,8 +124,10 @@ def solve_system(system: np.ndarray, discount: float):
     width, end = np.uint64(system.shape[1]), n + np.uint64(EXTRA)
     flat, inverses = system.ravel(), np.empty(len(system))
     k = np.uint64(0)
-    while k + four < n:
-        eliminate_block(flat, k, four, n, width, inverses)
+    while True:
+        eliminate_block(flat, k, min(four, n - k), n, width, inverses)
+        if k + four >= n:
+            return substitute(system, inverses)
         i0, i1 = inverses[k], inverses[k + one]
         i2, i3 = inverses[k + two], inverses[k + three]
         r0 = k * width
@@ -143,8 +145,6 @@ def solve_system(system: np.ndarray, discount: float):
                     flat[row + j] -= (f0 * flat[r0 + j] + f1 * flat[r1 + j]
                                       + f2 * flat[r2 + j] + f3 * flat[r3 + j])  # fmt: skip
         k += four
-    eliminate_block(flat, k, n - k, n, width, inverses)
-    return substitute(system, inverses)
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
@@ -218,30 +218,6 @@ def scale_by(x: float, a: np.ndarray):
     """a ← x·a for an array [S]."""
     for s in range(len(a)):
         a[s] *= x
-
-
-@njit(cache=True)
-def largest(a: np.ndarray) -> float:
-    """max |a| of a table [S, A], NaN if it holds one."""
-    found = 0.0
-    for s in range(len(a)):
-        for k in range(a.shape[1]):
-            size = abs(a[s, k])
-            found = size if not size <= found else found
-    return found
-
-
-@njit(cache=True)
-def scale_values(unit: float, q: np.ndarray, v: np.ndarray) -> float:
-    """Multiply `q` [S, A] and `v` [S]; return their largest absolute value before, or NaN."""
-    found = 0.0
-    for s in range(len(v)):
-        found = abs(v[s]) if not abs(v[s]) <= found else found
-        v[s] *= unit
-        for a in range(q.shape[1]):
-            found = abs(q[s, a]) if not abs(q[s, a]) <= found else found
-            q[s, a] *= unit
-    return found
 
 
 @njit(cache=True, inline="always")

@@ -13,12 +13,22 @@ from spibb.kernels.projection import project
 from spibb.kernels.tuples import Box
 
 
-@njit(cache=True)
-def box_of(counts: np.ndarray, baseline: np.ndarray, n_wedge: float, share: float):
-    """The policies allowed, as a box [S, A]: see `fill`."""
-    box = Box(np.empty(baseline.shape), np.empty(baseline.shape), np.empty(baseline.shape))
-    fill(counts, baseline, n_wedge, share, box)
-    return box
+@njit(cache=True, inline="always")
+def only_seen(counts: np.ndarray, baseline: np.ndarray, box, s: int):
+    """The row of a state at N∧ = 0: starts from the baseline's mass on the actions seen."""
+    n_seen, mass = 0, 0.0
+    for a in range(counts.shape[1]):
+        if counts[s, a] > 0:
+            n_seen += 1
+            mass += baseline[s, a]
+    for a in range(counts.shape[1]):
+        seen = counts[s, a] > 0
+        if n_seen == 0:
+            box.lower[s, a] = box.upper[s, a] = baseline[s, a]
+        else:
+            share = baseline[s, a] / mass if mass > 0.0 else 1.0 / n_seen
+            box.upper[s, a] = 1.0 if seen else 0.0
+            box.start[s, a] = share if seen else 0.0
 
 
 @njit(cache=True)
@@ -37,25 +47,7 @@ def fill(counts: np.ndarray, baseline: np.ndarray, n_wedge: float, share: float,
             upper[s, a] = baseline[s, a] if held else 1.0
             start[s, a] = baseline[s, a]
         if n_wedge == 0.0:
-            only_seen(counts[s], baseline[s], lower[s], upper[s], start[s])
-
-
-@njit(cache=True)
-def only_seen(counts: np.ndarray, baseline: np.ndarray, lower, upper, start):
-    """The row of a state at N∧ = 0: starts from the baseline's mass on the actions seen."""
-    n_seen, mass = 0, 0.0
-    for a in range(len(counts)):
-        if counts[a] > 0:
-            n_seen += 1
-            mass += baseline[a]
-    for a in range(len(counts)):
-        seen = counts[a] > 0
-        if n_seen == 0:
-            lower[a] = upper[a] = baseline[a]
-        else:
-            upper[a] = 1.0 if seen else 0.0
-            share = baseline[a] / mass if mass > 0.0 else 1.0 / n_seen
-            start[a] = share if seen else 0.0
+            only_seen(counts, baseline, box, s)
 
 
 @njit(cache=True, inline="always")
