@@ -453,7 +453,8 @@ GOOD_CASES = {"cases_csv": "state,id\na,1\nb,2\n"}
 case("act improved", "neither --state nor --cases is given")
 case("act improved --cases log.csv", "--cases lacks --out: write --cases FILE --out FILE")
 case("act improved --state a --cases log.csv --out new.csv", "--state and --cases ask for")
-for option in ("--out new.csv", "--seed 3", "--deterministic", "--unseen empty", "--force"):
+for option in ("--out new.csv", "--seed 3", "--deterministic", "--unseen empty", "--force",
+               "--encoding latin-1", "--separator ;"):  # fmt: skip
     case(f"act improved --state a {option}", "is for --cases, which is not given: leave it out")
 case(f"{ACT} --seed x", "Invalid value for '--seed'", **GOOD_CASES)
 case(f"{ACT} --seed -1", "Invalid value for '--seed'", **GOOD_CASES)
@@ -463,6 +464,11 @@ case(ACT, "cannot read 'cases.csv': the file is empty", cases_csv="")
 case(ACT, "the cases have no column 'state' (did you mean 'stat'?)", cases_csv="stat\na\n")
 case(ACT, "2 cases are in states that are not in the policy: row 1 ('z'), row 2 (None); the log",
      cases_csv="state,id\na,1\nz,2\n,3\n")  # fmt: skip
+case(ACT, "has the column 'state' more than once", cases_csv="state,state\na,b\n")
+case(f"{ACT} --encoding klingon", "klingon", **GOOD_CASES)
+case(f"{ACT} --separator ab", "separator is 'ab', expected one character", **GOOD_CASES)
+case("split log.csv", "the log has the column 'state' more than once",
+     log_csv=LOG.replace("reward", "state"))  # fmt: skip
 case(ACT, "has a column 'decision' already: rename or drop it", cases_csv="state,Decision\na,1\n")
 case(ACT.replace("new.csv", "log.csv"), "'log.csv' is there already: name another", **GOOD_CASES)
 case(ACT.replace("new.csv", "new.txt"), "the name must end in .csv or .parquet", **GOOD_CASES)

@@ -131,8 +131,9 @@ def _unknown_states(
         label = parts if len(parts) > 1 else parts[0]
         shown.append(f"row {row + first_row} ({checks.shown(label)})")
     more = f" and {len(rows) - LISTED} more" if len(rows) > LISTED else ""
+    who = "a case is in a state that is" if len(rows) == 1 else f"{len(rows)} cases are in states"
+    that = "" if len(rows) == 1 else " that are"
     return InputError(
-        f"{len(rows)} cases are in states that are not in the policy: {', '.join(shown)}{more}; "
-        "the log never showed them, so act as before there, and ask for the others with unseen "
-        "'empty'"
+        f"{who}{that} not in the policy: {', '.join(shown)}{more}; the log never showed this, so "
+        "act as before there, and ask for the others with unseen 'empty'"
     )

@@ -158,3 +158,14 @@ def test_evaluate_refuses_a_behaviour_that_cannot_have_made_the_log(home):
     )
     assert isinstance(done.exception, InputError)
     assert "gives probability 0 to action 'y'" in str(done.exception)
+
+
+def test_a_policy_that_knows_missing_values_reads_them_so(home):
+    for name in ("train.csv", "test.csv"):
+        rows = pd.read_csv(name)
+        rows.loc[::9, "age"] = np.nan
+        rows.to_csv(name, index=False)
+    run("improve train.csv --mapping m.toml --missing as-level --out level --n-wedge 3")
+    evaluate = EVALUATE.replace("improved", "level")
+    found = run(f"{evaluate} {OPTIONS}").output
+    assert found == run(f"{evaluate} --mapping m.toml --missing as-level").output

@@ -84,7 +84,7 @@ def test_one_unknown_state_stops_all_or_is_left_empty(home):
     frame.loc[123, "ward"] = "nowhere"
     frame.to_csv("cases.csv", index=False, quoting=csv.QUOTE_ALL)
     done = run("act p.spibb --cases cases.csv --out d.csv", code=1)
-    assert "1 cases are in states" in str(done.exception) and "row 123" in str(done.exception)
+    assert "a case is in a state that is not in the policy: row 123" in str(done.exception)
     assert not (home / "d.csv").exists()
     done = run("act p.spibb --cases cases.csv --out d.csv --unseen empty")
     assert "500 cases decided, 1 of them left empty" in " ".join(done.output.split())
@@ -107,3 +107,10 @@ def test_the_folder_of_improve_knows_its_verdict(tmp_path, monkeypatch):
     done = run("act improved --state 3")
     assert done.stderr.startswith("spibb: the verdict on this policy was: Not supported")
     assert done.stderr.count("\n") == 1
+
+
+def test_cases_in_other_encodings_and_with_other_separators(home):
+    text = "ward;age\nΩ;3\n007;50\n".replace("Ω", "o'brien")
+    (home / "other.csv").write_bytes(text.replace("007", "=1+1").encode("utf-16"))
+    run("act p.spibb --cases other.csv --out d.csv --encoding utf-16 --separator ;")
+    assert pd.read_csv("d.csv")["ward"].tolist() == ["o'brien", "=1+1"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from spibb.cases import CaseEncoder
 from spibb.checks import InputError, some
 from spibb.deciding import Decisions, decide
 from spibb.frozen import Frozen
-from spibb.handling import LEVEL
+from spibb.handling import AS_LEVEL, ERROR, LEVEL
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
 from spibb.labels import Label, Vocabulary
@@ -89,12 +89,21 @@ class LoadedPolicy(Frozen):
         """How to read a log with the columns `present` as this policy's log was read.
 
         The policy's columns and bins win over the mapping's; a policy that does not know its origin
-        has none of its own.
+        has none of its own. One that knows missing values as a level reads them so.
         """
         if not self.origin:
             return column_map
         names = {"state": self.policy.states.names, "action": self.policy.actions.names}
-        return column_map.under(names, self.bins, present)
+        found = column_map.under(names, self.bins, present)
+        if self._has_level and found.handling.missing == ERROR:
+            return replace(found, handling=replace(found.handling, missing=AS_LEVEL))
+        return found
+
+    @cached_property
+    def _has_level(self) -> bool:
+        """Whether missing values were a level of their own in the log."""
+        labels = (*self.policy.states.labels, *self.policy.actions.labels)
+        return any(LEVEL in (label if isinstance(label, tuple) else (label,)) for label in labels)
 
     @cached_property
     def encoder(self) -> CaseEncoder:

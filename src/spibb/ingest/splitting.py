@@ -18,6 +18,7 @@ from spibb.labels import Label, factorize
 from spibb.sql.duck_files import DuckFiles
 from spibb.sql.engines import Engine, quoted
 from spibb.sql.expressions import Reader
+from spibb.sql.writing import check_distinct
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -49,6 +50,7 @@ def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) 
     """
     checks.number("share", share, 0, 1, "()")
     checks.seed(seed)
+    check_distinct(engine, "the log")
     single = column_map.handling.bandit
     rows, names, codes = (_rows if single else _episodes)(engine, column_map.columns)
     if len(names) < 2:

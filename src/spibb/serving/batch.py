@@ -9,7 +9,8 @@ from spibb.checks import InputError
 from spibb.deciding import Decisions
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.sql.opening import open_source
-from spibb.sql.writing import check_target, write_rows
+from spibb.sql.sources import Source
+from spibb.sql.writing import check_distinct, check_target, write_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +21,7 @@ PROBABILITY = "decision_probability"
 
 def decide_file(
     loaded: LoadedPolicy,
-    cases: Path,
+    cases: Path | Source,
     out: Path,
     *,
     seed: int = 0,
@@ -34,14 +35,16 @@ def decide_file(
     they are `decision_drug` and `decision_dose`.
     """
     check_target(out, force=force)
-    engine = open_source(cases, csv="allow_quoted_nulls=false")
+    source = Source.of(cases)
+    engine = open_source(source, csv="allow_quoted_nulls=false")
+    check_distinct(engine, f"{source.name!r}")
     table = engine.table("SELECT * FROM log")
     decided = loaded.act_many(table, seed=seed, deterministic=deterministic, unseen=unseen)
-    write_rows(_with_decisions(table, decided, cases), out)
+    write_rows(_with_decisions(table, decided, source.name), out)
     return decided
 
 
-def _with_decisions(table: pa.Table, decided: Decisions, cases: Path) -> pa.Table:
+def _with_decisions(table: pa.Table, decided: Decisions, cases: str) -> pa.Table:
     import pyarrow as pa
 
     columns = decided.columns
@@ -50,7 +53,7 @@ def _with_decisions(table: pa.Table, decided: Decisions, cases: Path) -> pa.Tabl
     for name in (*names, PROBABILITY):
         if name.lower() in present:
             raise InputError(
-                f"{str(cases)!r} has a column {name!r} already: rename or drop it, since the "
+                f"{cases!r} has a column {name!r} already: rename or drop it, since the "
                 "decisions go there"
             )
     chance = pa.array(decided.probability, mask=decided.codes < 0)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from spibb.errors import InputError
 from spibb.files import write_whole
 from spibb.sql.duck import open_duckdb, os_errors
+from spibb.sql.engines import Engine
 from spibb.tables import write_table
 
 if TYPE_CHECKING:
@@ -42,6 +43,13 @@ def check_free(path: Path, *, force: bool) -> None:
         raise InputError(
             f"{str(path)!r} is there already: name another file, or overwrite it with --force"
         )
+
+
+def check_distinct(engine: Engine, what: str) -> None:
+    """Columns of one name would get others when they are copied."""
+    if engine.repeated:
+        name = sorted(engine.repeated)[0]
+        raise InputError(f"{what} has the column {name!r} more than once: rename or drop one")
 
 
 def write_rows(table: pa.Table, path: Path) -> None:

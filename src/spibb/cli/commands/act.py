@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,6 +15,7 @@ from spibb.errors import InputError
 
 if TYPE_CHECKING:
     from spibb.ingest.loaded import LoadedPolicy
+    from spibb.sql.sources import Source
 
 
 def act(
@@ -41,6 +43,12 @@ def act(
         str,
         typer.Option(help="With --cases: what to do about unknown states: error, or leave empty."),
     ] = "error",
+    encoding: Annotated[
+        str | None, typer.Option(help="Encoding of --cases in text, as latin-1; else UTF-8.")
+    ] = None,
+    separator: Annotated[
+        str | None, typer.Option(help="Sign between the cells of --cases in text; else found.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
@@ -49,20 +57,25 @@ def act(
     decisions has the columns of the cases, `decision` and `decision_probability`. A state that the
     policy does not know ends it with nothing written, unless --unseen empty.
     """
+    for_many = {
+        "out": out is not None, "seed": seed != 0, "deterministic": deterministic,
+        "unseen": unseen != "error", "encoding": encoding is not None,
+        "separator": separator is not None, "force": force,
+    }  # fmt: skip
     if is_vector_policy(policy):
         if cases is not None:
             raise InputError(
                 "--cases decides tables, and the policy is one on vectors: serve its policy.onnx, "
                 "or use spibb.deep.load_vector_policy in Python"
             )
-        _check_single(state, out, seed, deterministic, unseen, force)
+        _check_single(state, for_many)
         act_on_vector(policy, state or [])
         return
     from spibb.cli.tables import print_actions
     from spibb.ingest.policy_files import load_policy, parse_case
 
     if cases is None:
-        _check_single(state, out, seed, deterministic, unseen, force)
+        _check_single(state, for_many)
         loaded = load_policy(policy)
         label = loaded.encode(parse_case(state or [], loaded.policy.states.names))
         row = loaded.row(label)
@@ -72,24 +85,22 @@ def act(
     if state or out is None:
         problem = "--state and --cases ask for different things" if state else "--cases lacks --out"
         raise InputError(f"{problem}: write --cases FILE --out FILE, or --state alone")
-    _decide_file(policy, cases, out, seed, deterministic, unseen, force)
+    from spibb.sql.sources import Source
+
+    source = Source(str(cases), encoding=encoding, separator=separator)
+    _decide_file(policy, source, out, seed, deterministic, unseen, force)
 
 
-def _check_single(
-    state: list[str] | None, out: Path | None, seed: int, deterministic: bool, unseen: str,
-    force: bool,
-) -> None:  # fmt: skip
+def _check_single(state: list[str] | None, for_many: Mapping[str, bool]) -> None:
     if not state:
         raise InputError("neither --state nor --cases is given: say which cases to decide")
-    given = {"--out": out is not None, "--seed": seed != 0, "--deterministic": deterministic,
-             "--unseen": unseen != "error", "--force": force}  # fmt: skip
-    for name, used in given.items():
+    for name, used in for_many.items():
         if used:
-            raise InputError(f"{name} is for --cases, which is not given: leave it out")
+            raise InputError(f"--{name} is for --cases, which is not given: leave it out")
 
 
 def _decide_file(
-    policy: Path, cases: Path, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
+    policy: Path, cases: Source, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
 ) -> None:
     from spibb.cli import terminal
     from spibb.ingest.policy_files import load_policy
