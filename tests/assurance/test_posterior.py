@@ -419,10 +419,15 @@ def solved_outright(belief: Belief, policies: list[np.ndarray], draws: int) -> n
     generator, found = rng(), []
     for pooling, size in zip(belief.poolings, belief._shares(draws)):
         rows = belief.rows.weighted(pooling.weight)
-        evaluator = values.Evaluator(rows, np.stack(policies), belief.discount)
+        if not size:
+            continue
         models = belief._draw(pooling, rows, size, generator)
-        one_by_one = (type(models)(*(part[d : d + 1] for part in models)) for d in range(size))
-        found += [evaluator._one(model) for model in one_by_one]
+        for p, r in zip(rows.matrices(models), models.rewards.reshape(size, *rows.shape)):
+            chains = [np.einsum("sa,sat->st", probs, p) for probs in policies]
+            earned = [(probs * r).sum(axis=1) for probs in policies]
+            eye = np.eye(rows.shape[0])
+            v = [np.linalg.solve(eye - belief.discount * c, e) for c, e in zip(chains, earned)]
+            found.append(np.stack(v) @ rows.initial)
     return belief.unit * np.stack(found)
 
 
@@ -441,8 +446,10 @@ def test_iterated_values_are_those_of_the_linear_systems(monkeypatch, limits):
     assert np.abs(wanted - found).max() < 0.02 * wanted.std(axis=0).min()
 
 
-def test_models_that_do_not_settle_are_solved_outright(monkeypatch):
+@pytest.mark.parametrize("sparse_up_to", [0, 1000])
+def test_models_that_do_not_settle_are_solved_outright(monkeypatch, sparse_up_to):
     problem = random_problem(7, 12, 3, 300, 0.9)
+    monkeypatch.setattr(values, "SPARSE_UP_TO", sparse_up_to)
     belief = Belief.of(problem.counts, problem.baseline, 0.9)
     wanted = solved_outright(belief, [problem.baseline.probs], 20)
     monkeypatch.setattr(values, "ITERATIONS", 1)

@@ -23,6 +23,8 @@ from spibb.showing import Interval
 from spibb.solve import unit_of
 
 ROUNDING = 1e-12
+SETTLED = 1e-4
+"""Successes, or failures, of an outcome that are too few to draw their share."""
 ASSUMES = (
     "states are Markov and episodes independent",
     "what the log lacks of an action resembles what the other actions did in that state, give or "
@@ -154,7 +156,11 @@ class Belief:
             return rows.mean_reward[None]
         low, high = self.counts.reward_range
         if rows.two_valued:
-            return low + (high - low) * rng.beta(*self._successes(low, high), (size, len(rows.n)))
+            won, lost = self._successes(low, high)
+            share = np.repeat((won / (won + lost))[None], size, axis=0)
+            unsettled = np.flatnonzero(np.minimum(won, lost) > SETTLED)
+            share[:, unsettled] = rng.beta(won[unsettled], lost[unsettled], (size, len(unsettled)))
+            return low + (high - low) * share
         paid = np.repeat(rows.mean_reward[None], size, axis=0)
         noisy = np.flatnonzero(rows.reward_squares)
         n = rows.n[noisy]

@@ -160,15 +160,27 @@ class PooledRows(Frozen):
 
     def chain(self, probs: np.ndarray, model: Models) -> np.ndarray:
         """P_π [S, S] of a policy [S, A] in the only model of a batch."""
-        n_states, n_actions = self.shape
+        n_states = self.shape[0]
+        state, successor, prob = self.steps(probs, model)
+        place = state * n_states + successor
+        found = np.bincount(place, prob, n_states**2).reshape(n_states, n_states)
+        found[self.idle] = self.overall
+        return found
+
+    def steps(self, probs: np.ndarray, model: Models) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """From where, to where and how likely [K']: P_π but for the idle states."""
+        n_actions = self.shape[1]
         left = (probs * (1 - self.weight.reshape(self.shape))).sum(axis=1)
         share = probs.reshape(-1) * self.weight
         share[self.tried] += left[self.tried // n_actions] * model.pair[0]
         own = (share[self.pair] * model.outcome[0])[self.stays]
-        place = (self.pair // n_actions)[self.stays] * n_states + self.successors[self.stays]
-        found = np.bincount(place, own, n_states**2).reshape(n_states, n_states)
-        found[self.idle] = self.overall
-        return found
+        return (self.pair // n_actions)[self.stays], self.successors[self.stays], own
+
+    @cached_property
+    def idle_are_beyond(self) -> bool:
+        """Whether no episode starts in an idle state or steps into one: they do not matter."""
+        reached = np.bincount(self.successors[self.stays], minlength=self.shape[0]) + self.initial
+        return not reached[self.idle].any()
 
     def sparse(self, policies: np.ndarray) -> mixed.Mixed:
         """What the kernel needs to average values over the successors of policies [M, S, A]."""

@@ -8,6 +8,8 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy import sparse
+from scipy.sparse.linalg import splu
 
 from spibb.assurance.rows import Models, PooledRows
 from spibb.frozen import Frozen
@@ -20,6 +22,10 @@ INVERTED_UP_TO = 1500
 PRECISION = 3e-2
 """Last change of a value, in standard deviations over the draws; the error is smaller by as much
 as a change is than the one before, about tenfold."""
+FEW = 0.7
+"""Share of the draws that move up to which the others are left behind."""
+SPARSE_UP_TO = 20
+"""Outcomes of a state up to which a single system is solved as a sparse one."""
 ITERATIONS, SWEEPS = 12, 20_000
 BATCH_NUMBERS = 1 << 22
 """Numbers held at once."""
@@ -30,7 +36,7 @@ Backup = Callable[[np.ndarray, np.ndarray], None]
 
 
 class Start(NamedTuple):
-    """V̄ [S, M], Hᵀp₀ [S, M] and, in single precision, Hᵀ [M, S, S] of a mean model."""
+    """V̄ [S, M], Hᵀp₀ [S, M] and Hᵀ [M, S, S] of a mean model, in the precision of steps."""
 
     v: np.ndarray
     reach: np.ndarray
@@ -85,15 +91,27 @@ class Evaluator(Frozen):
         found = np.matmul(by_state, self.policies.transpose(1, 2, 0))
         return np.ascontiguousarray(found.transpose(1, 0, 2))
 
+    @property
+    def _step_type(self) -> type[np.floating]:
+        """Steps need few digits, unlike values: single precision is quicker where models are."""
+        return np.float64 if self.rows.shape[0] <= DENSE_UP_TO else np.float32
+
     @cached_property
-    def _sparse(self) -> mixed.Mixed:
-        return self.rows.sparse(self.policies)
+    def _sparse(self) -> dict[type, mixed.Mixed]:
+        """The rows in both precisions."""
+        rows = self.rows.sparse(self.policies)
+        return {
+            kind: rows._replace(play=rows.play.astype(kind), left=rows.left.astype(kind))
+            for kind in (np.float64, np.float32)
+        }
 
     def _backup(self, models: Models) -> Backup:
         """The function from V [D, S, M] to P_π V [D, S, M] in given models."""
         n_states, n_actions = self.rows.shape
         if n_states > DENSE_UP_TO:
-            return lambda v, out: mixed.backup(self._sparse, models.outcome, models.pair, v, out)
+            return lambda v, out: mixed.backup(
+                self._sparse[v.dtype.type], models.outcome, models.pair, v, out
+            )
         rows = self.rows.matrices(models).reshape(-1, n_states * n_actions, n_states)
         play = np.ascontiguousarray(self.policies.transpose(1, 2, 0))
 
@@ -103,8 +121,8 @@ class Evaluator(Frozen):
 
         return multiply
 
-    def _lacks(self, backup: Backup, earned: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """e = R + γ P_π V − V [D, S, M]."""
+    def _lacks(self, backup: Backup, earned: np.ndarray | float, v: np.ndarray) -> np.ndarray:
+        """e = R + γ P_π V − V [D, S, M], as precise as V."""
         out = np.empty_like(v)
         backup(v, out)
         out *= self.discount
@@ -118,7 +136,7 @@ class Evaluator(Frozen):
             return self.start
         n_states, n_policies = self.rows.shape[0], len(self.policies)
         v, reach = np.empty((2, n_states, n_policies))
-        inverses = np.empty((n_policies, n_states, n_states), dtype=np.float32)
+        inverses = np.empty((n_policies, n_states, n_states), dtype=self._step_type)
         earned = self._earned(self.rows.mean)[0]
         for m, probs in enumerate(self.policies):
             chain = self.rows.chain(probs, self.rows.mean)
@@ -129,34 +147,44 @@ class Evaluator(Frozen):
         return Start(v, reach, inverses)
 
     def _refined(self, models: Models) -> np.ndarray:
-        """Iterate from the mean model until no draw's ρ moves; solve outright those that do."""
+        """Iterate from the mean model, with the draws whose ρ still moves; solve outright those
+        that do not stop."""
         mean, reach, inverses = self._start
-        earned, backup = self._earned(models), self._backup(models)
-        v = np.repeat(mean[None], len(earned), axis=0)
-        rho = np.full((len(earned), v.shape[2]), np.inf)
-        moving = np.ones(len(earned), dtype=bool)
+        backup = self._backup(models)
+        v = np.repeat(mean[None], len(models.rewards), axis=0)
+        lacks = self._lacks(backup, self._earned(models), v)
+        rho, left = np.full((len(v), v.shape[2]), np.inf), np.arange(len(v))
         for _ in range(ITERATIONS):
-            lacks = self._lacks(backup, earned, v)
             found = np.einsum("s,dsm->dm", self.rows.initial, v)
             found += np.einsum("sm,dsm->dm", reach, lacks)
-            moving = np.abs(found - rho).max(axis=1) > PRECISION * _scale(found)
-            rho = found
-            if not moving.any():
+            change, rho[left] = np.abs(found - rho[left]), found
+            moving = change > PRECISION * _scale(rho)
+            still = moving.any(axis=1)
+            if not still.any():
                 return rho
-            steps = np.matmul(lacks.transpose(2, 0, 1).astype(np.float32), inverses)
-            v += steps.transpose(1, 2, 0)
-        for d in np.flatnonzero(moving):
-            rho[d] = self._one(Models(*(part[d : d + 1] for part in models)))
+            if still.mean() <= FEW:
+                left, v, lacks, moving = (part[still] for part in (left, v, lacks, moving))
+                models = Models(*(part[still] for part in models))
+                backup = self._backup(models)
+            steps = np.matmul(lacks.transpose(2, 0, 1).astype(self._step_type), inverses)
+            step = np.ascontiguousarray(steps.transpose(1, 2, 0))
+            v += step
+            lacks += self._lacks(backup, 0.0, step)
+        for d, m in np.argwhere(moving):
+            rho[left[d], m] = self._one(Models(*(part[d : d + 1] for part in models)), m)
         return rho
 
-    def _one(self, model: Models) -> np.ndarray:
-        """ρ of each policy in a single model [M], by one dense system each."""
-        eye, earned = np.eye(self.rows.shape[0]), self._earned(model)[0]
-        values = [
-            np.linalg.solve(eye - self.discount * self.rows.chain(probs, model), earned[:, m])
-            for m, probs in enumerate(self.policies)
-        ]
-        return np.stack(values) @ self.rows.initial
+    def _one(self, model: Models, m: int) -> float:
+        """ρ of one policy in a single model, by one system."""
+        rows, n_states = self.rows, self.rows.shape[0]
+        earned = self._earned(model)[0, :, m]
+        if rows.idle_are_beyond and len(rows.n) <= SPARSE_UP_TO * n_states:
+            state, successor, prob = rows.steps(self.policies[m], model)
+            stays = sparse.csc_matrix((prob, (state, successor)), shape=(n_states, n_states))
+            system = splu(sparse.identity(n_states, format="csc") - self.discount * stays)
+            return float(rows.initial @ system.solve(earned))
+        system = np.eye(n_states) - self.discount * rows.chain(self.policies[m], model)
+        return float(rows.initial @ np.linalg.solve(system, earned))
 
     def _swept(self, models: Models) -> np.ndarray:
         """V [D, S, M] by plain sweeps, for models too large to invert."""

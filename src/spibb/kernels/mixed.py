@@ -33,22 +33,22 @@ def backup(rows: Mixed, outcome, pair, v, out):
     """
     n_states, n_policies = out.shape[1], out.shape[2]
     n_actions = len(rows.play) // n_states
-    mean, whole = np.empty(n_policies), np.empty(n_policies)
+    mean, whole = np.empty(n_policies, v.dtype), np.empty(n_policies, v.dtype)
     for d in range(len(v)):
         out[d] = 0.0
         if len(rows.idle):
             whole[:] = 0.0
             for x in range(n_states):
                 for m in range(n_policies):
-                    whole[m] += rows.overall[x] * v[d, x, m]
+                    whole[m] += v.dtype.type(rows.overall[x]) * v[d, x, m]
             for x in rows.idle:
                 out[d, x] = whole
         for t in range(len(rows.tried)):
-            p, share = rows.tried[t], pair[d, t]
+            p, share = rows.tried[t], v.dtype.type(pair[d, t])
             x = p // n_actions
             mean[:] = 0.0
             for k in range(rows.first[t], rows.first[t + 1]):
-                q, y = outcome[d, k], rows.successors[k]
+                q, y = v.dtype.type(outcome[d, k]), rows.successors[k]
                 if y >= 0:
                     for m in range(n_policies):
                         mean[m] += q * v[d, y, m]
