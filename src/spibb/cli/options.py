@@ -16,28 +16,30 @@ if TYPE_CHECKING:
 LogArgument = Annotated[
     str,
     typer.Argument(
-        help="The log: a file (.csv, .parquet, .json, .xlsx …, also packed), a pattern, a folder, "
-        "a database or another address."
+        help="The log: a file (.csv, .parquet, .json, .xlsx …; also compressed), a pattern, a "
+        "folder, a database or another address."
     ),
 ]
 DiscountOption = Annotated[
     float | None,
     typer.Option(
-        help="Discount γ of future rewards, in [0, 1); else that which the policy was made with, "
-        "and 0.95 where that is not known."
+        help="Discount γ of future rewards, in [0, 1); by default the one that the policy was made "
+        "with, or 0.95 if that is unknown."
     ),
 ]
 Text = str | None
 OPTIONS: dict[str, Any] = {
     "mapping": Annotated[
-        Path | None, typer.Option(help="TOML file with [columns] and [bins]; options win over it.")
+        Path | None, typer.Option(help="TOML file with [columns] and [bins]; options override it.")
     ],
     "state": Annotated[Text, typer.Option(help="Column of the state; several as ward,severity.")],
     "action": Annotated[Text, typer.Option(help="Column of the action; several as drug,dose.")],
     "reward": Annotated[Text, typer.Option(help="Column of the reward.")],
     "episode": Annotated[Text, typer.Option(help="Column of the episode.")],
     "step": Annotated[Text, typer.Option(help="Column that orders an episode: number or time.")],
-    "next_state": Annotated[Text, typer.Option(help="Column of the next state, like the state's.")],
+    "next_state": Annotated[
+        Text, typer.Option(help="Column of the next state; as many as for the state.")
+    ],
     "terminated": Annotated[Text, typer.Option(help="Column: the process ended here.")],
     "truncated": Annotated[Text, typer.Option(help="Column: the record was cut here.")],
     "action_prob": Annotated[Text, typer.Option(help="Column of the action's probability.")],
@@ -51,7 +53,7 @@ OPTIONS: dict[str, Any] = {
     "bandit": Annotated[
         bool | None,
         typer.Option(
-            "--bandit", help="Every row is a decision of its own: no episodes, steps and ends."
+            "--bandit", help="Every row is a separate decision: no episodes, steps or ends."
         ),
     ],
     "missing": Annotated[
@@ -71,11 +73,16 @@ FORM: dict[str, Any] = {
     "table": Annotated[
         Text, typer.Option(help="The log's table in a database, sheet in .xlsx, or file in .zip.")
     ],
-    "query": Annotated[Text, typer.Option(help="SELECT in a database, in the place of --table.")],
-    "encoding": Annotated[Text, typer.Option(help="Encoding of text, as latin-1; else UTF-8.")],
-    "decimal": Annotated[Text, typer.Option(help="Decimal sign of numbers in text: . or ,")],
+    "query": Annotated[
+        Text, typer.Option(help="A SELECT statement for a database, instead of --table.")
+    ],
+    "encoding": Annotated[
+        Text, typer.Option(help="Encoding of text files, such as latin-1 (default UTF-8).")
+    ],
+    "decimal": Annotated[Text, typer.Option(help="Decimal mark in text files: . or ,")],
     "separator": Annotated[
-        Text, typer.Option(help="Sign between the cells of text, as ';'; else it is found.")
+        Text,
+        typer.Option(help="Separator of columns in text files, such as ';' (detected if absent)."),
     ],
 }
 """How the log is read; encoding, decimal and separator also hold for policies in text."""
@@ -112,7 +119,7 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
 def with_sources(
     arguments: dict[str, Any], table: Text, query: Text, **text: Text
 ) -> dict[str, Any]:
-    """The arguments with sources in the place of names; policies are in text like the log's."""
+    """The arguments with sources instead of names; policies are in text like the log's."""
     from spibb.errors import InputError
     from spibb.sql.sources import Source
 

@@ -27,7 +27,7 @@ def compare(
 ) -> None:
     """Say in which states two policies differ and by how much.
 
-    With a log, also what both are worth in its models, and the verdict on A in the place of B.
+    With a log, also what both are worth in its models, and the verdict on A in place of B.
     """
     from spibb.cli import terminal
     from spibb.ingest import column_names, read_log, read_policy

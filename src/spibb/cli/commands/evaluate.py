@@ -24,7 +24,7 @@ def evaluate(
         str | None,
         typer.Option(
             help="The policy that made the log; the column action_prob if absent. estimate, or "
-            "estimate:SMOOTHING, reads it off this log."
+            "estimate:SMOOTHING, estimates it from this log."
         ),
     ] = None,
     discount: DiscountOption = None,
@@ -34,7 +34,7 @@ def evaluate(
     ] = 0.0,
     highest_return: Annotated[
         float,
-        typer.Option(help="One that none can exceed; exact bounds of the difference need it."),
+        typer.Option(help="No return can be above it; exact bounds of the difference need it."),
     ] = float("inf"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     *,
@@ -44,7 +44,7 @@ def evaluate(
 
     Prints six off-policy estimators with four lower bounds each, and the same for the difference to
     the policy that made the log. A policy that was trained on this
-    very log looks better than it is: keep some episodes apart for this.
+    very log looks better than it is: hold out some episodes for this.
     """
     if is_vector_policy(policy):
         evaluate_vectors(

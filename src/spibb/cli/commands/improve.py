@@ -62,7 +62,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     holdout: Annotated[
         float | None,
-        typer.Option(help="Share of the episodes held out to test the result (dqn: else 0.3)."),
+        typer.Option(
+            help="Share of the episodes held out to test the result (default for dqn: 0.3)."
+        ),
     ] = None,
     seed: Annotated[
         int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
@@ -72,7 +74,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         typer.Option(
             "--sceptic",
             help="Add a page for sceptics to the report: hidden causes, memory, drift, overlap, "
-            "rehearsals. Takes some ten seconds.",
+            "rehearsals. Takes about ten seconds.",
         ),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,

@@ -29,7 +29,8 @@ def monitor(
         float | None, typer.Option(help="A number that no return of an episode can be below.")
     ] = None,
     highest_return: Annotated[
-        float | None, typer.Option(help="One that none can exceed; else those given to improve.")
+        float | None,
+        typer.Option(help="No return can be above it; by default as given to improve."),
     ] = None,
     delta: Annotated[
         float, typer.Option(help="Probability of a false alarm, ever; and of a false all-clear.")
