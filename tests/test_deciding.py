@@ -180,6 +180,8 @@ def test_unseen_states_are_listed_with_their_rows():
         ([STATES[0]], {"seed": -1}, "seed is -1"),
         ([STATES[0]], {"deterministic": 3}, "deterministic is 3"),
         ([STATES[0]], {"first_row": -1}, "first_row is -1"),
+        ([STATES[0]], {"first_row": 1.5}, "first_row is 1.5, expected a whole number"),
+        ([STATES[0]], {"first_row": True}, "first_row is True, expected a whole number"),
     ],
 )
 def test_bad_cases_are_refused(cases, options, message):

@@ -76,7 +76,7 @@ def decide(
     """
     checks.choice("unseen", unseen, UNSEEN)
     checks.seed(seed)
-    checks.number("first_row", first_row, 0, 2**62)
+    _check_row(first_row)
     state = encoder.codes(cases)
     unknown = state == UNKNOWN
     if unseen == "error" and unknown.any():
@@ -91,6 +91,15 @@ def decide(
         np.where(unknown, UNKNOWN, codes).astype(np.int32), np.where(unknown, np.nan, chance),
         actions,
     )  # fmt: skip
+
+
+def _check_row(first_row: Any) -> None:
+    whole = isinstance(first_row, int | np.integer) and not isinstance(first_row, bool)
+    if not whole or not 0 <= first_row < 2**62:
+        raise InputError(
+            f"first_row is {checks.shown(first_row)}, expected a whole number of at least 0: give "
+            "how many cases came before"
+        )
 
 
 def uniforms(seed: int, first_row: int, n: int) -> np.ndarray:

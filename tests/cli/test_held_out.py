@@ -116,6 +116,8 @@ def test_the_behaviour_may_be_estimated_from_the_log(home):
     plain = run(f"{EVALUATE} {OPTIONS}").output
     smooth = run(f"{EVALUATE.replace('estimate', 'estimate:5')} {OPTIONS}").output
     assert "wpdis" in plain and plain != smooth
+    for output in (plain, smooth):
+        assert "The behaviour was estimated from this log" in " ".join(output.split())
 
 
 def test_held_out_episodes_that_contradict_the_baseline_are_a_result(tmp_path, monkeypatch):

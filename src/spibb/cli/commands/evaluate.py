@@ -54,7 +54,7 @@ def evaluate(
         return
     import numpy as np
 
-    from spibb.algorithms.baselines import behaviour_of
+    from spibb.algorithms.baselines import behaviour_of, is_of_log
     from spibb.cli import terminal
     from spibb.ingest import column_names, read_log, read_policy
     from spibb.ingest.policy_files import load_policy
@@ -74,4 +74,7 @@ def evaluate(
             rng=np.random.default_rng(seed),
         )  # fmt: skip
     terminal.print_estimates(console, report)
+    if behaviour is not None and is_of_log(behaviour) and made is not None:
+        terminal.say(console, "The behaviour was estimated from this log: the bounds do not "
+                              "include the error of that.")  # fmt: skip
     terminal.say_path(console, f"Discount {gamma:g}, {source}")
