@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spibb.checks import InputError
 from spibb.envs.helicopter import collect
 from spibb.kernels import pseudocounts as kernel
-from spibb.pseudocounts import DistanceCounts, NeighbourCounts, PseudoCounts
+from spibb.pseudocounts import DistanceCounts, NeighbourCounts, PseudoCounts, TreeCounts
 
 
 def brute_force(states, actions, n_actions, radius, queries):
@@ -28,6 +28,8 @@ def assert_exact(states, actions, n_actions, radius, queries, **options):
     ours = DistanceCounts(states, actions, n_actions, radius, **options)(queries)
     wanted = brute_force(states, actions, n_actions, radius, queries)
     np.testing.assert_allclose(ours, wanted, atol=1e-5, rtol=1e-6)
+    tree = TreeCounts(states, actions, n_actions, radius)(queries)
+    np.testing.assert_allclose(tree, wanted, atol=1e-9, rtol=1e-9)
     return ours
 
 
