@@ -360,3 +360,27 @@ def test_outcomes_beyond_the_alias_tables_are_not_drawn():
     codes, _ = sampler.draw(500, rng=rng())
     visits = sampling.histogram(codes, len(sampler.action))
     assert (sampler.action[visits > 0] == 2).all()
+
+
+def test_columns_in_another_order_change_no_answer():
+    """A policy over (ward, bed), a log over (bed, ward): the same numbers name other states."""
+    states = Vocabulary([(0, 0), (0, 1), (1, 0), (1, 1)], ("ward", "bed"))
+    swapped = Vocabulary([(0, 0), (0, 1), (1, 0), (1, 1)], ("bed", "ward"))
+    drawn = rng()
+    at, done = drawn.integers(4, size=400), drawn.integers(2, size=400)
+    ward = np.array([label[1] for label in swapped.labels])[at]
+    log = Log.from_arrays(
+        [swapped.labels[s] for s in at], done, (done == ward) * 1.0, terminated=[True] * 400,
+        state_labels=swapped,
+    )  # fmt: skip
+    by_ward = Policy([[1.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], states, [0, 1])
+    uniform = Policy.uniform(states, log.actions)
+    report = spibb.off_policy_estimates(
+        log, by_ward, uniform, 0.9, rng=rng(), bounds=("student-t",)
+    )
+    assert report["wis"].estimate.value == pytest.approx(1.0)
+    problem = Problem.from_log(log, by_ward, discount=0.9)
+    assert problem.baseline.row((0, 1)) == {0: 0.0, 1: 1.0}  # bed 0 of ward 1
+    assert by_ward.aligned(swapped, log.actions).row((0, 1)) == {0: 0.0, 1: 1.0}
+    same = Policy([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], swapped, [0, 1])
+    assert not compare(by_ward, same).differences

@@ -278,3 +278,15 @@ def test_whole_numbers_of_any_range_have_sorted_labels(values):
         assert list(found.labels) == wanted
         assert [wanted[code] for code in codes] == values
         assert codes.dtype == np.int32
+
+
+def test_columns_in_another_order_are_the_same_labels():
+    """(ward, severity) and (severity, ward) are matched by name, never by place."""
+    mine = Vocabulary(((0, 0), (0, 1), (1, 0), (1, 1)), ("ward", "severity"))
+    other = Vocabulary(((0, 0), (0, 1), (1, 0), (1, 1)), ("severity", "ward"))
+    assert mine != other
+    assert mine.codes(other).tolist() == [0, 2, 1, 3]
+    assert mine.named(("severity", "ward")).labels == ((0, 0), (1, 0), (0, 1), (1, 1))
+    assert mine.named(("a", "b")).labels == mine.labels
+    with pytest.raises(InputError, match="not severity, hospital in another order"):
+        mine.named(("severity", "hospital"))

@@ -72,3 +72,21 @@ def test_an_estimate_beyond_what_rewards_allow_is_doubted():
     assert out_of_reach(-25.0, (-20.0, 0.0)) is not None
     assert out_of_reach(-19.0, (-20.0, 0.0)) is None
     assert out_of_reach(float("nan"), (-20.0, 0.0)) is None
+
+
+def test_successors_that_contradict_the_next_row_do_not_bias_the_estimate():
+    """Every recorded successor says "good", and half of the time the next row is "bad"."""
+    rng = np.random.default_rng(0)
+    n = 400
+    second = rng.choice(["good", "bad"], n)
+    state = np.stack([np.full(n, "start"), second], axis=1).ravel()
+    reward = np.stack([np.zeros(n), np.where(second == "good", 10.0, 0.0)], axis=1).ravel()
+    log = spibb.Log.from_arrays(
+        state, ["go"] * (2 * n), reward, episode_id=np.repeat(np.arange(n), 2),
+        next_state=["good"] * (2 * n), terminated=np.tile([False, True], n),
+    )  # fmt: skip
+    policy = spibb.Policy.uniform(log.states, log.actions)
+    report = spibb.off_policy_estimates(log, policy, policy, 0.9, rng=rng, bounds=("student-t",))
+    earned = 9.0 * (second == "good").mean()
+    for name in ("is", "pdis", "dr", "wdr"):
+        assert report[name].estimate.value == pytest.approx(earned), name

@@ -13,6 +13,7 @@ from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.threshold import spibb_box
 from spibb.errors import InputError
+from spibb.mdp import MDP
 from spibb.solve import METHODS, evaluate, free_box, optimise
 
 
@@ -86,3 +87,20 @@ def test_an_unknown_method_is_named_with_a_suggestion():
     with pytest.raises(InputError, match="did you mean 'sweeps'") as caught:
         optimise(problem.model, free_box(problem.available), method="sweep")
     assert all(method in str(caught.value) for method in METHODS)
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.int32, np.uint16, np.uint64, np.int8])
+@pytest.mark.parametrize("method", ["sweeps", "policy-iteration"])
+def test_codes_of_any_whole_type_mean_the_same(kind, method):
+    """A ring of three states that pays once a round is worth 1 / (1 − γ³)."""
+    from spibb.labels import vocabulary
+
+    mdp = MDP(
+        np.arange(4).astype(kind), np.array([1, 2, 0]).astype(kind), np.ones(3),
+        np.array([[1.0], [0.0], [0.0]]), np.array([1.0, 0.0, 0.0]), 0.5,
+        vocabulary(3, "state"), vocabulary(1, "action"),
+    )  # fmt: skip
+    assert (mdp.indptr.dtype, mdp.successors.dtype) == (np.int64, np.int32)
+    found = evaluate(mdp, np.ones((3, 1)), method=method)
+    assert found.converged
+    assert found.v[0] == pytest.approx(1 / (1 - 0.125))

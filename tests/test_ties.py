@@ -111,3 +111,30 @@ def test_a_tie_that_may_be_none_is_said_to_be_in_doubt():
     assert doubtful
     probs, doubtful = settle(q, box, loop, np.array([1.001]), np.ones((1, 2)), 1e-13, 1e-9)
     assert not doubtful and probs.tolist() == [[0.0, 1.0]]
+
+
+@pytest.mark.parametrize("rare", [1e6, 1e12, 1e13, 1e15, -1e15])
+@pytest.mark.parametrize("algorithm", [
+    spibb.PiBSpibb(n_wedge=10), spibb.PiBSpibb(n_wedge=10, method="sweeps"),
+    spibb.ModelFreeSpibb(n_wedge=10),
+], ids=["exact", "sweeps", "model-free"])  # fmt: skip
+@pytest.mark.parametrize("afterwards", [False, True])
+def test_what_cannot_move_does_not_hide_a_choice(algorithm, rare, afterwards):
+    """An action seen once is copied, whatever it earned, at once or in the state after it."""
+    states, actions = ["s"] * 100, ["b", "c"] * 50
+    rewards, ends = [1.0, 1.01] * 50, [True] * 100
+    if afterwards:
+        states, actions = [*states, "s", "t"], [*actions, "a", "b"]
+        rewards, ends = [*rewards, 0.0, rare], [*ends, False, True]
+    else:
+        states, actions, rewards, ends = (
+            [*states, "s"],
+            [*actions, "a"],
+            [*rewards, rare],
+            [*ends, True],
+        )
+    log = spibb.Log.from_arrays(states, actions, rewards, terminated=ends)
+    baseline = spibb.Policy([[0.2, 0.5, 0.3]] * len(log.states), log.states, log.actions)
+    result = spibb.improve(log, baseline, algorithm=algorithm, discount=0.9)
+    assert result.policy.row("s") == pytest.approx({"a": 0.2, "b": 0.0, "c": 0.8})
+    assert result.converged

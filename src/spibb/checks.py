@@ -335,6 +335,14 @@ def sparse_rows(what: str, indptr: np.ndarray, n_rows: int, **entries: np.ndarra
         raise InputError(f"indptr of {what} must rise from 0 to {size}, where its rows end")
 
 
+def narrow(owner: Any) -> None:
+    """Give `indptr` and `successors` the types that kernels read; they were checked before."""
+    for name, kind in (("indptr", np.int64), ("successors", np.int32)):
+        array = getattr(owner, name)
+        if array.dtype != kind or not array.flags.c_contiguous:
+            object.__setattr__(owner, name, np.ascontiguousarray(array, dtype=kind))
+
+
 def codes(what: str, values: np.ndarray, n: int, least: int = 0) -> None:
     """Refuse codes that are not from `least` to n − 1."""
     outside = (values < least) | (values >= n)

@@ -62,10 +62,20 @@ class Counts(Frozen):
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
     def __post_init__(self) -> None:
-        super().__post_init__()
+        for name in ("indptr", "successors", "n", "starts"):
+            self._set(name, checks.whole_array(f"{name} of the counts", getattr(self, name)))
+        for name in ("reward_sum", "reward_sq"):
+            self._set(name, checks.real_array(f"{name} of the counts", getattr(self, name)))
         self._check_arrays()
+        checks.narrow(self)
+        for name in ("n", "starts"):
+            self._set(name, getattr(self, name).astype(np.int64, copy=False))
+        self.freeze()
         if not np.isfinite(self.reward_sum).all():
             raise InputError("rewards add up to infinity: scale them down, by 1e-10 for example")
+
+    def _set(self, name: str, value: np.ndarray) -> None:
+        object.__setattr__(self, name, value)
 
     def _check_arrays(self) -> None:
         """Kernels read without a check: whatever they index must be there."""

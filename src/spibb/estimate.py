@@ -102,7 +102,9 @@ def in_common(log: Counted, policies: Mapping[str, Policy]) -> tuple[Counted, li
     played: dict[Label, None] = {
         label: None
         for policy in policies.values()
-        for label, mass in zip(policy.actions.labels, policy.probs.max(axis=0))
+        for label, mass in zip(
+            policy.actions.named(log.actions.names).labels, policy.probs.max(axis=0)
+        )
         if mass > 0 and label not in log.actions.index
     }
     actions: Vocabulary = log.actions

@@ -90,7 +90,9 @@ class Vocabulary(Shown):
         if not isinstance(other, Vocabulary):
             return NotImplemented
         return self is other or (
-            len(self) == len(other) and all(a == b for a, b in zip(self.labels, other.labels))
+            len(self) == len(other)
+            and not self._crosses(other.names)
+            and all(a == b for a, b in zip(self.labels, other.labels))
         )
 
     def __hash__(self) -> int:
@@ -116,9 +118,29 @@ class Vocabulary(Shown):
             )
         return code
 
+    def _crosses(self, names: tuple[str, ...]) -> bool:
+        """Whether a column of ours is among these names, in another place."""
+        return any(name in self.names and self.names[k : k + 1] != (name,)
+                   for k, name in enumerate(names))  # fmt: skip
+
     def named(self, names: tuple[str, ...]) -> Vocabulary:
-        """The same labels, which span columns of these names."""
-        return self if self.names == names else Vocabulary(self.labels, names)
+        """The same labels in the same order, which span columns of these names.
+
+        Where the names are ours in another order, so are the parts of each label; columns of other
+        names are renamed in their places.
+        """
+        if self.names == names:
+            return self
+        if not self._crosses(names):
+            return Vocabulary(self.labels, names)
+        if sorted(names) != sorted(self.names):
+            raise InputError(
+                f"the columns {', '.join(self.names)} are not {', '.join(names)} in another "
+                "order: give both tables the same columns"
+            )
+        places = [self.names.index(name) for name in names]
+        parts = [tuple(label[k] for k in places) for label in self.labels]  # type: ignore[index]
+        return Vocabulary(tuple(parts), names)
 
     def as_text_like(self, other: Vocabulary) -> Vocabulary:
         """The same labels, numbers turned into text in the parts where `other` has text."""
@@ -130,7 +152,8 @@ class Vocabulary(Shown):
 
     def codes(self, other: Vocabulary) -> np.ndarray:
         """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
-        return np.array([self.index.get(label, -1) for label in other.labels], dtype=np.int32)
+        index = self.named(other.names).index
+        return np.array([index.get(label, -1) for label in other.labels], dtype=np.int32)
 
     def codes_in(self, other: Vocabulary) -> np.ndarray:
         """The code in `other` of each label here [len(self)]; every one must be known there."""

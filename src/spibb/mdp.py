@@ -15,6 +15,7 @@ from spibb.checks import (
     column,
     discount,
     finite,
+    narrow,
     positive,
     probability_rows,
     real_array,
@@ -184,6 +185,7 @@ class MDP(Frozen):
             "the MDP", self.indptr, n_states * n_actions, successors=self.successors,
             probs=self.probs,
         )  # fmt: skip
+        narrow(self)
 
     def _check_numbers(self) -> None:
         """Rows are distributions, up to what they leave for the end; rewards are finite."""

@@ -37,13 +37,14 @@ class Outcomes(Frozen):
     shape: tuple[int, int]
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         checks.sparse_rows(
             "the outcomes", self.indptr, self.shape[0] * self.shape[1], successors=self.successors,
             probs=self.probs, rewards=self.rewards,
         )  # fmt: skip
         checks.codes("successors of the outcomes", self.successors, self.shape[0], END)
         checks.finite(self.rewards, "rewards of the outcomes")
+        checks.narrow(self)
+        self.freeze()
 
     @classmethod
     def from_list(

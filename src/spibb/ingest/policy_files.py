@@ -244,7 +244,8 @@ def _probabilities(cells: Cells, what: str) -> np.ndarray:
 
 
 def _check_covers(states: Vocabulary, log: Log | Counts, what: str) -> None:
-    missing = [label for label in log.states.labels if label not in states.index]
+    known = states.named(log.states.names).index
+    missing = [label for label in log.states.labels if label not in known]
     if missing:
         raise InputError(
             f"{what} has no row for state {some(missing)} ({len(missing)} of the log's "

@@ -202,15 +202,33 @@ def improve(rows, rewards, discount: float, box, v, ties, pi, q) -> float:
     """One policy improvement step in every state; fills `pi` and `q` [S, A].
 
     Gains of up to ties(s) [S] are rounding. Returns the largest gain of a state's new row over
-    v(s), less that.
+    v(s), less that. Where a tie keeps a row that is not the best, it is judged again by the
+    rounding of the actions that can take or give mass: others may be worth far more.
     """
     lower, upper, start = box
     gain = -np.inf
     for s in range(len(v)):
         q_row(rows, rewards, discount, v, s, q[s])
         value = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+        if not is_best(q, box, pi, s):
+            tie = rounding_of_choice(rows, rewards, box, ties, s)
+            if tie < ties[s]:
+                value = project(q[s], lower[s], upper[s], start[s], tie, pi[s])
         gain = max(gain, value - v[s] - ties[s])
     return gain
+
+
+@njit(cache=True)
+def rounding_of_choice(rows, rewards, box, ties: np.ndarray, s: int) -> float:
+    """The largest rounding of Q among the actions of s that can take or give mass."""
+    lower, upper, _ = box
+    n_actions = rewards.shape[1]
+    found = 0.0
+    for a in range(n_actions):
+        if upper[s, a] > lower[s, a]:
+            own = ROUNDING * abs(rewards[s, a]) + rounding_of_row(rows, ties, s * n_actions + a)
+            found = max(found, own)
+    return found
 
 
 @njit(cache=True, inline="always")
@@ -239,10 +257,9 @@ def hidden_gains(q: np.ndarray, box, pi: np.ndarray) -> np.ndarray:
     for s in range(len(q)):
         if is_best(q, box, pi, s):
             continue
-        value = 0.0
-        for a in range(q.shape[1]):
-            value += pi[s, a] * q[s, a]
-        gains[s] = project(q[s], lower[s], upper[s], start[s], 0.0, row) - value
+        project(q[s], lower[s], upper[s], start[s], 0.0, row)
+        for a in range(q.shape[1]):  # what does not move cancels, however large
+            gains[s] += (row[a] - pi[s, a]) * q[s, a]
     return gains
 
 

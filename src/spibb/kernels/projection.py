@@ -153,11 +153,10 @@ def project(
     difference changes nothing. Of actions whose q differ by at most `tie` the first is taken, so
     that rounding decides nothing. Most often a single one takes all mass that may move.
     """
-    rest = value = value_start = 0.0
+    rest = value = gain = 0.0
     best = -1
     for a in range(len(q)):
         rest += start[a] - lower[a]
-        value_start += start[a] * q[a]
         value += lower[a] * q[a]
         out[a] = lower[a]
         if upper[a] > lower[a] and (best < 0 or q[a] > q[best] + tie):
@@ -167,10 +166,14 @@ def project(
         value += rest * q[best]
     elif best >= 0:
         value = fill_ranked(q, upper, rest, tie, out)
-    if best < 0 or value - value_start <= tie:
-        for a in range(len(q)):
-            out[a] = start[a]
-        return value_start
+    for a in range(len(q)):  # what does not move cancels, however large
+        gain += (out[a] - start[a]) * q[a]
+    if best >= 0 and gain > tie:
+        return value
+    value = 0.0
+    for a in range(len(q)):
+        out[a] = start[a]
+        value += start[a] * q[a]
     return value
 
 

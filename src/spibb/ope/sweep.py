@@ -95,9 +95,13 @@ class Sweep:
 
     @cached_property
     def episodes(self) -> tuple[np.ndarray, ...]:
-        """The columns of the log, as the kernels take them."""
+        """The columns of the log, as the kernels take them.
+
+        A step's successor is the state of the next row, whose Q̂ the estimate subtracts there: a
+        recorded `next_state` that differs would not cancel.
+        """
         log = self.log
-        following = np.where(log.next_state < 0, len(log.states), log.next_state)
+        following = np.append(log.state[1:], 0)
         following[log.episode_starts[1:] - 1] = self.beyond
         return (log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
                 1 / self.propensities)  # fmt: skip

@@ -60,6 +60,7 @@ def compare(
     seed: int = 0,
 ) -> Comparison:
     """Compare two policies in the states that both know; with a log, judge A in the place of B."""
+    b = b.named(a.states.names, a.actions.names)
     known = b.states.index
     shared = [label for label in a.states.labels if label in known]
     if not shared:
