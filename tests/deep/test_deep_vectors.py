@@ -16,7 +16,7 @@ import spibb
 from spibb.deep.checkpoint import write_arrays
 from spibb.deep.estimates import estimate_on
 from spibb.deep.improving import VectorDQN, improve_vectors
-from spibb.deep.judging import departures
+from spibb.deep.judging import departures, fit_current
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.vector_policy import load_vector_policy
@@ -289,3 +289,12 @@ def test_episodes_of_one_step_give_the_gain_itself():
 def test_departing_nowhere_gains_nothing(log):
     found = improve_vectors(log, replace(QUICK, n_wedge=np.inf))
     assert found.departures.gain == pytest.approx(0, abs=1e-9)
+
+
+def test_the_line_through_the_returns_is_that_of_least_squares():
+    rng = np.random.default_rng(0)
+    values = rng.normal(5, 2, 300)
+    returns = 1 + 0.5 * values + rng.normal(size=300)
+    slope, intercept = np.polyfit(values, returns, 1)
+    assert fit_current(returns, values) == pytest.approx((intercept, slope))
+    assert fit_current(returns, np.full(300, 7.0)) == (returns.mean(), 0.0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -20,7 +20,7 @@ from spibb.deep.canonical import canonical
 from spibb.deep.cloning import Clone, Rows, clone
 from spibb.deep.dqn import DeepImprovement, SpibbDQN
 from spibb.deep.estimates import estimate_on
-from spibb.deep.judging import Departures, departures, verdict_of
+from spibb.deep.judging import Departures, departures, fit_current, verdict_of
 from spibb.deep.log import DeepLog
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
@@ -163,6 +163,9 @@ def improve_vectors(
         discount, seed, tell, checkpoint,
     )  # fmt: skip
     tell("estimating", 0)
+    found = trained.policy.at(kept.states)
+    fit = fit_current(returns_to_go(kept, discount), (found.probs * found.q).sum(axis=1))
+    trained = trained._replace(policy=replace(trained.policy, current_fit=fit))
     report = single = None
     if held is not None:
         rng = np.random.default_rng(seed)
@@ -173,12 +176,15 @@ def improve_vectors(
         single = departures(held, trained.policy, discount, delta=delta, rng=rng)
     policy = trained.policy.reordered(ordered.features, ordered.actions)
     mine = _as_given(kept, log, ordered.features, ordered.actions)
-    decisions = policy.at(mine.states)
+    columns = np.argsort(ordered.actions)
+    decisions = Decisions(*(
+        getattr(found, field.name)[:, columns] for field in fields(Decisions)
+    ))  # fmt: skip
     tell("estimating", 1)
-    found = trained.found
+    losses = trained.found
     return VectorImprovement(
-        policy, settings, found.config.passes, mine, decisions, trained.clone, report, single,
-        found.losses[0] * policy.reward_unit**2, found.loss_steps, seed,
+        policy, settings, losses.config.passes, mine, decisions, trained.clone, report, single,
+        losses.losses[0] * policy.reward_unit**2, losses.loss_steps, seed,
     )  # fmt: skip
 
 

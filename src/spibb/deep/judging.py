@@ -4,12 +4,14 @@ Importance weights of whole episodes vanish after some ten decisions, and with t
 of `spibb.ope`. Single departures need one weight each: with ρ_t = π(a_t|x_t)/μ(a_t|x_t) and the
 return G_t that followed,
 
-    X_i = Σ_t γ^t (ρ_t − 1) (G_t − V̂(x_t))
+    X_i = Σ_t γ^t (ρ_t − 1) (G_t − v(x_t))
 
 has the mean of Σ_t γ^t Σ_a (π − μ)(a|x_t) Q^μ(x_t, a): what is gained by departing from the current
 policy μ once, at any of its decisions. By the lemma on differences of performance (Kakade and
 Langford 2002) this is the gain itself up to the change in which states are visited; and where
-evidence is thin the new policy does what μ does, and departs from nothing.
+evidence is thin the new policy does what μ does, and departs from nothing. Any function v of the
+state leaves the mean as it is; the returns that followed the states of the training, fitted by a
+line to the new policy's values V̂, leave little chance and little harm from a clone that errs.
 """
 
 from __future__ import annotations
@@ -47,6 +49,15 @@ class Departures:
         return min(self.student_t, self.bca)
 
 
+def fit_current(returns: np.ndarray, values: np.ndarray) -> tuple[float, float]:
+    """a and b of the line a + b V̂ that is nearest to returns to go [N], by values V̂ [N]."""
+    centre, spread = float(values.mean()), float(values.std())
+    if spread <= 1e-12 * max(abs(centre), 1e-300):
+        return float(returns.mean()), 0.0
+    slope = float(((values - centre) / spread * returns).mean()) / spread
+    return float(returns.mean()) - slope * centre, slope
+
+
 def departures(
     log: VectorLog,
     policy: VectorPolicy,
@@ -60,7 +71,8 @@ def departures(
     found = policy.at(log.states)
     ratio = found.probs[np.arange(len(log)), log.action] / propensities(log, policy)
     value = (found.probs * found.q).sum(axis=1)
-    beyond = (returns_to_go(log, discount) - value) / policy.reward_unit
+    usual = policy.current_fit[0] + policy.current_fit[1] * value
+    beyond = (returns_to_go(log, discount) - usual) / policy.reward_unit
     lengths = np.diff(log.episode_starts)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])

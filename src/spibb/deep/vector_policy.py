@@ -38,7 +38,7 @@ FORMS = {
     "action_names": array("U", 1), "centre": array("f", 1), "spread": array("f", 1),
     "points": array("f", 2), "point_actions": array("iu", 1), "radius": array("f"),
     "n_wedge": array("fiu"), "variant": array("U"), "discount": array("f"),
-    "reward_unit": array("f"), "temperature": array("f"),
+    "reward_unit": array("f"), "temperature": array("f"), "current_fit": array("f", 1),
 }  # fmt: skip
 _PART = either(flag(), whole(), text())
 LABELS = list_of(either(_PART, list_of(_PART, least=2)), least=1)
@@ -51,6 +51,7 @@ class VectorPolicy(Frozen):
     `scaling` turns states [M, d] into the inputs z of all else: the Q-network (values in
     `reward_unit`), the baseline, and pseudo-counts of logged `points` [n, d] (in z) with
     `point_actions` [n] within `radius`. Called with states, it gives probabilities [M, A].
+    `current_fit` (a, b) says what the current policy earns from a state, about a + b V̂.
     """
 
     features: tuple[str, ...]
@@ -65,6 +66,7 @@ class VectorPolicy(Frozen):
     variant: str
     discount: float
     reward_unit: float
+    current_fit: tuple[float, float] = (0.0, 1.0)
 
     def _facts(self) -> Mapping[str, Any]:
         """What it takes and gives."""
@@ -136,6 +138,7 @@ class VectorPolicy(Frozen):
             "radius": float(self.radius), "n_wedge": float(self.n_wedge), "variant": self.variant,
             "discount": float(self.discount), "reward_unit": float(self.reward_unit),
             "temperature": float(self.baseline.temperature),
+            "current_fit": np.array(self.current_fit, np.float64),
             **_prefixed("q", self.network), **_prefixed("baseline", self.baseline.network),
         })  # fmt: skip
 
@@ -182,6 +185,7 @@ def load_vector_policy(path: str | Path) -> VectorPolicy:
         checks.n_wedge(float(arrays["n_wedge"])),
         checks.choice("variant", str(arrays["variant"]), tuple(ROWS)),
         checks.discount(float(arrays["discount"])), _positive(arrays, "reward_unit", what),
+        (float(arrays["current_fit"][0]), float(arrays["current_fit"][1])),
     )  # fmt: skip
 
 
@@ -203,7 +207,7 @@ def is_vector_policy(path: str | Path) -> bool:
 def _check_shapes(
     arrays: Mapping[str, np.ndarray], n_features: int, n_actions: int, what: str
 ) -> None:
-    wanted = {"centre": (n_features,), "spread": (n_features,),
+    wanted = {"centre": (n_features,), "spread": (n_features,), "current_fit": (2,),
               "points": (len(arrays["point_actions"]), n_features)}  # fmt: skip
     for name, shape in wanted.items():
         if arrays[name].shape != shape or not np.isfinite(arrays[name]).all():
