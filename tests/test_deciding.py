@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -100,6 +101,53 @@ def test_labels_of_any_type_are_found_and_true_is_not_one(labels):
             continue  # text that names a number is that number
         with pytest.raises(InputError, match="a case is in a state that is not in the policy"):
             made.act_many([other])
+
+
+BIG = 2**53
+NEIGHBOURS = {
+    "pandas": pd.DataFrame({"state": [BIG + 1, None]}),
+    "array": {"state": np.array([BIG + 1.0])},
+    "single precision": {"state": np.array([BIG + 1.0], dtype=np.float32)},
+    "arrow": pa.table({"state": pa.array([0.0, float(BIG)])}),
+    "objects": [float(BIG + 1)],
+    "text": {"state": [f"{BIG + 1}.0"]},
+    "negative": {"state": [-float(BIG)]},
+}
+
+
+@pytest.mark.parametrize("text", [False, True])
+@pytest.mark.parametrize("kind", NEIGHBOURS)
+def test_a_float_that_several_whole_numbers_round_to_is_no_label(kind, text):
+    """As in logs; pandas makes such floats of a column of whole numbers with one missing."""
+    labels = [str(n) if text else n for n in (BIG, BIG + 1, -BIG)]
+    made = Policy(np.eye(3), labels, ["wait", "treat", "other"])
+    if text and kind == "text":
+        assert made.act_many(NEIGHBOURS[kind], unseen="empty").labels == [None]
+        return
+    with pytest.raises(InputError, match=r"state holds -?900719925474099[0-9], too large for a"):
+        made.act_many(NEIGHBOURS[kind], unseen="empty", deterministic=True)
+
+
+def test_large_whole_numbers_are_told_apart_where_the_column_does():
+    made = Policy(np.eye(2), [BIG, BIG + 1], ["wait", "treat"])
+    numbers = {"state": pa.array([BIG + 1, None, BIG])}
+    decimals = {"state": [Decimal(BIG + 1), None, Decimal(BIG)]}
+    text = {"state": [str(BIG + 1), None, f"{BIG}"]}
+    for cases in (numbers, decimals, text):
+        assert made.act_many(cases, unseen="empty").labels == ["treat", None, "wait"]
+    for one in (made.row, made.states.code, LoadedPolicy(made, {}, {}).row):
+        with pytest.raises(InputError, match="too large for a float"):
+            one(float(BIG + 1))
+    pairs = Policy(np.eye(2), [("x", BIG), ("x", BIG + 1)], ["wait", "treat"])
+    with pytest.raises(InputError, match="too large for a float"):
+        pairs.row(("x", np.float64(BIG + 1)))
+
+
+@pytest.mark.parametrize("labels", [[7, 8], ["7", "8"]])
+def test_whole_decimals_and_floats_name_whole_numbers(labels):
+    made = Policy(np.eye(2), labels, ["wait", "treat"])
+    for values in ([Decimal("7.00"), Decimal("8"), Decimal("7.5")], [7.0, 8.0, 7.5]):
+        assert made.act_many(values, unseen="empty").labels == ["wait", "treat", None]
 
 
 @pytest.mark.parametrize("cut", [1, 7, 100])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from spibb.checks import InputError, did_you_mean, number, parse_value, some
 from spibb.columns import labels_column, to_arrow_table
 from spibb.frozen import Frozen
 from spibb.handling import LEVEL, WORDS
-from spibb.labels import Label, Vocabulary, label_parts
+from spibb.labels import Label, Vocabulary, check_exact, label_parts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,8 +72,8 @@ class CaseEncoder:
             read = parse_value(raw) if isinstance(raw, str) else raw
             return cut.label(number(name, read, -math.inf, math.inf, "()"))
         if isinstance(self._example(position), str):
-            return str(raw)
-        return parse_value(raw) if isinstance(raw, str) else raw
+            return str(_whole_number(raw, name))
+        return _whole_number(parse_value(raw) if isinstance(raw, str) else raw, name)
 
     def _example(self, position: int) -> Label:
         known = self.states[0]
@@ -284,8 +285,13 @@ def _is_number(column: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value without NumPy's types; NaN is missing, and 3.0 the whole number 3, as in logs."""
+    """A value without NumPy's types; NaN is missing, as in logs."""
     raw = value.item() if isinstance(value, np.generic) else value
-    if isinstance(raw, float):
-        return None if math.isnan(raw) else int(raw) if raw.is_integer() else raw
-    return raw
+    return None if isinstance(raw, float | Decimal) and math.isnan(raw) else raw
+
+
+def _whole_number(value: Any, name: str) -> Any:
+    """3.0 is the label 3, as in logs, which refuse the same floats; other values stay."""
+    check_exact(value, name)
+    whole = isinstance(value, float | Decimal) and math.isfinite(value) and value == int(value)
+    return int(value) if whole else value

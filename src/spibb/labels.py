@@ -106,6 +106,8 @@ class Vocabulary(Shown):
     def find(self, label: Label) -> int | None:
         """The code of a label, None if it is unknown; true is not 1."""
         code = self.index.get(_plain(label)) if _hashable(label) else None
+        for part in label if isinstance(label, tuple) else (label,):
+            check_exact(part, self.kind)
         return code if code is not None and _flags(label) == _flags(self[code]) else None
 
     def code(self, label: Label) -> int:
@@ -390,12 +392,17 @@ def _whole(value: Any, name: str) -> int:
             f"{name} holds the fraction {value:g}: labels are strings or whole numbers; "
             "bin the column or turn it into text"
         )
-    if abs(value) >= EXACT_FLOATS:
+    check_exact(float(value), name)
+    return int(value)
+
+
+def check_exact(value: Any, name: str) -> None:
+    """Refuse a float that several whole numbers round to: it names none of them."""
+    if isinstance(value, float | np.floating) and EXACT_FLOATS <= abs(float(value)) < math.inf:
         raise InputError(
             f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
             "turn the column into text"
         )
-    return int(value)
 
 
 def _kind(label: Label) -> Any:
