@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from spibb.cli.app import app
 
 ROOT = Path(__file__).parent.parent
+WRITES_FILES = ("bandit.md",)
+"""Pages whose first block of Python writes the files that their commands read."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
@@ -67,6 +69,8 @@ def test_commands_run_as_printed(page, tmp_path, monkeypatch):
             pytest.importorskip("jax")
         monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
+    if page.name in WRITES_FILES:
+        exec(compile(blocks(page, "python")[0], page.name, "exec"), {})
     commands = [
         line.split("#")[0] for block in blocks(page, "") for line in block.splitlines()
         if line.startswith("spibb ")
