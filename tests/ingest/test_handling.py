@@ -17,6 +17,7 @@ from spibb import Counts, Log, count_log, open_log, read_log
 from spibb.errors import FixableError, InputError
 from spibb.ingest import aggregate
 from spibb.ingest.mapping import ColumnMap, read_mapping
+from spibb.sql import duck_files
 
 EPISODES = pd.DataFrame({
     "episode_id": [0, 0, 0, 1, 1, 2, 3, 3],
@@ -324,3 +325,46 @@ def test_a_wrong_option_is_named(options, message):
 def test_a_log_is_read_already():
     with pytest.raises(InputError, match="--missing drop is about reading a table"):
         open_log(Log.from_frame(EPISODES), missing="drop")
+
+
+# ---- copies of large text files -----------------------------------------------------------------
+
+
+@pytest.fixture
+def copying(monkeypatch):
+    """Every CSV file is parsed once, into a copy."""
+    monkeypatch.setattr(duck_files, "WORTH_A_COPY", 0)
+
+
+@pytest.mark.parametrize("copy", [False, True])
+def test_a_large_file_is_parsed_once_and_says_the_same(copy, tmp_path, request):
+    if copy:
+        request.getfixturevalue("copying")
+    frame = pd.concat([EPISODES, EPISODES.iloc[[6]]]).astype({"state": object, "age": str})
+    frame.iloc[1, frame.columns.get_loc("state")] = None
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    options = {"columns": {"state": ["state", "age"]}, "bins": {"age": 2}}
+    table = open_log(tmp_path / "log.csv", missing="drop", duplicates="drop", **options)
+    assert (table.copy is not None) == copy
+    rest = EPISODES[EPISODES["episode_id"] != 0]
+    assert same(table.counts(), Counts.from_log(read_log(rest, **options)))
+    assert same(Counts.from_log(table.log()), table.counts())
+    assert (table.left_out.rows, table.left_out.incomplete, table.left_out.copies) == (9, 3, 1)
+    assert table.episode_order("reward").tolist() == [0, 1, 2], "a column beside those used"
+
+
+def test_errors_name_the_row_of_the_file_and_not_of_its_copy(copying, tmp_path):
+    frame = pd.concat([EPISODES, EPISODES.iloc[[7]].assign(reward=9)]).astype({"state": object})
+    frame.iloc[0, frame.columns.get_loc("state")] = None
+    frame.to_csv(tmp_path / "log.csv", index=False)
+    with pytest.raises(InputError, match=r"row 8 repeats step 1 .*with other.*episode '3'"):
+        read_log(tmp_path / "log.csv", missing="drop", duplicates="drop")
+    with pytest.raises(InputError, match=r"'state' is missing in row 0 \(1 such rows\), episode"):
+        read_log(tmp_path / "log.csv")
+
+
+def test_a_copied_bandit_log_keeps_its_order(copying, tmp_path):
+    CLICKS.assign(when=[5, 4, 3, 2, 1]).to_csv(tmp_path / "log.csv", index=False)
+    table = open_log(tmp_path / "log.csv", columns=CLICK_COLUMNS, bandit=True)
+    assert table.log().action_prob.tolist() == CLICKS["p"].tolist()
+    assert table.episode_order("when").tolist() == [4, 3, 2, 1, 0]

@@ -48,22 +48,20 @@ class LogTable(TypedTable):
         if not self.x.next_state or self.x.terminated is None or self.time_column is not None:
             return None
         first = self.profile.first_step
-        started = self.engine.table(queries.starts_query(self.x, first, self.engine.streams))
+        started = self.ask(queries.starts_query(self.x, first, self.engine.streams))
         n_starts, descents = (
             sum(started.column(name).cast("int64").to_pylist()) for name in ("n", "descents")
         )
         if descents and self.number(queries.beginnings_query(self.x, first)) > 1:
             return None
-        found = self.engine.table(queries.outcomes_query(self.x, first, *self._scale))
+        found = self.ask(queries.outcomes_query(self.x, first, *self._scale))
         outcomes = self._outcomes(found, len(self.x.ends), 4)
         if not outcomes.balance(n_starts, self.profile.rows):
             return None
         return self._assemble(outcomes, self._starts(started, outcomes.coded))
 
     def _in_order(self) -> Counts:
-        outcomes = self._outcomes(
-            self.engine.table(queries.ordered_query(self.x, *self._scale)), 1, 6
-        )
+        outcomes = self._outcomes(self.ask(queries.ordered_query(self.x, *self._scale)), 1, 6)
         self.check_order(int(outcomes.sums[:, 4].sum()), int(outcomes.sums[:, 5].sum()))
         starts = np.bincount(
             outcomes.coded.state, weights=outcomes.sums[:, 3], minlength=len(outcomes.coded.states)

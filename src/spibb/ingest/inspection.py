@@ -225,7 +225,7 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
     table = LogTable.of(log) if isinstance(log, Log) else log
     if counts is None:
         counts = Counts.from_log(log) if isinstance(log, Log) else table.counts()
-    row = table.engine.table(queries.episodes_query(table.x)).to_pylist()[0]
+    row = table.ask(queries.episodes_query(table.x)).to_pylist()[0]
     visits = counts.pairs.sum(axis=1)
     visited = counts.pairs[visits > 0]
     rows = table.profile.rows
@@ -288,7 +288,9 @@ def _backwards(table: LogTable) -> int | None:
     """Only files and frames have an order of rows, and walking through it takes one thread."""
     if table.x.single or not table.engine.casts_text or table.profile.rows > ORDER_UP_TO:
         return None
-    return int(table.engine.table(queries.backwards_query(table.x)).column(0)[0].as_py() or 0)
+    if table.kept.distinct:
+        return None  # the rows that are left have no order
+    return int(table.ask(queries.backwards_query(table.x)).column(0)[0].as_py() or 0)
 
 
 def _neighbours(table: LogTable) -> Neighbours | None:
@@ -297,6 +299,6 @@ def _neighbours(table: LogTable) -> Neighbours | None:
         return None
     loose = not table.engine.loose.isdisjoint(table.names["state"] + table.names["next_state"])
     query = queries.neighbours_query(table.x, table.time_column is None, loose)
-    found = {k: int(v or 0) for k, v in table.engine.table(query).to_pylist()[0].items()}
+    found = {k: int(v or 0) for k, v in table.ask(query).to_pylist()[0].items()}
     regular = not found["fractions"] and found["unit"] >= REGULAR * found["steps"]
     return Neighbours(found["followed"], found["contradicted"], found["gapped"] if regular else 0)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError, some
-from spibb.sql.duck import open_duckdb
+from spibb.sql.duck import open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, text_literal
 from spibb.sql.sources import Files
 from spibb.tables import Progress
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
 """All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
+WORTH_A_COPY, LARGEST_COPY = 16 * 2**20, 2**30
+"""Bytes of text that are parsed once, into a copy of the columns that are used."""
 JSON = {
     ".jsonl": "format='newline_delimited', sample_size=-1",
     ".json": "format='auto', sample_size=-1",
@@ -65,7 +67,22 @@ class DuckFiles:
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
         with readable(self.files), reported(self.connection, self.progress):
-            return _run(self.connection, self.source, sql, self.files)
+            return _run(self.connection, self.source, sql, self.files).to_arrow_table()
+
+    def copied(self, sql: str) -> DuckFiles | None:
+        """The rows that a query gives in a private Parquet file, None where that saves nothing.
+
+        Text of some size is parsed for every query, and takes longer than all else.
+        """
+        if not (self.files.untyped and WORTH_A_COPY <= self.files.size <= LARGEST_COPY):
+            return None
+        path = private_path(".parquet")
+        with readable(self.files), reported(self.connection, self.progress):
+            _run(self.connection, self.source, sql, self.files).write_parquet(str(path))
+        copy = replace(
+            self.files, paths=(path,), kind=".parquet", hive=False, called=self.files.name
+        )
+        return replace(self, files=copy, source="read_parquet($files)")
 
 
 def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
@@ -107,9 +124,9 @@ def _as_written(kind: str) -> str:
     return "VARCHAR" if kind == "UUID" or kind_of(kind) == TIME else kind
 
 
-def _run(connection: Any, source: str, sql: str, files: Files) -> pa.Table:
+def _run(connection: Any, source: str, sql: str, files: Files) -> Any:
     log = f"WITH log AS NOT MATERIALIZED (SELECT * FROM {source})"
-    return connection.sql(f"{log} {sql}", params={"files": _literal(files)}).to_arrow_table()
+    return connection.sql(f"{log} {sql}", params={"files": _literal(files)})
 
 
 def _literal(files: Files) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spibb.sql.engines import quoted
 
@@ -34,6 +34,16 @@ class Kept:
             row += "_"
         used = tuple(quoted(column) for column in dict.fromkeys(columns))
         return cls(used, quoted(row), incomplete, episode, distinct)
+
+    @property
+    def all(self) -> Kept:
+        """The same where all rows count."""
+        return replace(self, incomplete=None, distinct=False)
+
+    @property
+    def rows(self) -> str:
+        """The rows in the columns that are used."""
+        return f"SELECT {', '.join(self.columns)} FROM {self.table}"
 
     @property
     def table(self) -> str:

@@ -110,12 +110,16 @@ class CodedRows:
 
 @dataclass(frozen=True, eq=False)
 class TypedTable:
-    """A log where it lies: an engine, the columns behind our names, bins, and which rows count."""
+    """A log where it lies: an engine, the columns behind our names, bins, and which rows count.
+
+    `copy` answers the same from a copy of those rows, where that is faster.
+    """
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]
     bins: Mapping[str, Bins]
     handling: Handling = STRICT
+    copy: Engine | None = None
 
     numbers: ClassVar[bool] = False
     """Whether states are vectors of numbers; else they are labels."""
@@ -146,8 +150,22 @@ class TypedTable:
                 f"{len(names['state'])}: map as many"
             )
         kept = _kept(engine, names, bins, handling)
-        cut = {column: _resolve_bins(engine, kept, column, given) for column, given in bins.items()}
-        return cls(engine, names, cut, handling)
+        copied = getattr(engine, "copied", None)
+        copy = None if copied is None else copied(kept.rows)
+        table = cls(engine, names, {}, handling, copy)
+        cut = {column: table._resolve_bins(kept, column, given) for column, given in bins.items()}
+        return replace(table, bins=cut)
+
+    def _resolve_bins(self, kept: Kept, column: str, given: Request | Bins) -> Bins:
+        """Edges as they are given, or at quantiles of the rows that count."""
+        if isinstance(given, Bins):
+            return given
+        if not isinstance(given, int):
+            return Bins(tuple(given))
+        number = Reader(self.engine, {}).number(column, column)
+        counting = kept if self.copy is None else kept.all
+        row = self.ask(queries.quantile_query(counting, number, given)).to_pylist()[0]
+        return quantile_bins((cut for cut in row.values() if cut is not None), column)
 
     @cached_property
     def kept(self) -> Kept:
@@ -155,9 +173,18 @@ class TypedTable:
         return _kept(self.engine, self.names, self.bins, self.handling)
 
     @cached_property
+    def _counting(self) -> Kept:
+        """The rows that count in what `ask` asks: all, of a copy."""
+        return self.kept if self.copy is None else self.kept.all
+
+    def ask(self, sql: str) -> Any:
+        """The rows that a query gives: of the copy, where there is one."""
+        return (self.engine if self.copy is None else self.copy).table(sql)
+
+    @cached_property
     def rows(self) -> int:
         """How many count."""
-        return self.number(f"SELECT COUNT(*) AS n FROM {self.kept.table}")
+        return self.number(f"SELECT COUNT(*) AS n FROM {self._counting.table}")
 
     @cached_property
     def left_out(self) -> LeftOut:
@@ -199,7 +226,7 @@ class TypedTable:
         return self._levels(self.profile)
 
     def _expressions(self, read: Reader) -> Expressions:
-        return expressions(read, self.names, self.kept, numbers=self.numbers)
+        return expressions(read, self.names, self._counting, numbers=self.numbers)
 
     @property
     def _step_kind(self) -> str | None:
@@ -225,7 +252,7 @@ class TypedTable:
 
     def _ask(self, read: Reader) -> Profile:
         fields, query = queries.profile_query(self._expressions(read), self.names, read)
-        values = [column[0].as_py() for column in self.engine.table(query).columns]
+        values = [column[0].as_py() for column in self.ask(query).columns]
         profile = Profile(dict(zip(fields, values)))
         if profile.rows == 0:
             raise InputError(EMPTY if not self.left_out.rows else ALL_LEFT_OUT)
@@ -238,7 +265,7 @@ class TypedTable:
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""
-        return int(self.engine.table(query).column(0)[0].as_py())
+        return int(self.ask(query).column(0)[0].as_py())
 
     def _check(self, read: Reader, profile: Profile) -> None:
         """Refuse what is missing or cannot be read, and name its first row."""
@@ -265,15 +292,15 @@ class TypedTable:
         """
         reward = Reader(self.engine, {}).number(self.names["reward"][0], "reward")
         bad = f"NOT ({finite(reward)})"
-        if not np.isfinite(numbers).all() and self.number(queries.times_query(self.kept, bad)):
+        if not np.isfinite(numbers).all() and self.number(queries.times_query(self._counting, bad)):
             self._faults.refuse("reward", self.names["reward"][0], bad, FINITE)
 
     def check_order(self, repeated: int, goes_on: int) -> None:
         """Refuse a step that occurs twice in its episode, and rows after an end."""
         if repeated:
-            self._faults.refuse_repeated(self.x, repeated)
+            self._faults.refuse_repeated(replace(self.x, kept=self.kept), repeated)
         if goes_on:
-            self._faults.refuse_rows_after_an_end(self.x, goes_on)
+            self._faults.refuse_rows_after_an_end(replace(self.x, kept=self.kept), goes_on)
 
     @property
     def _faults(self) -> Faults:
@@ -364,7 +391,7 @@ class TypedTable:
     @property
     def _ordered(self) -> Any:
         """All rows by episode and step: see `queries.rows_query`."""
-        return self.engine.table(queries.rows_query(self.x, self._by_number))
+        return self.ask(queries.rows_query(self.x, self._by_number))
 
     @property
     def _by_number(self) -> bool:
@@ -407,7 +434,8 @@ class TypedTable:
             )
         for step_type in STEP_TYPES:
             value = Reader(self.engine, {}, step_type).step(column)
-            found = self.engine.table(queries.places_query(self.x, value, self._by_number))
+            whole = replace(self.x, kept=self.kept)
+            found = self.engine.table(queries.places_query(whole, value, self._by_number))
             place, bad = (from_arrow(column.cast("int64")) for column in found.columns)
             if not bad.any():
                 return np.argsort(place, kind="stable")
@@ -431,16 +459,6 @@ def _kept(
         read.incomplete(names) if handling.missing == DROP else None, episode,
         handling.duplicates == DROP,
     )  # fmt: skip
-
-
-def _resolve_bins(engine: Engine, kept: Kept, column: str, given: Request | Bins) -> Bins:
-    if isinstance(given, Bins):
-        return given
-    if not isinstance(given, int):
-        return Bins(tuple(given))
-    number = Reader(engine, {}).number(column, column)
-    row = engine.table(queries.quantile_query(kept, number, given)).to_pylist()[0]
-    return quantile_bins((cut for cut in row.values() if cut is not None), column)
 
 
 def _coded(
