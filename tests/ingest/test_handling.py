@@ -368,3 +368,29 @@ def test_a_copied_bandit_log_keeps_its_order(copying, tmp_path):
     table = open_log(tmp_path / "log.csv", columns=CLICK_COLUMNS, bandit=True)
     assert table.log().action_prob.tolist() == CLICKS["p"].tolist()
     assert table.episode_order("when").tolist() == [4, 3, 2, 1, 0]
+
+
+# ---- where an error is --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_error_names_file_row_and_episode(ending, tmp_path):
+    frame = EPISODES.astype({"reward": object})
+    frame.loc[6, "reward"] = None
+    for name, part in (("a", frame[:5]), ("b", frame[5:])):
+        getattr(part, f"to_{ending}")(tmp_path / f"{name}.{ending}", index=False)
+    place = rf"'reward' is missing in row 1 \(1 such rows\), episode '3' of '.*b\.{ending}'"
+    with pytest.raises(InputError, match=place):
+        read_log(tmp_path / f"*.{ending}")
+    twice = pd.concat([EPISODES[5:], EPISODES[:1]])
+    getattr(EPISODES[:5], f"to_{ending}")(tmp_path / f"a.{ending}", index=False)
+    getattr(twice, f"to_{ending}")(tmp_path / f"b.{ending}", index=False)
+    place = rf"row 3 repeats step 0 of its episode, .*, episode '0' of '.*b\.{ending}'"
+    with pytest.raises(InputError, match=place):
+        count_log(tmp_path)
+
+
+def test_an_error_in_a_bandits_log_names_file_and_row(tmp_path):
+    CLICKS.assign(p=[0.5, 2, 0.5, 0.5, 0.5]).to_csv(tmp_path / "clicks.csv", index=False)
+    with pytest.raises(InputError, match=r"in row 1 is 2.*\(1 such rows\), in '.*clicks\.csv'"):
+        read_log(tmp_path / "clicks.csv", columns=CLICK_COLUMNS, bandit=True)

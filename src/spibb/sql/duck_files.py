@@ -69,6 +69,21 @@ class DuckFiles:
         with readable(self.files), reported(self.connection, self.progress):
             return _run(self.connection, self.source, sql, self.files).to_arrow_table()
 
+    def place(self, row: int) -> tuple[str, int]:
+        """The file that a row is in, and the row's number there, from 0."""
+        paths = self.files.paths
+        if len(paths) == 1:
+            return self.files.name, row
+        with readable(self.files):
+            for path in paths:
+                one = replace(self.files, paths=(path,))
+                counted = _run(self.connection, self.source, "SELECT COUNT(*) FROM log", one)
+                n = int(counted.fetchall()[0][0])
+                if row < n:
+                    break
+                row -= n
+        return repr(str(path)), row
+
     def copied(self, sql: str) -> DuckFiles | None:
         """The rows that a query gives in a private Parquet file, None where that saves nothing.
 

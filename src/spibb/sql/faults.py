@@ -80,16 +80,22 @@ class Faults:
         query = queries.first_row_query if streams else queries.some_row_query
         answer = self.engine.table(query(self.kept, column, condition, episode))
         found = answer.to_pylist()[0]
-        row = f"row {found['i']}" if streams else "a row"
-        return row, str(found["value"]), f" ({found['n']} such rows){self._place(found['e'])}"
+        row, place = self._place(found["i"] if streams else None, found["e"])
+        return row, str(found["value"]), f" ({found['n']} such rows){place}"
 
     def _culprit(self, query: str) -> tuple[str, str, str]:
         """The row that a query finds, its step, and where it is."""
         if not self.engine.streams:
             return "a row", "", ""
         row, step, episode = (column[0].as_py() for column in self.engine.table(query).columns)
-        return f"row {row}", f" {step}", self._place(episode)
+        row, place = self._place(row, episode)
+        return row, f" {step}", place
 
-    def _place(self, episode: str | None) -> str:
-        """The episode of a row, in words."""
-        return f", episode {episode!r}" if episode else ""
+    def _place(self, row: int | None, episode: str | None) -> tuple[str, str]:
+        """A row, and its episode and file, in words."""
+        inside = f", episode {episode!r}" if episode else ""
+        find = getattr(self.engine, "place", None)
+        if row is None or find is None:
+            return "a row" if row is None else f"row {row}", inside
+        file, number = find(row)
+        return f"row {number}", f"{inside}{' of' if inside else ', in'} {file}"
