@@ -112,6 +112,19 @@ def test_a_column_of_mixed_values_is_text(tmp_path):
     assert read_log(f"{path}#t").states.labels == ("7", "a")
 
 
+def test_sqlite_with_a_journal_of_its_own(tmp_path):
+    path = tmp_path / "wal.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("CREATE TABLE t (episode_id, step, state, action, reward, terminated)")
+    connection.execute("INSERT INTO t VALUES (0, 0, 'a', 'x', 1, 1)")
+    connection.commit()
+    assert count_log(f"{path}#t").n.sum() == 1
+    connection.close()
+    assert count_log(f"{path}#t").n.sum() == 1
+    assert [found.name for found in tmp_path.iterdir()] == ["wal.db"]
+
+
 def test_an_unknown_address_is_told():
     with pytest.raises(InputError, match="an address begins with one of 'duckdb', 'sqlite'"):
         count_log("oracle://ann:s3cret@db/clinic")

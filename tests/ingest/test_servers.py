@@ -99,6 +99,16 @@ def test_a_password_of_the_environment_for_mysql(mariadb, monkeypatch):
     same(f"{mariadb.url()}#visits")
 
 
+def test_a_password_file_for_mysql(mariadb, monkeypatch, tmp_path):
+    mariadb.execute(
+        "CREATE OR REPLACE USER plain@localhost IDENTIFIED BY 'Kennwort#1'",
+        "GRANT SELECT ON clinic.* TO plain@localhost",
+    )
+    (tmp_path / ".my.cnf").write_text('[client]\npassword="Kennwort#1"\n')
+    monkeypatch.setenv("HOME", str(tmp_path))
+    same(f"{mariadb.url().replace('reader', 'plain')}#visits")
+
+
 def test_a_password_file(postgres, monkeypatch, tmp_path):
     path = tmp_path / "pgpass"
     escaped = PASSWORD.replace("\\", "\\\\").replace(":", "\\:")

@@ -81,6 +81,22 @@ def test_a_tab_separated_file_keeps_the_commas_of_its_labels(tmp_path):
     assert read_log(tmp_path / "log.tsv").states.labels == ("a,b", "c")
 
 
+def test_a_separator_wins_over_an_ending(tmp_path):
+    (tmp_path / "log.tsv").write_text(as_separated(TABLE, ";"), "utf-8")
+    same(Source(tmp_path / "log.tsv", separator=";"))
+
+
+@pytest.mark.parametrize("place", [3, None, ["a.csv", 3], Source("a.csv")])
+def test_a_place_is_a_name(place):
+    with pytest.raises(InputError, match=r"place is .*, expected a str or a Path: name a file"):
+        Source(place)
+
+
+def test_an_address_is_given_alone():
+    with pytest.raises(InputError, match=r"'http://\*\*\*@h/a.csv' is in a list"):
+        count_log(["log.csv", "http://ann:s3cret@h/a.csv"])
+
+
 @pytest.mark.parametrize("indent", [None, 2])
 @pytest.mark.parametrize("packed", [False, True])
 def test_json_array(tmp_path, indent, packed):
@@ -255,6 +271,46 @@ def test_excel_keeps_text_that_looks_like_numbers(workbook):
          "terminated": [True, True, True]}
     )  # fmt: skip
     assert read_log(workbook(table)).states.labels == ("007", "7", "8")
+
+
+def test_a_wrong_dimension_loses_no_rows(workbook, tmp_path):
+    with zipfile.ZipFile(workbook(TABLE)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    before, _, after = parts[sheet].partition(b'<dimension ref="')
+    parts[sheet] = before + b'<dimension ref="A1:B2"' + after.partition(b'"')[2]
+    with zipfile.ZipFile(tmp_path / "odd.xlsx", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    same(tmp_path / "odd.xlsx")
+    parts[sheet] = parts[sheet].replace(b'<row r="3"', b'<row r="999999999"')
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match="more than 1048576 rows, which no sheet can have"):
+        count_log(tmp_path / "bomb.xlsx")
+
+
+def test_entities_in_a_workbook_are_not_expanded(workbook, tmp_path):
+    with zipfile.ZipFile(workbook(TABLE)) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+    inside = b'<sheetData><row><c t="inlineStr"><is><t>&z;</t></is></c></row>'
+    doctype = b'<!DOCTYPE w [<!ENTITY z SYSTEM "file:///etc/passwd">]>'
+    before, found, after = parts[sheet].partition(b"<worksheet")
+    parts[sheet] = before + doctype + found + after.replace(b"<sheetData>", inside)
+    with zipfile.ZipFile(tmp_path / "evil.xlsx", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(InputError, match=r"cannot read .*evil\.xlsx"):
+        count_log(tmp_path / "evil.xlsx")
+
+
+def test_a_workbook_is_unpacked_up_to_a_limit_only(workbook, monkeypatch):
+    path = workbook(TABLE)
+    monkeypatch.setattr("spibb.sql.converted.MOST_BYTES", 1000)
+    with pytest.raises(InputError, match=r"unpacks to more than .* GiB, our limit"):
+        count_log(path)
 
 
 def test_formulas_count_with_their_saved_value_and_never_run(tmp_path):
@@ -459,6 +515,10 @@ def test_minari_by_id_and_by_folder(tmp_path, monkeypatch):
     assert_same_counts_and_policy(count_log(f"minari:{tmp_path / 'lake' / 'expert-v0'}"), truth)
     with pytest.raises(InputError, match="get it with `minari download lake/expert-v1`"):
         count_log("minari:lake/expert-v1")
+    (tmp_path / "nothing" / "data").mkdir(parents=True)
+    for name in ("minari:", f"minari:{tmp_path / 'nothing'}"):
+        with pytest.raises(InputError, match="Minari dataset"):
+            count_log(name)
 
 
 class Web:

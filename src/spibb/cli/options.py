@@ -127,7 +127,7 @@ def with_sources(
     if arguments["log"] is None and (table or query):
         raise InputError("--table and --query are about the log, and none is given: add --log")
     found = {
-        name: Source(arguments[name], **given)
+        name: Source(arguments[name], **given).in_its_kind()
         for name in POLICIES
         if isinstance(arguments.get(name), str)
     }

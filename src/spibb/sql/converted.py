@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 MOST_ROWS = 1_048_576
 """Rows that a sheet can have."""
+MOST_BYTES = 2 * 2**30
+"""What the parts of a workbook may unpack to: some are read into memory whole."""
 
 
 def convert(files: Files, source: Source) -> Table:
@@ -76,6 +78,14 @@ def _read_hdf5(path: Path, source: Source) -> Table:
         return read_hdf5(path), frozenset()
 
 
+def read_minari(place: str) -> Table:
+    """A Minari dataset: an id of one on this machine, or its folder."""
+    from spibb.sql import hdf5
+
+    with _whole(Path(place), "a Minari dataset"):
+        return hdf5.read_minari(place), frozenset()
+
+
 def read_workbook(path: Path, source: Source) -> Table:
     """A sheet of an Excel workbook, the first if none is named; names are in its first row.
 
@@ -92,6 +102,7 @@ def read_workbook(path: Path, source: Source) -> Table:
         _check_size(path)
         book = openpyxl.load_workbook(path, read_only=True, data_only=True, keep_links=False)
         sheet = _sheet(book, source.table, repr(str(path)))
+        sheet.reset_dimensions()  # some writers state a wrong one, and rows beyond it would be lost
         rows = [tuple(row) for row in islice(sheet.iter_rows(values_only=True), MOST_ROWS + 1)]
         book.close()
     if len(rows) > MOST_ROWS:
@@ -105,11 +116,12 @@ def _check_size(path: Path) -> None:
     """A workbook is an archive; its parts say how large they are, and are read no further."""
     import zipfile
 
-    from spibb.sql.staging import LIMIT, too_large
-
     with zipfile.ZipFile(path) as archive:
-        if sum(info.file_size for info in archive.infolist()) > LIMIT:
-            raise InputError(too_large(repr(str(path)), LIMIT))
+        if sum(info.file_size for info in archive.infolist()) > MOST_BYTES:
+            raise InputError(
+                f"{str(path)!r} unpacks to more than {MOST_BYTES / 2**30:.3g} GiB, our limit: save "
+                "it as .csv"
+            )
 
 
 def _sheet(book: Any, wanted: str | None, name: str) -> Any:

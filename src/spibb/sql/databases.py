@@ -93,7 +93,8 @@ def _open_sqlite(source: Source) -> Engine:
 
     path = _file(source)
     with answering(source):
-        uri = f"file:{quote(str(path.absolute()))}?mode=ro"
+        live = path.with_name(f"{path.name}-wal").exists()
+        uri = f"file:{quote(str(path.absolute()))}?mode=ro{'' if live else '&immutable=1'}"
         with closing(sqlite3.connect(uri, uri=True)) as connection:
             connection.execute("PRAGMA trusted_schema = OFF")
             found = connection.execute(
@@ -113,11 +114,13 @@ def _open_mysql(source: Source) -> Engine:
             f"cannot read {source.name!r}: PyMySQL is not installed: {install('mysql')}"
         ) from None
     address = Address.of(str(source.place))
+    secret = address.password or os.environ.get("MYSQL_PWD", "")
     with answering(source):
         connection = pymysql.connect(
             host=address.host or "localhost", port=address.port or 3306, user=address.user or None,
-            password=_secret(address).encode(), database=address.database,
-            read_default_file=_existing("~/.my.cnf"), connect_timeout=SECONDS, charset="utf8mb4",
+            password=secret.encode(), database=address.database,
+            read_default_file=None if secret else _existing("~/.my.cnf"), connect_timeout=SECONDS,
+            charset="utf8mb4",
             cursorclass=pymysql.cursors.SSCursor, local_infile=False, **_mysql_options(address),
         )  # fmt: skip
         with closing(connection), connection.cursor() as cursor:
@@ -127,11 +130,6 @@ def _open_mysql(source: Source) -> Engine:
             names = [name for (name,) in cursor.fetchall()]
             cursor.execute(f"SELECT * FROM {_chosen(source, names, _backticks)}")
             return _in_memory(cursor)
-
-
-def _secret(address: Address) -> str:
-    """The password of the address, or of the environment."""
-    return address.password or os.environ.get("MYSQL_PWD", "")
 
 
 def _mysql_options(address: Address) -> dict[str, str]:

@@ -126,7 +126,7 @@ def _reader(files: Files, more: str = "", header: bool = True) -> str:
     """The call that reads the files; `more` are options of it."""
     options = [HIVE] if files.hive else []
     if files.untyped:
-        separator = "\t" if files.kind == ".tsv" else files.separator
+        separator = files.separator or ("\t" if files.kind == ".tsv" else "")
         options += [CSV, f"header={header}"]
         options += [f"delim={text_literal(separator)}"] if separator else []
     options += [JSON[files.kind]] if files.kind in JSON else []

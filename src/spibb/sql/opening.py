@@ -78,9 +78,9 @@ def _open_address(source: Source, scheme: str) -> Engine:
             "them out"
         )
     if scheme == "minari":
-        from spibb.sql.hdf5 import read_minari
+        from spibb.sql.converted import read_minari
 
-        return open_arrow(read_minari(str(source.place).partition(":")[2]))
+        return open_arrow(*read_minari(str(source.place).partition(":")[2]))
     if scheme in OPENERS:
         return open_database(source, scheme)
     known = some([*OPENERS, *SCHEMES, "minari"], 20)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 from spibb.checks import InputError, choice, instance, some
 from spibb.errors import masked
@@ -70,6 +71,10 @@ class Source:
     def __post_init__(self) -> None:
         if isinstance(self.place, list):
             object.__setattr__(self, "place", tuple(self.place))
+        for place in self.place if isinstance(self.place, tuple) else (self.place,):
+            instance("place", place, (str, Path), "name a file, or give its address")
+            if isinstance(self.place, tuple) and SCHEME.match(str(place)):
+                raise InputError(f"{masked(str(place))!r} is in a list: give an address alone")
         for name in ("table", "query", "encoding", "separator"):
             instance(name, getattr(self, name), (str, type(None)), "give a text, or None")
         choice("decimal", self.decimal, (".", ","))
@@ -94,6 +99,18 @@ class Source:
         start = str(place).rfind("@") + 1 if source.scheme else 0
         before, _, table = str(place)[start:].partition("#")
         return replace(source, place=str(place)[:start] + before, table=table or None)
+
+    def in_its_kind(self) -> Self:
+        """The same without what a file of its kind has not, such as a separator of a workbook."""
+        if isinstance(self.place, tuple):
+            return self
+        place = str(self.of(self).place)
+        name = urlsplit(place).path if self.scheme else place
+        kind = KINDS.get(ending(Path(name)), ".zip" if self.scheme is None else ".duckdb")
+        if kind in (".csv", ".tsv", ".zip"):
+            return self
+        kept = self.encoding if kind in TEXTS else None
+        return replace(self, encoding=kept, decimal=".", separator=None)
 
     @property
     def scheme(self) -> str | None:

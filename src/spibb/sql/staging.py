@@ -120,7 +120,7 @@ def _unzipped(files: Files, source: Source) -> Files:
     kinds = {KINDS[ending(copy)] for copy, _ in copies}
     if len(kinds) > 1:
         raise InputError(f"{files.name} hold files of different kinds: give files of one kind")
-    called = f"{files.called or repr(str(files.paths[0]))} ({copies[0][1]})"
+    called = f"{files.called or repr(str(files.paths[0]))} ({copies[0][1]!r})"
     paths = tuple(copy for copy, _ in copies)
     return Files(paths, kinds.pop(), called=called, unpacked=True)
 
