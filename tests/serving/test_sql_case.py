@@ -58,6 +58,7 @@ class Postgres:
 
     def __init__(self, connection):
         self.connection = connection
+        connection.prepare_threshold = None  # the type of a column changes between questions
 
     def load(self, types, rows):
         self.connection.execute("DROP TABLE IF EXISTS cases")

@@ -1,28 +1,65 @@
 """A policy as an SQL query: CASE over the columns of the state, for DuckDB and PostgreSQL.
 
-Labels that are text are compared as text, whole numbers as numbers, true and false as such. A row
-in a state that the policy does not know, or with a missing value, gets NULL.
+A row gets the decision that `act_many` gives it, or NULL; never another one. A value is compared
+as the text that it has as a label (`_key`): no engine turns text into numbers or booleans.
+The names that the query makes must be free: a table that has one is refused as ambiguous.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import InputError, choice, one_line
+from spibb.checks import InputError, choice, one_line, parse_value
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.labels import Label, Vocabulary
+from spibb.labels import EXACT_FLOATS, Label, Vocabulary
 from spibb.serving.batch import DECISION
 from spibb.serving.rules import Column, Rule, columns_of, rules_of, runs
 from spibb.sql.engines import quoted, text_literal
 
-DIALECTS = {"duckdb": "VARCHAR", "postgres": "TEXT"}
-"""The type of text in each."""
+DECIMALS = r"[.]0+$"
+NUMBER = "^[+-]?((0|[1-9][0-9]*)([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
+"""Text that is a number, as `parse_value` reads it."""
+EXACT_SINGLES = 2.0**24
+"""What `EXACT_FLOATS` is for numbers of 32 bits."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a database names its types: each a condition on the expression `{0}`, or a name."""
+
+    text: str
+    boolean: str
+    double: str
+    single: str
+    decimal: str
+    other: str
+    is_text: str
+    matches: str
+
+
+DIALECTS = {
+    "duckdb": Dialect(
+        "VARCHAR", "typeof({0}) = 'BOOLEAN'", "typeof({0}) = 'DOUBLE'", "typeof({0}) = 'FLOAT'",
+        "starts_with(typeof({0}), 'DECIMAL')", "typeof({0}) IN ('BLOB', 'BIT')",
+        "typeof({0}) = 'VARCHAR'", "regexp_matches({0}, '{1}')",
+    ),
+    "postgres": Dialect(
+        "TEXT", "pg_typeof({0}) = CAST('boolean' AS regtype)",
+        "pg_typeof({0}) = CAST('double precision' AS regtype)",
+        "pg_typeof({0}) = CAST('real' AS regtype)",
+        "pg_typeof({0}) = CAST('numeric' AS regtype)",
+        "pg_typeof({0}) IN (CAST('bytea' AS regtype), CAST('bit' AS regtype))",
+        "pg_typeof({0}) IN (CAST('text' AS regtype), CAST('varchar' AS regtype))",
+        "{0} ~ '{1}'",
+    ),
+}  # fmt: skip
 UNIFORM = "spibb_uniform"
-ROWS = "spibb_cases"
+ROWS, TABLE, NEW = "spibb_cases", "spibb_table", "spibb_new"
 
 
 def sql_of(
@@ -42,17 +79,31 @@ def sql_of(
     _check_text(loaded)
     rules = rules_of(loaded, deterministic=deterministic)
     drawn = any(len(rule.chances) > 1 for rule in rules)
-    source = ".".join(quoted(part) for part in table.split("."))
-    if drawn and uniform is None:
-        source = f"(SELECT *, random() AS {UNIFORM} FROM {source})"
+    actions = loaded.policy.actions
+    names = [_name(actions, position) for position in range(len(actions.names))]
+    source = _source(table, names, drawn=drawn and uniform is None)
     number = _double(f"{ROWS}.{quoted(uniform or UNIFORM)}")
     whens = [_condition(rule, columns_of(loaded), DIALECTS[dialect]) for rule in rules]
-    actions = loaded.policy.actions
     cases = [
-        _case(rules, whens, _parts(actions, position), number, _name(actions, position))
-        for position in range(len(actions.names))
+        _case(rules, whens, _parts(actions, position), number, name)
+        for position, name in enumerate(names)
     ]
     return f"{_comment(loaded)}SELECT {ROWS}.*,\n{','.join(cases)}\nFROM {source} AS {ROWS}\n"
+
+
+def _source(table: str, names: Sequence[str], *, drawn: bool) -> str:
+    """The rows, each with a random number if it is needed.
+
+    A name without its table is ambiguous where both tables have it: then every engine refuses.
+    """
+    given = ".".join(quoted(part) for part in table.split("."))
+    new = [*map(quoted, names), *([UNIFORM] if drawn else [])]
+    random = f", random() AS {UNIFORM}" if drawn else ""
+    return (
+        f"(SELECT {TABLE}.*{random} FROM {given} AS {TABLE} CROSS JOIN "
+        f"(SELECT {', '.join(f'0 AS {name}' for name in new)}) AS {NEW} "
+        f"WHERE {' AND '.join(f'{name} = 0' for name in new)})"
+    )
 
 
 def _check_text(loaded: LoadedPolicy) -> None:
@@ -108,46 +159,85 @@ def _outcome(rule: Rule, labels: Sequence[Label], number: str) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def _condition(rule: Rule, columns: Sequence[Column], text: str) -> str:
+def _condition(rule: Rule, columns: Sequence[Column], dialect: Dialect) -> str:
     """What the columns of a row in one of the rule's states have."""
     return " AND ".join(
-        _allowed(column, codes, text) for column, codes in zip(columns, rule.allowed)
+        _allowed(column, codes, dialect) for column, codes in zip(columns, rule.allowed)
     )
 
 
-def _allowed(column: Column, codes: Sequence[int], text: str) -> str:
+def _allowed(column: Column, codes: Sequence[int], dialect: Dialect) -> str:
     """One of some values; or none, where missing values are a level of their own."""
     there, missing = column.parts(codes)
     name = f"{ROWS}.{quoted(column.name)}"
+    cut = column.bins is not None
+    value = _cut_number(name, dialect) if cut else _key(column, name, dialect)
     conditions = []
     if there:
-        cut = column.bins is not None
-        conditions += (
-            _intervals(column, there, name) if cut else [_among(column, there, name, text)]
-        )
+        conditions += _intervals(column, there, value) if cut else [_among(column, there, value)]
     if missing:
         conditions.append(f"{name} IS NULL")
-    if missing and column.bins is not None:
-        conditions.append(f"{_double(name)} = {_number(math.nan)}")
-    elif missing:
-        conditions.append(f"CAST({name} AS {text}) = {_literal(LEVEL)}")
+        conditions.append(f"{value} = {_number(math.nan) if cut else _literal(LEVEL)}")
+        conditions += [] if cut else [_is_nan(name, dialect)]
     if len(conditions) == 1:
         return conditions[0]
     return "(" + " OR ".join(f"({condition})" for condition in conditions) + ")"
 
 
-def _among(column: Column, codes: Sequence[int], name: str, text: str) -> str:
-    """The value is one of several; text as text, so that 007 is not 7."""
+def _key(column: Column, name: str, dialect: Dialect) -> str:
+    """The text that a value has as a label, as `CaseEncoder.part` makes it.
+
+    A whole number has its digits, whatever its type; a float that several whole numbers round to
+    has none. Labels such as 'north' are no text of a number or a boolean, and need no types.
+    """
+    text = f"CAST({name} AS {dialect.text})"
+    if all(isinstance(value, str) and parse_value(value) == value for value in column.values):
+        return text
+    number = _double(text)
+    digits = f"CAST(CAST({number} AS BIGINT) AS {dialect.text})"
+    return (
+        f"CASE WHEN {dialect.boolean.format(name)} THEN "
+        f"CASE {text} WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' END "
+        f"WHEN {dialect.double.format(name)} THEN CASE "
+        f"WHEN abs({number}) < {_number(EXACT_FLOATS)} THEN "
+        f"CASE WHEN {number} = floor({number}) THEN {digits} ELSE {text} END END "
+        f"WHEN {dialect.single.format(name)} THEN CASE "
+        f"WHEN abs({number}) < {_number(EXACT_SINGLES)} THEN "
+        f"CASE WHEN {number} = floor({number}) THEN {digits} END END "
+        f"WHEN {dialect.decimal.format(name)} THEN regexp_replace({text}, '{DECIMALS}', '') "
+        f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"
+    )
+
+
+def _is_nan(name: str, dialect: Dialect) -> str:
+    """NaN, which is a missing value in columns of numbers only."""
+    number = f"({dialect.double.format(name)} OR {dialect.single.format(name)})"
+    return f"{number} AND lower(CAST({name} AS {dialect.text})) = 'nan'"
+
+
+def _among(column: Column, codes: Sequence[int], key: str) -> str:
+    """The label is one of several."""
     values = [column.values[code] for code in codes]
-    compared = f"CAST({name} AS {text})" if isinstance(values[0], str) else name
-    listed = ", ".join(map(_literal, values))
+    flags = isinstance(values[0], bool)
+    compared = f"lower({key})" if flags else key
+    texts = (str(value).lower() if flags else str(value) for value in values)
+    listed = ", ".join(map(text_literal, texts))
     return f"{compared} IN ({listed})" if len(values) > 1 else f"{compared} = {listed}"
 
 
-def _intervals(column: Column, codes: Sequence[int], name: str) -> list[str]:
+def _cut_number(name: str, dialect: Dialect) -> str:
+    """The number in a column that is cut; NULL for a boolean, or text that is no number."""
+    text = f"CAST({name} AS {dialect.text})"
+    return (
+        f"CASE WHEN {dialect.boolean.format(name)} THEN NULL WHEN {dialect.is_text.format(name)} "
+        f"AND NOT ({dialect.matches.format(text, NUMBER)}) THEN NULL ELSE {_double(name)} END"
+    )
+
+
+def _intervals(column: Column, codes: Sequence[int], value: str) -> list[str]:
     """The number lies in one of the bins; NaN, which SQL takes for the largest, in none."""
     assert column.bins is not None
-    edges, value, parts = column.bins.edges, _double(name), []
+    edges, parts = column.bins.edges, []
     for first, last in runs(codes):
         low = f"{value} >= {_number(edges[first - 1])} AND " if first > 0 else ""
         above = edges[last] if last < len(edges) else math.nan
