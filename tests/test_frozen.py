@@ -19,7 +19,7 @@ from spibb.ope import off_policy_estimates
 
 WITHIN_ONE_CALL = {
     "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Outcomes", "Candidates",
-    "Contributions", "_Sweep", "Box", "CodedRows", "Visits",
+    "ValuedCandidates", "Contributions", "Sweep", "Box", "CodedRows", "Visits", "Canonical",
 }  # fmt: skip
 """Working sets that no caller sees."""
 
