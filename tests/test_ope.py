@@ -775,6 +775,6 @@ def test_no_conclusion_without_a_difference_and_none_in_favour_with_a_warning():
     log = Log.from_arrays(["x"] * 6, ["a", "b"] * 3, [0.0, 1.0] * 3, terminated=[1] * 6)
     target, mu = Policy([[0, 1]], ["x"], ["a", "b"]), Policy([[0.5, 0.5]], ["x"], ["a", "b"])
     report = ope.off_policy_estimates(log, target, mu, 0.5, rng=rng())
-    assert report.conclusion == f"Not supported. {report.warning}."
+    assert report.conclusion.lower() == f"not supported. {report.warning}."
     only = ope.off_policy_estimates(log, target, mu, 0.5, rng=rng(), bounds=("betting",))
     assert only.conclusion is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import spibb
@@ -81,16 +82,19 @@ def test_a_column_that_no_policy_has_is_no_baseline():
         Problem.from_log(log, "recorded")
 
 
-def test_nothing_is_discounted_in_a_single_step():
+def test_nothing_follows_a_single_step():
+    """A return is a reward, and what is said to be a bandit's log has no discount."""
     log = bandit(["x"] * 4, [0, 0, 1, 1], [0, 3, 0, -2], [0.5] * 4)
     problem = Problem.from_log(log, discount=0.95)
-    assert (problem.discount, problem.v_max) == (0.0, 5.0)
+    assert (problem.discount, problem.v_max) == (0.95, 5.0)
+    frame = pd.DataFrame({"state": "x", "action": [0, 0, 1, 1], "reward": [0, 3, 0, -2]})
+    assert spibb.run(frame, bandit=True).improvement.problem.discount == 0.0
     longer = Log.from_arrays(["x"] * 4, [0] * 4, [0, 3, 0, 1], terminated=[0, 1, 0, 1])
-    assert Problem.from_log(longer, discount=0.95).discount == 0.95
+    assert Problem.from_log(longer, discount=0.95).v_max == pytest.approx(60.0)
     cut = Log.from_arrays(
         ["x", "x"], [0, 0], [0, 1], terminated=[1, 0], truncated=[0, 1], episode_id=[0, 1]
     )
-    assert Problem.from_log(cut, discount=0.95).discount == 0.95
+    assert Problem.from_log(cut, discount=0.95).v_max == pytest.approx(20.0)
 
 
 def test_hcpi_and_certified_take_probabilities_that_vary():
@@ -121,3 +125,32 @@ def test_a_confounded_log_does_not_fool_the_test_by_rows():
         by_frequency += any(t.accepted for t in certified.improve(Problem.from_log(blind)).tests)
     assert fooled <= 7, "5 % of 60 and two standard errors"
     assert by_frequency == 60, "without the rows' probabilities the log fools it"
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6, 7, 15])
+@pytest.mark.parametrize("seed", range(4))
+def test_rounded_probabilities_of_one_policy_are_those_of_one_policy(decimals, seed):
+    """Two steps, four actions, one of them hardly ever taken: a column that is rounded may not sum
+    to 1, and says the same of every row of a pair nevertheless."""
+    rng = np.random.default_rng(seed)
+    policy = rng.dirichlet([4.0, 2.0, 1.0, 1e-3], size=3)
+    policy = np.maximum(policy, 10.0**-decimals)
+    policy /= policy.sum(axis=1, keepdims=True)
+    state = np.tile([0, 1], 150)
+    taken = [int(rng.choice(4, p=policy[s])) for s in state]
+    log = spibb.Log.from_arrays(
+        state, taken, rng.random(300), episode_id=np.repeat(np.arange(150), 2),
+        terminated=np.tile([False, True], 150),
+        action_prob=np.round(policy[state, taken], decimals),
+    )  # fmt: skip
+    result = spibb.improve(log, algorithm=spibb.Certified(lowest_return=0.0, highest_return=2.0))
+    assert "as the log records it" in str(result.certificate().assumptions)
+
+
+def test_probabilities_that_vary_within_a_pair_are_named():
+    log = spibb.Log.from_arrays(
+        [0, 0] * 20, [0, 1] * 20, [0.0, 1.0] * 20, episode_id=np.repeat(np.arange(20), 2),
+        terminated=[False, True] * 20, action_prob=[0.3, 0.4] * 10 + [0.5, 0.4] * 10,
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"action_prob is 0.3 in one row and 0.5 in another of"):
+        spibb.improve(log, algorithm=spibb.Certified(lowest_return=0.0, highest_return=2.0))

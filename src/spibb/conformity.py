@@ -13,7 +13,7 @@ from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import check_recorded, disagreement
+from spibb.propensities import check_recorded, varies
 from spibb.words import percent
 
 LEAST_EXPECTED = 5.0
@@ -121,7 +121,7 @@ def misrecorded(log: Log) -> str | None:
         table = recorded_table(log)
     except InputError as error:
         return str(error)
-    if disagreement(log, table):
+    if varies(log):
         return None
     wrong = contradiction(decisions(log), table, log.states, log.actions)
     return wrong and wrong.replace("the policy's", "action_prob says")

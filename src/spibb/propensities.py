@@ -11,6 +11,11 @@ DECIMALS = 6
 """Recorded probabilities are compared to so many decimals, or as many as they have."""
 
 
+LUCK = float(np.log(1e-6))
+"""How unlikely it may be (log) that actions of the probability that is lacking were never taken."""
+EPSILON = float(np.finfo(np.float64).eps)
+
+
 def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
     """μ(a_j|x_j) of every logged transition [N]: of a policy [S, A], or the log's own column."""
     if behaviour is None:
@@ -46,9 +51,11 @@ def check_recorded(log: Log) -> None:
     assert log.action_prob is not None
     at_most, at_least = _sums(log, log.action_prob)
     slack = max(0.01, len(log.actions) * _half_a_digit(log.action_prob))
+    visits = np.bincount(log.state, minlength=len(log.states))
+    lacking = np.clip(1 - slack - at_least, 0.0, 1 - EPSILON)
     for wrong, sums, limit in (
         (at_most > 1 + slack, at_most, "at most 1"),
-        (at_least < 1 - slack, at_least, "1, as all actions were taken there"),
+        (visits * np.log1p(-lacking) < LUCK, at_least, "1, as all actions were taken there"),
     ):
         if wrong.any():
             x = int(np.argmax(np.where(wrong, np.abs(sums - 1), 0.0)))
@@ -58,16 +65,37 @@ def check_recorded(log: Log) -> None:
             )
 
 
+def varies(log: Log) -> str | None:
+    """Where `action_prob` depends on more than state and action, beyond how it is rounded."""
+    if log.action_prob is None:
+        return None
+    least, largest = _extremes(log, log.action_prob)
+    range_ = np.where(least < np.inf, largest - least, 0.0)
+    if (range_ <= 2 * _half_a_digit(log.action_prob)).all():
+        return None
+    x, a = np.unravel_index(int(np.argmax(range_)), range_.shape)
+    return (
+        f"action_prob is {least[x, a]:.6g} in one row and {largest[x, a]:.6g} in another of state "
+        f"{log.states[int(x)]!r}, action {log.actions[int(a)]!r}"
+    )
+
+
+def _extremes(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the largest number that a column has for each pair [S, A]; ±∞ without any."""
+    shape = len(log.states), len(log.actions)
+    least, largest = np.full(shape, np.inf), np.full(shape, -np.inf)
+    np.minimum.at(least, (log.state, log.action), column)
+    np.maximum.at(largest, (log.state, log.action), column)
+    return least, largest
+
+
 def _sums(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """What the probabilities of a state's actions sum to [S]: at most 1, and at least 1.
 
     1. The least that each pair has: no more than 1 in sum, whatever else the policy depends on.
     2. The same where every action was taken, always with one probability; elsewhere 1.
     """
-    shape = len(log.states), len(log.actions)
-    least, largest = np.full(shape, np.inf), np.full(shape, -np.inf)
-    np.minimum.at(least, (log.state, log.action), column)
-    np.maximum.at(largest, (log.state, log.action), column)
+    least, largest = _extremes(log, column)
     one = (largest - least <= 2 * _half_a_digit(column)) & (largest > -np.inf)
     sums = np.where(least < np.inf, least, 0.0).sum(axis=1)
     return sums, np.where(one.all(axis=1), sums, 1.0)

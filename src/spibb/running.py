@@ -152,6 +152,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
             duplicates=duplicates, progress=lambda share: tell("reading", share),
         )  # fmt: skip
         rows = source if isinstance(source, Log) else table
+        discount = 0.0 if bandit else discount  # nothing follows a decision
         problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
         inspection = inspect_log(table, problem.counts)
         origin = Origin.of(command or call, seed, [*_files("log", source),

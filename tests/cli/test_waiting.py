@@ -36,7 +36,7 @@ def test_compiling_is_announced_only_if_it_must_be_done(tmp_path, monkeypatch, s
     if stored:
         (tmp_path / "kernels_1").mkdir()
         (tmp_path / "kernels_1" / "dense.policy_iteration-33.py311.nbi").touch()
-    assert ("compiling once, about 12 s" in shown(compiles=waiting.SOLVER)) == (not stored)
+    assert ("compiling once, about 8 s" in shown(compiles=waiting.SOLVER)) == (not stored)
 
 
 @pytest.mark.parametrize("kernel", [waiting.SOLVER, waiting.ESTIMATORS])

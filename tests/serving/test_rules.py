@@ -56,7 +56,7 @@ def test_equal_decisions_are_joined():
     (rule,) = rules_of(loaded, deterministic=True)
     assert len(rule.states) == len(STATES)
     text = prose_of(loaded, deterministic=True)
-    assert "ward is north, south or 'the east' and age is any number and n is 1, 2 or 5" in text
+    assert "(ward is north, south or 'the east') and age is any number and (n is 1, 2 or 5)" in text
 
 
 def test_runs_of_bins_are_written_as_one_interval():

@@ -18,7 +18,7 @@ from spibb.conformity import recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import behaviour_probs, disagreement
+from spibb.propensities import behaviour_probs, varies
 from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
@@ -332,11 +332,11 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     if log.action_prob is None:
         return problem, False
     table = recorded_table(log)
-    wrong = disagreement(log, table)
-    if wrong and not problem.counts.one_step:
+    differs = varies(log)
+    if differs and not problem.counts.one_step:
         raise InputError(
-            f"{wrong.replace('in the policy', 'on average')}: one policy must have made the log; "
-            "put what the probability depends on into the state, or drop the column"
+            f"{differs}: one policy must have made the log; put what the probability depends on "
+            "into the state, or drop the column"
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED), True

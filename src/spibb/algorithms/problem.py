@@ -36,7 +36,7 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.propensities import disagreement
+from spibb.propensities import disagreement, varies
 from spibb.showing import Shown
 from spibb.solve import Box, free_box, unit_of
 
@@ -123,8 +123,7 @@ class Problem(Shown):
     ) -> Problem:
         """Count a log and align it with the baseline's labels.
 
-        Where every episode is a single step that ends, nothing is discounted: `discount` is 0 then,
-        and v_max the largest reward.
+        Where every episode is a single step that ends, v_max is the largest reward.
 
         Parameters:
             log: the log.
@@ -196,8 +195,8 @@ class Problem(Shown):
         """The problem of parts that have the same labels."""
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
-        discount = 0.0 if counts.one_step else discount
-        bound = v_max if v_max is not None else default_v_max(counts, discount)
+        horizon = 0.0 if counts.one_step else discount
+        bound = v_max if v_max is not None else default_v_max(counts, horizon)
         return cls(
             counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
             baseline_source=source,
@@ -228,7 +227,7 @@ class Problem(Shown):
         """Whether the baseline is recorded, with probabilities that depend on more than states."""
         if self.baseline_source is not Provenance.RECORDED or self.log is None:
             return False
-        return disagreement(self.log, self.baseline.probs) is not None
+        return varies(self.log) is not None
 
     @cached_property
     def available(self) -> np.ndarray:

@@ -17,8 +17,8 @@ KERNELS = Path(__file__).parent.parent / "kernels"
 SHOWN_FROM = 2.0
 """Seconds that pass before they are shown."""
 
-SOLVER = ("dense.policy_iteration", 12.0)
-ESTIMATORS = ("ope.step_sums", 5.0)
+SOLVER = ("dense.policy_iteration", 8.0)
+ESTIMATORS = ("ope.step_sums", 4.0)
 STUDY = ("study.train", 30.0)
 """A kernel of each kind of work, and seconds of compiling (python -m benchmarks start)."""
 

@@ -86,7 +86,8 @@ class OffPolicyReport(Shown):
                 f"per episode {sure}."
             )
         doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
-        return f"Not supported. {self.warning or doubt}."
+        why = self.warning or doubt
+        return f"Not supported. {why[0].upper()}{why[1:]}."
 
 
 @checks.takes(

@@ -46,11 +46,14 @@ def about(loaded: LoadedPolicy) -> list[str]:
 
 
 def condition(rule: Rule, columns: Sequence[Column]) -> str:
-    """Where the rule applies."""
-    return " and ".join(
+    """Where the rule applies; what has alternatives stands in brackets."""
+    parts = [
         f"{column.name} is {_allowed(column, codes)}"
         for column, codes in zip(columns, rule.allowed)
-    )
+    ]
+    if len(parts) > 1:
+        parts = [f"({part})" if " or " in part or " and " in part else part for part in parts]
+    return " and ".join(parts)
 
 
 def _allowed(column: Column, codes: Sequence[int]) -> str:
