@@ -305,3 +305,12 @@ def test_reading_a_log_leaves_the_umask_alone(tmp_path):
         assert os.umask(0o027) == 0o027
     finally:
         os.umask(before)
+
+
+def test_a_decimal_comma_leads_to_its_option(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "episode_id;step;state;action;reward;terminated\n0;0;a;x;-1,5;true\n1;0;a;y;2,5;true\n"
+    )
+    with pytest.raises(InputError, match=r"is -1,5, expected .*; or read decimal commas with --d"):
+        read_log(path)

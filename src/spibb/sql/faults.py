@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ from spibb.sql.kept import Kept
 OPTION_DROP, OPTION_LEVEL = "--missing drop", "--missing as-level"
 OPTION_DUPLICATES = "--duplicates drop"
 """Options of the command line; parameters have the same names in Python."""
+COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
+"""A number with a decimal comma."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,8 @@ class Faults:
                 f"episodes where it is missing, with {OPTION_DROP}",
                 missing=DROP,
             )
-        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}")
+        comma = "; or read decimal commas with --decimal ," if COMMA.fullmatch(value) else ""
+        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}{comma}")
 
     def refuse_missing(self, column: str, condition: str, lacking: Collection[str]) -> None:
         """Refuse a value that is not there; `lacking` are all columns that lack some."""
