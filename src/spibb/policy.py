@@ -139,8 +139,8 @@ class Policy(Frozen):
         """Draw an action label for a state label.
 
         >>> rng = np.random.default_rng(0)
-        >>> [baseline.sample("mild", rng=rng) for _ in range(3)]
-        ['wait', 'treat', 'treat']
+        >>> baseline.sample("mild", rng=rng), baseline.sample("mild", rng=rng)
+        ('wait', 'treat')
         """
         cumulative = np.cumsum(self.probs[self.states.code(state)])
         code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
