@@ -38,7 +38,7 @@ COMPARE = "compare improved baseline.csv"
 MONITOR = "monitor improved log.csv --lowest-return 0 --highest-return 2"
 STUDY = "experiment gridworld --runs 2 --out new --column pi-b --jobs 1"
 CSV = "with one line of names, separated by commas (or name the --separator)"
-PARQUET = "check that it is a Parquet file, and whole"
+PARQUET = "check that it is a complete Parquet file"
 JSONL = "with one JSON object per line"
 CASES = []
 
@@ -234,7 +234,7 @@ case(f"{IMPROVE} --state state,state", "column 'state' is mapped twice")
 case(f"{IMPROVE} --reward state", "column 'state' is mapped twice, to state and reward")
 for text in ("age", "state:x", "state::", "state:1e3"):
     case(f"{IMPROVE} --bin {text}", f"--bin {text!r} is not understood: write age:10")
-case(f"{IMPROVE} --bin age:10", "bins are given for 'age', which is no column of the state")
+case(f"{IMPROVE} --bin age:10", "bins are given for 'age', which is not a column of the state")
 case(f"{IMPROVE} --bin state:1", "bins of 'state' are 1, expected a number of quantiles")
 case(f"{IMPROVE} --bin state:5,3", "bin edges [5.0, 3.0] are not increasing finite numbers")
 case(f"{IMPROVE} --bin state:nan,", "bin edges [nan] are not increasing")
@@ -248,7 +248,7 @@ case("improve empty --out out", "the folder 'empty' holds no file whose name end
 case("improve x.json --out out", "the log has no column 'episode_id'", x_json="{}")
 case("improve x.txt --out out", "cannot read 'x.txt': the name must end in .csv", x_txt="{}")
 case("improve plain --out out", "the name must end in .csv", plain="x")
-case("improve . --out out", "mixes kinds of files")
+case("improve . --out out", "mixes file formats")
 # Other files, other text, addresses
 ZIP = zipped({"log.csv": LOG, "more.csv": LOG})
 BOOK = "improve x.xlsx --out out"
@@ -260,8 +260,8 @@ case(
 )
 case("improve x.zip --table no.csv --out out", "'x.zip' holds no file 'no.csv'", x_zip=ZIP)
 case("improve x.zip --out out", "'x.zip' holds no file", x_zip=zipped({}))
-case("improve x.zip --out out", "which is no table", x_zip=zipped({"evil.exe": "x"}))
-case("improve x.zip --out out", "which is no table", x_zip=zipped({"inner.zip": "x"}))
+case("improve x.zip --out out", "which is not a table", x_zip=zipped({"evil.exe": "x"}))
+case("improve x.zip --out out", "which is not a table", x_zip=zipped({"inner.zip": "x"}))
 case("improve x.zip --out out", "cannot read 'x.zip'", "check that it is a .zip file", x_zip="PK")
 case(BOOK, "cannot read 'x.xlsx'", "check that it is an Excel workbook", x_xlsx="PK")
 case(BOOK, "cannot read 'x.xlsx'", x_xlsx=zipped({"a.xml": "<"}))
@@ -470,10 +470,10 @@ case(f"{ACT} --separator ab", "separator is 'ab', expected one character", **GOO
 case("split log.csv", "the log has the column 'state' more than once",
      log_csv=LOG.replace("reward", "state"))  # fmt: skip
 case(ACT, "has a column 'decision' already: rename or drop it", cases_csv="state,Decision\na,1\n")
-case(ACT.replace("new.csv", "log.csv"), "'log.csv' is there already: name another", **GOOD_CASES)
+case(ACT.replace("new.csv", "log.csv"), "'log.csv' already exists: name another", **GOOD_CASES)
 case(ACT.replace("new.csv", "new.txt"), "the name must end in .csv or .parquet", **GOOD_CASES)
 case(ACT.replace("new.csv", "improved"), "the name must end in .csv or .parquet", **GOOD_CASES)
-case(ACT.replace("new.csv", "no/new.csv"), "there is no folder 'no'; make it first", **GOOD_CASES)
+case(ACT.replace("new.csv", "no/new.csv"), "there is no folder 'no'; create it first", **GOOD_CASES)
 case(f"{ACT} --force", "cannot write 'new.csv': it is a folder", new_csv=FOLDER, **GOOD_CASES)
 for content in NOISE.values():
     case("act p.spibb --state a", "p.spibb", p_spibb=content)
@@ -512,9 +512,9 @@ for text, *parts in (
     ("export improved --as pdf --out x", "kind is 'pdf': choose one of file, sql, rules, tree"),
     ("export improved --out x.txt", "cannot write 'x.txt': the name must end in .spibb"),
     ("export missing --out x.spibb", "cannot read 'missing'"),
-    ("export improved --as sql --out log.csv", "'log.csv' is there already: name another"),
+    ("export improved --as sql --out log.csv", "'log.csv' already exists: name another"),
     ("export improved --as sql --out improved", "it is a folder, name a file"),
-    ("export improved --as rules --out no/x.txt", "there is no folder 'no'; make it first"),
+    ("export improved --as rules --out no/x.txt", "there is no folder 'no'; create it first"),
     ("export improved --as sql --out x --dialect oracle", "dialect is 'oracle': choose one of"),
     ("export improved --as tree --out x", "a state is one name here (state), and a tree asks"),
     ("export improved --as tree --out x --depth 0", "depth is 0, expected a whole number"),
@@ -778,7 +778,7 @@ def test_a_short_line_late_in_a_csv_file_is_named_with_its_number(tmp_path, monk
     (tmp_path / "log.csv").write_text("\n".join(lines))
     monkeypatch.chdir(tmp_path)
     assert run("improve log.csv --out out", monkeypatch) == 2
-    assert "Line: 30002): check that it is whole" in capsys.readouterr().err
+    assert "Line: 30002): check that it is complete" in capsys.readouterr().err
 
 
 def test_random_bytes_in_any_file_are_refused(home, tmp_path, monkeypatch, capsys):

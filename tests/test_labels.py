@@ -257,7 +257,9 @@ def test_numbers_are_found_among_text_labels():
     "labels", [[1, np.nan], [0.5, 1.0], [1, np.inf], [1, None], [1j], [(1, 0.5)]]
 )
 def test_labels_that_name_nothing_are_refused(labels):
-    with pytest.raises(InputError, match=r"action holds the fraction|action (None|1j) is no label"):
+    with pytest.raises(
+        InputError, match=r"action holds the fraction|action (None|1j) is not a label"
+    ):
         vocabulary(labels, "action")
 
 

@@ -197,7 +197,7 @@ STATES, ACTIONS = np.zeros((3, 2)), np.array([0, 1, 2])
         (np.array([[0, 0], [0, np.nan], [0, 0]]), ACTIONS, 3, "feature 1 in row 1 is nan"),
         (np.array([[np.inf, 0], [0, 0], [0, 0]]), ACTIONS, 3, "feature 0 in row 0 is inf"),
         (np.zeros(3), ACTIONS, 3, r"shape \(3,\), expected \[N, d\]"),
-        (np.array([["a", "b"]]), ACTIONS, 3, "no numbers"),
+        (np.array([["a", "b"]]), ACTIONS, 3, "not numbers"),
         (STATES, ACTIONS, 2, "action in row 2 is 2, expected 0 to 1"),
         (STATES, -ACTIONS, 3, "action in row 1 is -1"),
         (STATES, ACTIONS + 0.5, 3, "whole numbers"),

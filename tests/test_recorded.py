@@ -67,7 +67,7 @@ def test_recorded_must_be_there_if_it_is_asked_for():
     log = Log.from_arrays(["x"], ["a"], [1], terminated=[True])
     with pytest.raises(InputError, match="it has no action_prob"):
         Problem.from_log(log, "recorded")
-    with pytest.raises(InputError, match="only its counts are at hand"):
+    with pytest.raises(InputError, match="only its counts are available"):
         Problem.from_counts(spibb.Counts.from_log(log), "recorded")
     with pytest.raises(InputError, match="baseline is 'recordet'"):
         Problem.from_log(log, "recordet")

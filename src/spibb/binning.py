@@ -107,7 +107,7 @@ def check_requests(bins: Mapping[str, Request | Bins], columns: Iterable[str]) -
     for column, request in bins.items():
         if column not in used:
             raise InputError(
-                f"bins are given for {column!r}, which is no column of the state or the action: "
+                f"bins are given for {column!r}, which is not a column of the state or the action: "
                 "add it to the state, or drop the bins"
             )
         if isinstance(request, int) and not 2 <= request <= MOST_BINS:

@@ -46,7 +46,7 @@ class CaseEncoder:
         names = self.states.names
         for name in (*case, *names):
             if name not in names or name not in case:
-                wrong = "is no column of the state" if name not in names else "is missing"
+                wrong = "is not a column of the state" if name not in names else "is missing"
                 raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
         parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
         for name, part in zip(names, parts):

@@ -62,8 +62,8 @@ class Vocabulary(Shown):
         except TypeError:
             bad = next(label for label in labels if not _hashable(label))
             raise InputError(
-                f"{self.kind} {shown(bad)} is no label: labels are text, whole numbers, or tuples "
-                "of these"
+                f"{self.kind} {shown(bad)} is not a label: labels are text, whole numbers, or "
+                "tuples of these"
             ) from None
 
     def _facts(self) -> Mapping[str, Any]:
@@ -432,7 +432,7 @@ def _named_by(label: Label, name: str) -> Label:
         return tuple(_named_by(part, name) for part in label)
     if label is None or isinstance(label, complex):
         raise InputError(
-            f"{name} {label!r} is no label: labels are text, whole numbers, or tuples of these"
+            f"{name} {label!r} is not a label: labels are text, whole numbers, or tuples of these"
         )
     return _whole(label, name) if isinstance(label, float) else label
 

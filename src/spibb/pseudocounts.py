@@ -254,7 +254,7 @@ def _state_rows(name: str, rows: np.ndarray, n_features: int | None = None) -> n
     try:
         array = np.asarray(rows, dtype=np.float64)
     except (TypeError, ValueError):
-        raise InputError(f"{name} hold values that are no numbers: encode them first") from None
+        raise InputError(f"{name} hold values that are not numbers: encode them first") from None
     if array.ndim != 2 or array.shape[1] == 0:
         raise InputError(
             f"{name} have shape {array.shape}, expected [N, d]: one row per state, "

@@ -112,7 +112,7 @@ def _baseline(given: str | Path | Source | SoftmaxBaseline | None) -> SoftmaxBas
         return None
     if path is None or path.suffix.lower() != ".npz" or path.is_dir():
         raise InputError(
-            f"baseline {str(source.place)!r} is no .npz file: dqn takes what "
+            f"baseline {str(source.place)!r} is not an .npz file: dqn takes what "
             "SoftmaxBaseline.save wrote; leave it out to clone the current policy from the log"
         )
     if path.is_file() and _kind(path) == KIND:
@@ -136,6 +136,4 @@ def _check_checkpoint(path: str | Path | None) -> None:
         return
     path = Path(path)
     if path.suffix != ".npz" or not path.absolute().parent.is_dir() or path.is_dir():
-        raise InputError(
-            f"checkpoint {str(path)!r} must be the name of an .npz file in a folder that is there"
-        )
+        raise InputError(f"checkpoint {str(path)!r} must name an .npz file in a folder that exists")

@@ -396,7 +396,7 @@ def test_evaluate_prints_the_difference_with_its_bounds(run, demo):
         demo[0] / "baseline.csv", "--highest-return", "1",
     )  # fmt: skip
     assert code == 0
-    assert "Difference to the policy that made the log, which earned 0." in printed
+    assert "Difference from the policy that made the log, which earned 0." in printed
     assert "betting" in printed
 
 
@@ -540,7 +540,7 @@ def test_policies_are_judged_with_the_discount_they_were_made_with(run, demo, tm
     assert earned(*judge, near) == earned(*judge, baseline, "--discount", 0.5)
     assert earned(*judge, near / "policy.csv") == earned(*judge, near)
     assert earned(*judge, near, "--discount", 0.9) == earned(*judge, baseline, "--discount", 0.9)
-    assert f"Discount 0.5, as {near} was made with" in printed(*judge, near)
+    assert f"Discount 0.5, the one that {near} was made with" in printed(*judge, near)
     assert "Discount 0.95, the default" in printed(*judge, baseline)
     assert "Discount 0.5, as" in printed("compare", near, baseline, "--log", log)
     both = "compare", near, tmp_path / "far"

@@ -73,7 +73,7 @@ def test_the_policy_of_the_command_line_is_no_worse_in_truth(made):
 def test_everything_is_said_and_written(made):
     folder, said = made
     words = " ".join(said.split())
-    for text in ("log-loss", "of the mere frequencies", "held-out episodes", "radius", "n_wedge",
+    for text in ("log-loss", "for the frequencies alone", "held-out episodes", "radius", "n_wedge",
                  "most typical case", "Report: out/report.html"):  # fmt: skip
         assert text in words
     files = {path.name for path in (folder / "out").iterdir()}
@@ -96,8 +96,8 @@ def test_evaluate_and_act_take_the_folder(made):
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
     assert "Departing once" in words
-    assert "Probabilities of what was done: action_prob" in words
-    assert "Discount 0.95, as the policy was made with" in words
+    assert "Probabilities of the logged actions: action_prob" in words
+    assert "Discount 0.95, the one that the policy was made with" in words
     acted = spibb("act", "out", *CASE, folder=folder)
     assert acted.returncode == 0, acted.stderr
     row = load_vector_policy(folder / "out").row({"x_mm": 10, "speed": -3, "angle": 1, "spin": 2})
@@ -144,10 +144,10 @@ def test_a_baseline_file_and_a_checkpoint(made):
         (["--state", STATE, "--v-max", "3"], "--v-max is for tables"),
         (["--state", STATE, "--sceptic"], "--sceptic is for tables"),
         (["--state", STATE, "--spreadsheet-safe"], "--spreadsheet-safe is for tables"),
-        (["--state", STATE, "--baseline", "log.csv"], "no .npz file"),
+        (["--state", STATE, "--baseline", "log.csv"], "not an .npz file"),
         (["--state", STATE, "--baseline", "none.npz"], "there is no such file"),
         (["--state", STATE, "--baseline", "out/policy.npz"], "cannot be a baseline itself"),
-        (["--state", STATE, "--checkpoint", "none/run.npz"], "in a folder that is there"),
+        (["--state", STATE, "--checkpoint", "none/run.npz"], "in a folder that exists"),
         (["--state", STATE, "--checkpoint", "run.txt"], "name of an .npz file"),
     ],
 )

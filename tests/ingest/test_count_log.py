@@ -281,7 +281,7 @@ def test_files_with_different_types_are_refused(tmp_path):
 def test_files_of_different_kinds_are_refused(tmp_path):
     write(TABLE, tmp_path / "a.parquet")
     write(TABLE, tmp_path / "b.csv")
-    with pytest.raises(InputError, match="mixes kinds of files"):
+    with pytest.raises(InputError, match="mixes file formats"):
         count_log(tmp_path)
 
 

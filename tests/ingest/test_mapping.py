@@ -133,7 +133,7 @@ def test_binned_rows_and_binned_counts_agree(request_, ending, tmp_path):
 @pytest.mark.parametrize(
     ("bins", "message"),
     [
-        ({"height": 3}, "bins are given for 'height', which is no column of the state"),
+        ({"height": 3}, "bins are given for 'height', which is not a column of the state"),
         ({"age": 1}, r"bins of 'age' are 1, expected a number of quantiles in \[2, 1000\]"),
         ({"age": []}, "bin edges is .*expected one or more"),
     ],

@@ -169,7 +169,10 @@ def test_a_masked_successor_is_the_next_row():
         (np.zeros((2, 2)), "source is a ndarray, expected"),
         (pd.DataFrame([[1, 2]], columns=["state", "state"]), "two columns of the frame have the"),
         (pa.table([[1], [2]], names=["state", "state"]), "two columns of the frame have the"),
-        (pl.DataFrame({"state": [1], "State": [2]}), "2 columns of one name, 'state', 'State'"),
+        (
+            pl.DataFrame({"state": [1], "State": [2]}),
+            "2 columns with the same name, 'state', 'State'",
+        ),
         (
             pd.DataFrame({"state": pd.Series(["\ud800"], dtype=object)}),
             "text that is not valid Unicode",

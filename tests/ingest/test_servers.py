@@ -155,7 +155,7 @@ def test_mistakes_are_one_line_without_the_password(server):
         (Source(url, table="nosuch.visits"), "cannot read"),
         (Source(server.url("wrong-s3cr3t"), table="visits"), "cannot read"),
         (Source(server.url("$NO_SUCH"), table="visits"), "variable NO_SUCH, which is not set"),
-        (Source(url, table="visits", encoding="latin-1"), "is no text"),
+        (Source(url, table="visits", encoding="latin-1"), "is not text"),
         (Source(url, query="SELECT * FROM visits WHERE"), "cannot read"),
     ]:
         with pytest.raises(InputError, match=told) as raised:

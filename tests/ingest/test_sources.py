@@ -370,7 +370,9 @@ def test_no_name_in_an_archive_is_used_as_a_path(tmp_path, csv):
 def test_options_for_text_are_refused_for_other_files(tmp_path):
     path = write(TABLE, tmp_path / "log.parquet")
     for options in ({"encoding": "latin-1"}, {"decimal": ","}, {"separator": ";"}):
-        with pytest.raises(InputError, match="is no text, and has neither encoding, decimal nor"):
+        with pytest.raises(
+            InputError, match="is not text, so encoding, decimal and separator do not"
+        ):
             count_log(Source(path, **options))
 
 

@@ -51,7 +51,7 @@ def test_the_service_answers_and_refuses(tmp_path):
             ({"ward": "A", "age": None}, 422, "'age' is missing"),
             ({"ward": "A", "age": [3]}, 422, "age is [3], expected a number"),
             ({"ward": {"x": 1}, "age": 3}, 404, "is not in the policy"),
-            ({"ward": "A", "age": 3, "x": 1}, 422, "'x' is no column of the state"),
+            ({"ward": "A", "age": 3, "x": 1}, 422, "'x' is not a column of the state"),
         ):
             status, answer = client.ask("/decide", case)
             assert (status, message in answer["detail"]) == (code, True), answer

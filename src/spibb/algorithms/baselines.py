@@ -78,7 +78,7 @@ def _recorded(log: Log | None, must: bool) -> Policy | None:
     if log is None or log.action_prob is None:
         if not must:
             return None
-        why = "only its counts are at hand" if log is None else "it has no action_prob"
+        why = "only its counts are available" if log is None else "it has no action_prob"
         raise InputError(
             f"baseline is {RECORD!r}, but the log does not record it: {why}; give the policy, or "
             f"{ESTIMATE!r}"

@@ -39,14 +39,14 @@ app.command(short_help="Start here: a synthetic log, improved and compared with 
 app.command(short_help="Improve a policy from its own log.")(improve)
 app.command(short_help="Estimate what a policy would earn, from a log.")(evaluate)
 app.command(short_help="Split a log into two files of whole episodes.")(split)
-app.command(short_help="After deployment: is the new policy no worse?")(monitor)
+app.command(short_help="After deployment: is the new policy worse?")(monitor)
 app.command(short_help="Look at a log: is it good enough?")(inspect)
-app.command(short_help="What a policy does in a state.")(act)
+app.command(short_help="Show what a policy does in a state, or decide a file of cases.")(act)
 app.command(short_help="Write a policy as one file, SQL, rules or a tree.")(export)
-app.command(short_help="Say where two policies differ, and which is better.")(compare)
+app.command(short_help="Show where two policies differ, and which is better.")(compare)
 app.command(short_help="Repeat a study of the paper; continues if stopped.")(experiment)
-app.command(short_help="Draw the paper's figures from a study's rows.")(figures)
-app.command(short_help="Decide the paper's claims from studies' rows.")(claims)
+app.command(short_help="Draw the paper's figures from the rows of a study.")(figures)
+app.command(short_help="Check the paper's claims against the rows of studies.")(claims)
 
 
 USAGE: Any = next(k for k in typer.BadParameter.__mro__ if k.__name__ == "ClickException")
@@ -83,7 +83,7 @@ def main() -> None:
         command = context.command_path if context else "spibb"
         _refuse(f"{error.format_message()} (see {command} --help)")
     except MemoryError:
-        _refuse("there is not enough memory: ask for less, or cut states and actions into fewer")
+        _refuse("there is not enough memory: ask for less, or use fewer states and actions")
     except BrokenPipeError:  # as in `spibb inspect log.csv | head`
         _discard_output()
         sys.exit(1)

@@ -17,37 +17,39 @@ LogArgument = Annotated[
     str,
     typer.Argument(
         help="The log: a file (.csv, .parquet, .json, .xlsx …; also compressed), a pattern, a "
-        "folder, a database or another address."
+        "folder, a database, or a web or cloud address."
     ),
 ]
 DiscountOption = Annotated[
     float | None,
     typer.Option(
-        help="Discount γ of future rewards, in [0, 1); by default the one that the policy was made "
+        help="Discount γ of future rewards, in [0, 1). Default: the one that the policy was made "
         "with, or 0.95 if that is unknown."
     ),
 ]
 Text = str | None
 OPTIONS: dict[str, Any] = {
     "mapping": Annotated[
-        Path | None, typer.Option(help="TOML file with [columns] and [bins]; options override it.")
+        Path | None, typer.Option(help="TOML file with [columns] and [bins]. Options override it.")
     ],
-    "state": Annotated[Text, typer.Option(help="Column of the state; several as ward,severity.")],
-    "action": Annotated[Text, typer.Option(help="Column of the action; several as drug,dose.")],
+    "state": Annotated[Text, typer.Option(help="Column of the state, or several: ward,severity.")],
+    "action": Annotated[Text, typer.Option(help="Column of the action, or several: drug,dose.")],
     "reward": Annotated[Text, typer.Option(help="Column of the reward.")],
-    "episode": Annotated[Text, typer.Option(help="Column of the episode.")],
-    "step": Annotated[Text, typer.Option(help="Column that orders an episode: number or time.")],
-    "next_state": Annotated[
-        Text, typer.Option(help="Column of the next state; as many as for the state.")
+    "episode": Annotated[Text, typer.Option(help="Column that names the episode.")],
+    "step": Annotated[
+        Text, typer.Option(help="Column that orders an episode: a number or a time.")
     ],
-    "terminated": Annotated[Text, typer.Option(help="Column: the process ended here.")],
-    "truncated": Annotated[Text, typer.Option(help="Column: the record was cut here.")],
+    "next_state": Annotated[
+        Text, typer.Option(help="Column of the next state; as many columns as the state has.")
+    ],
+    "terminated": Annotated[Text, typer.Option(help="Column that says: the process ended here.")],
+    "truncated": Annotated[Text, typer.Option(help="Column that says: the record was cut here.")],
     "action_prob": Annotated[Text, typer.Option(help="Column of the action's probability.")],
     "bin": Annotated[
         list[str] | None,
         typer.Option(
-            help="Cut a number: age:10 into ten by quantiles, age:18,40,65 at edges, age:18, at "
-            "one edge; repeatable."
+            help="Cut a numeric column into bins: age:10 by quantiles, age:18,40,65 at edges, "
+            "age:18, at one edge. Repeatable."
         ),
     ],
     "bandit": Annotated[
@@ -59,30 +61,33 @@ OPTIONS: dict[str, Any] = {
     "missing": Annotated[
         Text,
         typer.Option(
-            help="Missing values: error (default); as-level, a label of their own in states and "
-            "actions; or drop, which leaves out their episodes."
+            help="Missing values: error (default); as-level gives them a label of their own in "
+            "states and actions; drop leaves out their episodes."
         ),
     ],
     "duplicates": Annotated[
         Text,
-        typer.Option(help="Steps that occur twice: error (default); or drop, if rows are equal."),
+        typer.Option(
+            help="Steps that occur twice: error (default), or drop if the rows are equal."
+        ),
     ],
 }
 HANDLING = ("bandit", "missing", "duplicates")
 FORM: dict[str, Any] = {
     "table": Annotated[
-        Text, typer.Option(help="The log's table in a database, sheet in .xlsx, or file in .zip.")
+        Text,
+        typer.Option(help="Table of a database, sheet of an .xlsx, or file of a .zip to read."),
     ],
     "query": Annotated[
-        Text, typer.Option(help="A SELECT statement for a database, instead of --table.")
+        Text, typer.Option(help="SELECT statement for a database, instead of --table.")
     ],
     "encoding": Annotated[
-        Text, typer.Option(help="Encoding of text files, such as latin-1 (default UTF-8).")
+        Text, typer.Option(help="Encoding of text files, such as latin-1. Default: UTF-8.")
     ],
     "decimal": Annotated[Text, typer.Option(help="Decimal mark in text files: . or ,")],
     "separator": Annotated[
         Text,
-        typer.Option(help="Separator of columns in text files, such as ';' (detected if absent)."),
+        typer.Option(help="Separator of columns in text files, such as ';'. Default: detected."),
     ],
 }
 """How the log is read; encoding, decimal and separator also hold for policies in text."""

@@ -90,7 +90,8 @@ def print_estimates(console: Console, report: OffPolicyReport) -> None:
 def print_differences(console: Console, report: OffPolicyReport) -> None:
     """What the policy gains over the one that made the log, with bounds."""
     title = (
-        f"Difference to the policy that made the log, which earned {report.earned:.4g} per episode"
+        "Difference from the policy that made the log, which earned "
+        f"{report.earned:.4g} per episode"
     )
     if report.differences:
         console.print(_estimates_table(title, report.differences))
@@ -161,8 +162,9 @@ def values_line(evidence: Evidence) -> str:
         )
     )  # fmt: skip
     return (
-        f"{log} Model estimates, with what {percent(0.95)} of {len(evidence.posterior.gains):,} "
-        f"drawn models hold: current policy {current}, new policy {new}, gain {gain}."
+        f"{log} Model estimates, each with the interval that holds {percent(0.95)} of "
+        f"{len(evidence.posterior.gains):,} drawn models: current policy {current}, "
+        f"new policy {new}, gain {gain}."
     )
 
 

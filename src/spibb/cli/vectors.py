@@ -112,8 +112,8 @@ def print_vectors(console: Console, result: VectorImprovement) -> None:
         terminal.say(
             console,
             f"The current policy was cloned from {source} ({result.clone.kind}): log-loss "
-            f"{number(result.clone.log_loss)} nats on decisions that did not fit it, against "
-            f"{number(result.clone.marginal_loss)} of the mere frequencies",
+            f"{number(result.clone.log_loss)} nats on decisions that it was not fitted to, against "
+            f"{number(result.clone.marginal_loss)} for the frequencies alone",
         )
     if result.held_out is not None:
         terminal.print_differences(console, result.held_out)
@@ -179,8 +179,8 @@ def evaluate_vectors(
     terminal.print_estimates(console, report)
     terminal.say(console, departures_line(single))
     made = "action_prob" if records.action_prob is not None else "the baseline stored with it"
-    source = "as given" if discount is not None else "as the policy was made with"
-    terminal.say_path(console, f"Probabilities of what was done: {made}")
+    source = "as given" if discount is not None else "the one that the policy was made with"
+    terminal.say_path(console, f"Probabilities of the logged actions: {made}")
     terminal.say_path(console, f"Discount {gamma:g}, {source}")
 
 

@@ -117,8 +117,8 @@ def _against(
         return "The evidence is too thin to depart from the current policy anywhere.", more
     if found is None or whole is None:
         return (
-            "No episodes were held out, so that nothing but the training itself speaks for the new "
-            "policy.", "Episodes held out (--holdout 0.3).",
+            "No episodes were held out, so only the training itself speaks for the new policy.",
+            "Episodes held out (--holdout 0.3).",
         )  # fmt: skip
     if found.episodes < FEW_EPISODES:
         return f"Only {found.episodes} episodes were held out.", f"At least {FEW_EPISODES} of them."

@@ -108,7 +108,9 @@ class VectorPolicy(Frozen):
         """The distribution over actions for a case: one number for each feature."""
         for name in (*case, *self.features):
             if name not in self.features or name not in case:
-                wrong = "is no column of the state" if name not in self.features else "is missing"
+                wrong = (
+                    "is not a column of the state" if name not in self.features else "is missing"
+                )
                 raise InputError(f"{name!r} {wrong}: a state here is {', '.join(self.features)}")
         values = [_number(name, case[name]) for name in self.features]
         return dict(zip(self.actions.labels, self([values])[0].tolist()))

@@ -73,7 +73,7 @@ def discount_for(given: float | None, *policies: str | Path | Source) -> tuple[f
     if not known:
         return DISCOUNT, "the default"
     path, found = next(iter(known.items()))
-    return found, f"as {path} was made with"
+    return found, f"the one that {path} was made with"
 
 
 def _made_with(source: Source) -> float | None:

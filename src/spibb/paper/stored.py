@@ -33,7 +33,7 @@ def read_results(folder: Path, progress: Progress | None = None) -> Results:
             cells = tuple(_cells(experiment, list(csv.DictReader(file))))
     except (KeyError, ValueError) as error:
         raise InputError(
-            f"{str(folder / NUMBERS)!r} is no table of `spibb figures` ({error}): make it again"
+            f"{str(folder / NUMBERS)!r} is not a table of `spibb figures` ({error}): make it again"
         ) from None
     known = (math.nan, math.nan)
     if experiment.study in GRIDWORLDS:

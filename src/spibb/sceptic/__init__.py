@@ -95,7 +95,7 @@ def _of_markov(found: Exchange | None) -> str:
     if found is None:
         return ""
     if not found.pairs:
-        return "Memory: no state was reached in two ways, so that nothing can be said."
+        return "Memory: no state was reached in two ways, so nothing can be said."
     if found.p_value < SUSPICIOUS:
         return (
             "Memory: what happened before predicts what happens next beyond the state "

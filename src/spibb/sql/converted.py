@@ -35,8 +35,8 @@ def convert(files: Files, source: Source) -> Table:
         if table.schema.names != schema.names or table.schema.types != schema.types:
             raise InputError(
                 f"the files have different columns: {path.name!r} has {some(table.schema.names)}, "
-                f"{files.paths[0].name!r} has {some(schema.names)}, or their types differ; write "
-                "them alike, or give those that are"
+                f"{files.paths[0].name!r} has {some(schema.names)}, or their types differ; give "
+                "them the same columns, or leave out those that differ"
             )
     loose = frozenset().union(*(loose for _, loose in found))
     return pa.concat_tables([table for table, _ in found]), loose
@@ -54,7 +54,7 @@ def _whole(path: Path, kind: str) -> Iterator[None]:
     except Exception as error:  # every reader has its own
         reason = " ".join(str(error).split()) or type(error).__name__
         raise InputError(
-            f"cannot read {str(path)!r} ({reason}): check that it is {kind}, and whole"
+            f"cannot read {str(path)!r} ({reason}): check that it is {kind}, and complete"
         ) from None
 
 

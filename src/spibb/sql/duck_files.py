@@ -31,12 +31,12 @@ JSON = {
 HIVE = "hive_partitioning=true, hive_types_autocast=false"
 OTHER_TEXT = "text in UTF-8 (or name its encoding, as --encoding latin-1)"
 REMEDIES = {
-    ".csv": f"check that it is whole, {OTHER_TEXT}, with one line of names, separated by commas "
+    ".csv": f"check that it is complete, {OTHER_TEXT}, with one line of names, separated by commas "
     "(or name the --separator)",
-    ".tsv": f"check that it is whole, {OTHER_TEXT}, with one line of names, separated by tabs",
-    ".parquet": "check that it is a Parquet file, and whole",
-    ".json": f"check that it is whole, {OTHER_TEXT}, an array of objects or one object per line",
-    ".jsonl": f"check that it is whole, {OTHER_TEXT}, with one JSON object per line",
+    ".tsv": f"check that it is complete, {OTHER_TEXT}, with one line of names, separated by tabs",
+    ".parquet": "check that it is a complete Parquet file",
+    ".json": f"check that it is complete, {OTHER_TEXT}, an array of objects or one object per line",
+    ".jsonl": f"check that it is complete, {OTHER_TEXT}, with one JSON object per line",
 }
 
 
@@ -243,7 +243,7 @@ def _check_schemas(connection: Any, files: Files) -> None:
         if schema != first[1]:
             raise InputError(
                 f"the files have different columns: {_difference(*first, path, schema)}; "
-                "write them alike, or give those that are"
+                "give them the same columns, or leave out those that differ"
             )
 
 

@@ -135,7 +135,7 @@ def _check_distinct(names: Sequence[str]) -> None:
     name, times = Counter(name.lower() for name in names).most_common(1)[0]
     if times > 1:
         alike = some(other for other in names if other.lower() == name)
-        raise InputError(f"the frame has {times} columns of one name, {alike}: rename them")
+        raise InputError(f"the frame has {times} columns with the same name, {alike}: rename them")
 
 
 def _parts(table: pa.Table, name: str) -> dict[str, Any]:

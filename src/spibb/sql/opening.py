@@ -74,7 +74,7 @@ def _open_address(source: Source, scheme: str) -> Engine:
 
     if source.says_how_written:
         raise InputError(
-            f"{source.name!r} is no text, and has neither encoding, decimal nor separator: leave "
+            f"{source.name!r} is not text, so encoding, decimal and separator do not apply: leave "
             "them out"
         )
     if scheme == "minari":

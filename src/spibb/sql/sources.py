@@ -257,7 +257,7 @@ def _of_kind(paths: Iterable[Path], hive: bool) -> Files:
     readers = {KINDS[end] for end in kinds}
     if len(readers) > 1:
         names = some((path.name for path in kinds.values()), 3)
-        raise InputError(f"the log mixes kinds of files ({names}): give files of one kind")
+        raise InputError(f"the log mixes file formats ({names}): give files of one format")
     return Files(paths, readers.pop(), hive)
 
 

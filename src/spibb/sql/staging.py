@@ -40,8 +40,8 @@ def _check_form(files: Files, source: Source) -> None:
     """Only text has an encoding, and only CSV files have separators and decimal signs."""
     if files.kind not in TEXTS and source.says_how_written:
         raise InputError(
-            f"{files.name} is no text, and has neither encoding, decimal nor separator: leave them "
-            "out"
+            f"{files.name} is not text, so encoding, decimal and separator do not apply: leave "
+            "them out"
         )
     if not files.untyped and replace(source, encoding=None).says_how_written:
         raise InputError(
@@ -80,7 +80,7 @@ def _as_utf8(path: Path, encoding: str) -> Path:
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"cannot read {str(path)!r} ({_line(error)}): check that it is whole"
+            f"cannot read {str(path)!r} ({_line(error)}): check that it is complete"
         ) from None
     return copy
 
@@ -119,7 +119,7 @@ def _unzipped(files: Files, source: Source) -> Files:
     copies = [_unpack(path, source.table, files.called) for path in files.paths]
     kinds = {KINDS[ending(copy)] for copy, _ in copies}
     if len(kinds) > 1:
-        raise InputError(f"{files.name} hold files of different kinds: give files of one kind")
+        raise InputError(f"{files.name} hold files of different formats: give files of one format")
     called = f"{files.called or repr(str(files.paths[0]))} ({copies[0][1]!r})"
     paths = tuple(copy for copy, _ in copies)
     return Files(paths, kinds.pop(), called=called, unpacked=True)
@@ -143,7 +143,7 @@ def _unpack(path: Path, wanted: str | None, called: str) -> tuple[Path, str]:
         raise
     except Exception as error:  # damaged archives raise whatever their bytes happen to lead to
         raise InputError(
-            f"cannot read {name} ({_line(error)}): check that it is a .zip file, and whole"
+            f"cannot read {name} ({_line(error)}): check that it is a complete .zip file"
         ) from None
     return copy, member.filename
 
@@ -175,7 +175,7 @@ def _member(archive: zipfile.ZipFile, wanted: str | None, name: str) -> zipfile.
     end = ending(Path(PurePosixPath(member.filename).name))
     if end not in KINDS or end == ".zip":
         raise InputError(
-            f"{name} holds {member.filename!r}, which is no table: its name must end in .csv, "
+            f"{name} holds {member.filename!r}, which is not a table: its name must end in .csv, "
             ".tsv, .json, .jsonl, .parquet or .feather"
         )
     return member

@@ -37,11 +37,11 @@ def check_free(path: Path, *, force: bool) -> None:
         raise InputError(f"cannot write {str(path)!r}: it is a folder, name a file")
     if not path.parent.is_dir():
         raise InputError(
-            f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}; make it first"
+            f"cannot write {str(path)!r}: there is no folder {str(path.parent)!r}; create it first"
         )
     if path.exists() and not force:
         raise InputError(
-            f"{str(path)!r} is there already: name another file, or overwrite it with --force"
+            f"{str(path)!r} already exists: name another file, or overwrite it with --force"
         )
 
 

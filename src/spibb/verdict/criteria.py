@@ -142,7 +142,7 @@ def _baseline(evidence: Evidence) -> Criterion:
     return Criterion(
         "baseline", "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",
-        "The policy that really made the log as baseline.",
+        "As baseline, the policy that really made the log.",
     )  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def _episodes(evidence: Evidence) -> Criterion:
     n = evidence.problem.n_episodes
     return Criterion(
         "episodes", "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
-        f"{n:,} episodes are too few to judge by.",
+        f"{n:,} episodes are too few to judge.",
         f"{JUDGED_FROM - n:,} more episodes, at least.",
     )  # fmt: skip
 
@@ -310,7 +310,7 @@ def _against(
         found.value + error >= max(evidence.lower, 0.0),
         f"{who}, weighted, contradict the model: they say {text} per episode, the model at least "
         f"{signed(evidence.lower)}.",
-        "Other states, or a larger N∧: the model has too little to go by.",
+        "Other states, or a larger N∧: the model has too little evidence.",
     )  # fmt: skip
 
 

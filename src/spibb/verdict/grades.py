@@ -191,7 +191,9 @@ def until_certified(evidence: Evidence) -> str:
     """What `certified` would make of the same log, where that is quickly known."""
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
-        return "The algorithm certified, which tests every change on episodes that chose nothing."
+        return (
+            "The algorithm certified, which tests every change on episodes that did not choose it."
+        )
     try:
         tests = Certified(delta=evidence.delta).improve(problem).tests
     except InputError:
@@ -200,9 +202,9 @@ def until_certified(evidence: Evidence) -> str:
             "(v_max, or lowest_reward and highest_reward)."
         )
     if accepted := sum(test.accepted for test in tests):
-        return f"The algorithm certified: it accepts {_several(accepted, 'change')} of this log."
+        return f"The algorithm certified: it accepts {_several(accepted, 'change')} from this log."
     if (more := nearest(tests)) is not None:
         return (
             f"The algorithm certified: its first change needs about {roughly(more)} more episodes."
         )
-    return "The algorithm certified, with more episodes: it has no change to accept in these."
+    return "The algorithm certified, with more episodes: it can accept no change from these."

@@ -24,38 +24,43 @@ def act(
     ],
     state: Annotated[
         list[str] | None,
-        typer.Option(help="The state's label, or column=value for each column; repeatable."),
+        typer.Option(help="Label of the state, or column=value for each column. Repeatable."),
     ] = None,
     cases: Annotated[
         Path | None,
-        typer.Option(help="Decide many: a .csv, .parquet or .jsonl file with the state's columns."),
+        typer.Option(
+            help="File of cases to decide: .csv, .parquet or .jsonl, with the state's columns."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="With --cases: where to write them with their decisions."),
+        typer.Option(help="With --cases: file for the cases with their decisions."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="With --cases: seed of the draws.")] = 0,
     deterministic: Annotated[
         bool,
-        typer.Option("--deterministic", help="With --cases: the most probable action, no draws."),
+        typer.Option("--deterministic", help="With --cases: take the most probable action."),
     ] = False,
     unseen: Annotated[
         str,
-        typer.Option(help="With --cases: what to do about unknown states: error, or leave empty."),
+        typer.Option(
+            help="With --cases, for unknown states: error, or empty to leave them undecided."
+        ),
     ] = "error",
     encoding: Annotated[
-        str | None, typer.Option(help="Encoding of --cases in text, as latin-1; else UTF-8.")
+        str | None, typer.Option(help="With --cases: encoding, such as latin-1. Default: UTF-8.")
     ] = None,
     separator: Annotated[
-        str | None, typer.Option(help="Sign between the cells of --cases in text; else found.")
+        str | None,
+        typer.Option(help="With --cases: separator of columns, such as ';'. Default: detected."),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
 
-    Raw values of columns that were cut into bins are encoded as they were in training. The file of
-    decisions has the columns of the cases, `decision` and `decision_probability`. A state that the
-    policy does not know ends it with nothing written, unless --unseen empty.
+    Give raw values: columns that were cut into bins are cut as in training. The file of decisions
+    has the columns of the cases, `decision` and `decision_probability`. If the policy does not know
+    a state, nothing is written, unless you give --unseen empty.
     """
     for_many = {
         "out": out is not None, "seed": seed != 0, "deterministic": deterministic,
@@ -93,7 +98,7 @@ def act(
 
 def _check_single(state: list[str] | None, for_many: Mapping[str, bool]) -> None:
     if not state:
-        raise InputError("neither --state nor --cases is given: say which cases to decide")
+        raise InputError("neither --state nor --cases is given: give the cases to decide")
     for name, used in for_many.items():
         if used:
             raise InputError(f"--{name} is for --cases, which is not given: leave it out")

@@ -14,7 +14,7 @@ from spibb.errors import InputError
 def claims(
     folders: Annotated[
         list[Path],
-        typer.Argument(help="Folders that `spibb experiment` wrote; or their stored tables."),
+        typer.Argument(help="Folders that `spibb experiment` wrote, or their stored tables."),
     ],
     html: Annotated[
         Path | None, typer.Option(help="Write the page “Does the paper hold?” to this file.")
@@ -22,8 +22,8 @@ def claims(
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it.
 
-    Several folders of one study are read together; a folder of `gridworld-baselines` says on how
-    many baselines each claim holds.
+    Several folders of one study are read together. For a folder of `gridworld-baselines`, it says
+    on how many baselines each claim holds.
     """
     from spibb.cli import terminal
     from spibb.experiments.runner import SPEC

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 @with_columns
 def compare(
-    a: Annotated[str, typer.Argument(metavar="A", help="A policy: a file, or improve's folder.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another, or the baseline.")],
+    a: Annotated[
+        str, typer.Argument(metavar="A", help="A policy: a file, or a folder of `spibb improve`.")
+    ],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another policy, or the baseline.")],
     log: Annotated[
-        str | None, typer.Option(help="A log: adds visits, values and which is better.")
+        str | None, typer.Option(help="A log. Adds visits, values, and which policy is better.")
     ] = None,
     discount: DiscountOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the posterior draws.")] = 0,
@@ -27,7 +29,8 @@ def compare(
 ) -> None:
     """Say in which states two policies differ and by how much.
 
-    With a log, also what both are worth in its models, and the verdict on A in place of B.
+    With a log, also say what both are worth in models drawn from it, and give the verdict on A in
+    place of B.
     """
     from spibb.cli import terminal
     from spibb.ingest import column_names, read_log, read_policy

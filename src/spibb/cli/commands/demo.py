@@ -11,14 +11,14 @@ from spibb.cli.waiting import SOLVER, new_console, progress
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for report, picture, log and baseline.")] = Path(
-        "spibb-demo"
-    ),
+    out: Annotated[
+        Path, typer.Option(help="Folder for the report, picture, log and baseline.")
+    ] = Path("spibb-demo"),
     episodes: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Trajectories in the log.")
+        int, typer.Option(min=1, max=1_000_000, help="Number of trajectories in the log.")
     ] = 200,
     n_wedge: Annotated[
-        float, typer.Option(help="Minimum visits before a state–action pair is trusted.")
+        float, typer.Option(help="Visits from which a state–action pair is trusted.")
     ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
 ) -> None:

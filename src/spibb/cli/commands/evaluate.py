@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 def evaluate(
     log: LogArgument,
     policy: Annotated[
-        str, typer.Option(help="The policy to evaluate: state, action, probability.")
+        str, typer.Option(help="The policy to evaluate: a table of state, action, probability.")
     ],
     behaviour: Annotated[
         str | None,
         typer.Option(
-            help="The policy that made the log; the column action_prob if absent. estimate, or "
+            help="The policy that made the log. Default: the column action_prob. estimate, or "
             "estimate:SMOOTHING, estimates it from this log."
         ),
     ] = None,
     discount: DiscountOption = None,
     delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
     lowest_return: Annotated[
-        float, typer.Option(help="A number that no return can be below; exact bounds need it.")
+        float, typer.Option(help="No return can be below it. Exact bounds need it.")
     ] = 0.0,
     highest_return: Annotated[
         float,
-        typer.Option(help="No return can be above it; exact bounds of the difference need it."),
+        typer.Option(help="No return can be above it. Exact bounds of the difference need it."),
     ] = float("inf"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
     *,
@@ -42,9 +42,9 @@ def evaluate(
 ) -> None:
     """Estimate what a policy would earn from a log that another policy made.
 
-    Prints six off-policy estimators with four lower bounds each, and the same for the difference to
-    the policy that made the log. A policy that was trained on this
-    very log looks better than it is: hold out some episodes for this.
+    Prints six off-policy estimates with four lower bounds each, and the same for the difference
+    from what the log earned. A policy looks better than it is on the log that trained it: hold out
+    some episodes for this.
     """
     if is_vector_policy(policy):
         evaluate_vectors(

@@ -23,21 +23,27 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     study: Annotated[
         str,
         typer.Argument(
-            help="gridworld, gridworld-random, random-mdps or helicopter; gridworld-baselines: the "
-            "gridworld with each of 22 baselines; assurance: how often is a policy said to be safe "
-            "truly worse?"
+            help="gridworld, gridworld-random, random-mdps or helicopter: the paper's studies; "
+            "gridworld-baselines: the gridworld with each of 22 baselines; assurance: how often a "
+            "policy that is said to be safe is truly worse."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
     runs: Annotated[
         int | None,
-        typer.Option(help="Repetitions; more can be added later. assurance: else 1,000 or 200."),
+        typer.Option(
+            help="Repetitions. You can add more later. Default for assurance: 1,000 or 200."
+        ),
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(help="Processes on this machine; else one per core, or one for short work."),
+        typer.Option(
+            help="Processes on this machine. Default: one per core, or one for short work."
+        ),
     ] = None,
-    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler instead.")] = None,
+    dask: Annotated[
+        str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")
+    ] = None,
     grid: Annotated[
         str,
         typer.Option(
@@ -47,24 +53,24 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     ] = "main",
     column: Annotated[
         list[str] | None,
-        typer.Option(help="Only this algorithm, as name:option=value,…; repeatable."),
+        typer.Option(help="Run only this algorithm, as name:option=value,… Repeatable."),
     ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
-            help="This algorithm beside the others; your own class as module.Class:option=value,…"
+            help="Add this algorithm to the others; your own as module.Class:option=value,…"
         ),
     ] = None,
-    sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
-    etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
+    sizes: Annotated[str | None, typer.Option(help="Only these sizes, such as 10,50,200.")] = None,
+    etas: Annotated[str | None, typer.Option(help="Only these η, such as 0.1,0.9.")] = None,
     families: Annotated[
-        str | None, typer.Option(help="Assurance: only these worlds, as river-swim,taxi.")
+        str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")
     ] = None,
     noises: Annotated[
-        str | None, typer.Option(help="Helicopter: these noise factors, as 0.5,1.")
+        str | None, typer.Option(help="Helicopter: only these noise factors, such as 0.5,1.")
     ] = None,
     passes: Annotated[
-        str | None, typer.Option(help="Helicopter: test after these passes, as 200,2000.")
+        str | None, typer.Option(help="Helicopter: test after these passes, such as 200,2000.")
     ] = None,
     seeds: Annotated[
         int | None, typer.Option(min=1, help="Helicopter: networks per column and data set.")
@@ -80,7 +86,7 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 ) -> None:
     """Repeat a study of the paper; the same command continues a run that was stopped.
 
-    Then `spibb figures` and `spibb claims` on the same folder.
+    Afterwards run `spibb figures` and `spibb claims` on the same folder.
     """
     from spibb.cli import terminal
     from spibb.envs.baselines import GRIDWORLD_BASELINES

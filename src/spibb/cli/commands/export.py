@@ -20,24 +20,24 @@ def export(
         str,
         typer.Option(
             "--as",
-            help="file: one .spibb file with everything; sql: a SELECT with CASE; rules: for "
+            help="file: one .spibb file with everything; sql: a SELECT with CASE; rules: text for "
             "people; tree: a decision tree.",
         ),
     ] = "file",
     dialect: Annotated[
-        str | None, typer.Option(help="Of sql: duckdb (the default) or postgres.")
+        str | None, typer.Option(help="For sql: duckdb (the default) or postgres.")
     ] = None,
-    table: Annotated[str | None, typer.Option(help="Of sql: the table of cases.")] = None,
+    table: Annotated[str | None, typer.Option(help="For sql: the table of cases.")] = None,
     uniform: Annotated[
         str | None,
-        typer.Option(help="Of sql: a column of numbers in [0, 1) that draws; else random()."),
+        typer.Option(help="For sql: column of numbers in [0, 1) to draw with. Default: random()."),
     ] = None,
     deterministic: Annotated[
         bool,
-        typer.Option("--deterministic", help="Of sql and rules: the most probable action."),
+        typer.Option("--deterministic", help="For sql and rules: take the most probable action."),
     ] = False,
     depth: Annotated[
-        int | None, typer.Option(help="Of tree: questions to an answer, at most (default 4).")
+        int | None, typer.Option(help="For tree: most questions before an answer (default 4).")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:

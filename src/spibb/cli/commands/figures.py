@@ -13,7 +13,7 @@ from spibb.cli.waiting import new_console, progress
 def figures(
     folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
 ) -> None:
-    """Draw every figure of the paper that the stored rows can give, and a page that shows them."""
+    """Draw every figure of the paper that the stored rows allow, and a page that shows them."""
     from spibb.cli import terminal
     from spibb.experiments.results import results_table
     from spibb.paper.figures import write_figures

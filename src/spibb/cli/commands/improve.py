@@ -31,25 +31,27 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     baseline: Annotated[
         str | None,
         typer.Option(
-            help="The policy that made the log: state, action, probability; or recorded: the "
-            "column action_prob; or estimate:SMOOTHING: how often the log takes each action. "
-            "Without it, recorded if there is such a column, else estimate."
+            help="The policy that made the log: a table of state, action, probability. Or "
+            "recorded: use the column action_prob. Or estimate:SMOOTHING: estimate it from the "
+            "log. Default: recorded if the log has that column, otherwise estimate."
         ),
     ] = None,
     baseline_table: Annotated[
         str | None,
-        typer.Option(help="The table of the baseline in the log's own database or workbook."),
+        typer.Option(help="Table of the baseline in the log's own database or workbook."),
     ] = None,
-    algorithm: Annotated[str, typer.Option(help=f"{ALGORITHMS}; or module.Class.")] = "pi-b",
+    algorithm: Annotated[
+        str, typer.Option(help=f"{ALGORITHMS}; or your own, as module.Class.")
+    ] = "pi-b",
     n_wedge: Annotated[
         str | None,
         typer.Option(
-            help="Minimum visits before a state–action pair is trusted (default 10), or auto."
+            help="Visits from which a state–action pair is trusted (default 10), or auto."
         ),
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Another option of the algorithm, as name=value; repeatable."),
+        typer.Option(help="Another option of the algorithm, as name=value. Repeatable."),
     ] = None,
     discount: Annotated[
         float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
@@ -58,12 +60,12 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
     ] = None,
     v_max: Annotated[
-        float | None, typer.Option(help="Largest absolute return; derived from the log if absent.")
+        float | None, typer.Option(help="Largest absolute return. Default: derived from the log.")
     ] = None,
     holdout: Annotated[
         float | None,
         typer.Option(
-            help="Share of the episodes held out to test the result (default for dqn: 0.3)."
+            help="Share of the episodes to hold out and test the result on (dqn: 0.3 by default)."
         ),
     ] = None,
     seed: Annotated[
@@ -73,7 +75,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         bool,
         typer.Option(
             "--sceptic",
-            help="Add a page for sceptics to the report: hidden causes, memory, drift, overlap, "
+            help="Add a section for sceptics to the report: hidden causes, memory, drift, overlap, "
             "rehearsals. Takes about ten seconds.",
         ),
     ] = False,
@@ -87,7 +89,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = False,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(help="dqn: an .npz file that keeps the training; a stopped run continues."),
+        typer.Option(
+            help="dqn: .npz file that keeps the training, so that a stopped run can continue."
+        ),
     ] = None,
     *,
     column_map: ColumnMap,
@@ -95,10 +99,13 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     """Improve a baseline policy from its log, departing from it only where the log has evidence.
 
     The log has the columns episode_id, step, state, action, reward, and optionally next_state,
-    terminated, truncated, action_prob; with --bandit only state, action, reward, and optionally
-    action_prob. Options or a mapping file name your own columns. Writes policy.csv, policy.parquet,
-    policy.json, summary.json and report.html. With --algorithm dqn the columns of --state are
-    numbers, a network is trained, and policy.npz and policy.onnx written.
+    terminated, truncated, action_prob. With --bandit it needs only state, action, reward, and
+    optionally action_prob. If your columns have other names, give them as options or in a mapping
+    file.
+
+    Writes policy.csv, policy.parquet, policy.json, summary.json and report.html. With --algorithm
+    dqn, the columns of --state are numbers, and a network is trained: it writes policy.npz and
+    policy.onnx.
     """
     import shlex
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
-    The last lines say in how many states it could certify a change, up to 200,000 rows.
+    The last lines say in how many states a change could be certified (logs of up to 200,000 rows).
     """
     from spibb.cli.tables import print_inspection
     from spibb.counts import Counts

@@ -22,37 +22,40 @@ def monitor(
     log: Annotated[
         str,
         typer.Argument(
-            metavar="LOG", help="Episodes of the new policy, all since the start: as any log."
+            metavar="LOG",
+            help="All episodes of the new policy since its start: a log like any other.",
         ),
     ],
     lowest_return: Annotated[
-        float | None, typer.Option(help="A number that no return of an episode can be below.")
+        float | None, typer.Option(help="No return can be below it. Default: as given to improve.")
     ] = None,
     highest_return: Annotated[
         float | None,
-        typer.Option(help="No return can be above it; by default as given to improve."),
+        typer.Option(help="No return can be above it. Default: as given to improve."),
     ] = None,
     delta: Annotated[
-        float, typer.Option(help="Probability of a false alarm, ever; and of a false all-clear.")
+        float,
+        typer.Option(help="Probability of ever giving a false alarm, and of a false all-clear."),
     ] = 0.05,
-    margin: Annotated[float, typer.Option(help="How much worse is tolerated.")] = 0.0,
+    margin: Annotated[float, typer.Option(help="Loss per episode that you tolerate.")] = 0.0,
     drop: Annotated[
-        float | None, typer.Option(help="How many more episodes would show a drop of this size?")
+        float | None,
+        typer.Option(help="Say how many more episodes would show a drop of this size."),
     ] = None,
     order: Annotated[
         str | None,
         typer.Option(
-            help="Column that orders the episodes: number or time. Else the step where it is a "
-            "time, and the episode's name where it is not."
+            help="Column that orders the episodes: a number or a time. Default: the step if it is "
+            "a time, otherwise the episode's name."
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     *,
     column_map: ColumnMap,
 ) -> None:
-    """Test on episodes of the new policy whether it is worse than the baseline was.
+    """Test on the new policy's episodes whether it is worse than the baseline was.
 
-    Ask as often as you like: the error probability is for all looks together. The exit code is 1
+    Run it as often as you like: the error probability covers all looks together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
     """
     from spibb.ingest import column_names, open_log

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def split(
     log: LogArgument,
     share: Annotated[
-        float, typer.Option(help="Share of the episodes that goes to the second file, in (0, 1).")
+        float, typer.Option(help="Share of the episodes that go to the file test, in (0, 1).")
     ] = 0.3,
     out: Annotated[Path, typer.Option(help="Folder for the two files, train and test.")] = Path(
         "split"
@@ -31,7 +31,7 @@ def split(
     """Split a log into two files of whole episodes, one to improve with and one to evaluate on.
 
     The seed and the names of the episodes decide, not the order of the rows. All columns and cells
-    stay as they are. Both files appear at once, or none.
+    stay as they are. Both files are written, or neither.
     """
     from spibb.cli import terminal
     from spibb.ingest import open_engine
