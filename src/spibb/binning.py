@@ -17,9 +17,10 @@ MOST_BINS = 1000
 
 @dataclass(frozen=True)
 class Bins:
-    """Intervals [e₁, e₂), [e₂, e₃), … below and above the increasing `edges`.
+    """The intervals that `edges` cut a numeric column into.
 
-    The intervals are named as they are written: ``(-inf, 18)``, ``[18, 40)``, ``[40, inf)``.
+    The first and the last are open. They are named as they are written: ``(-inf, 18)``,
+    ``[18, 40)``, ``[40, inf)``.
 
     Parameters:
         edges: increasing finite numbers, at least one.

@@ -12,9 +12,9 @@ SECRETS = (
 
 
 class InputError(ValueError):
-    """Something the caller gave cannot be used; the message says what, where, and the remedy.
+    """Input that cannot be used; the message names it and its value, the limit, and the remedy.
 
-    Drivers repeat addresses with their passwords; no message does.
+    No message contains a password, even where a database driver's own message would.
 
     >>> spibb.Policy([[0.5, 0.6]])
     Traceback (most recent call last):

@@ -25,9 +25,15 @@ def estimate_mdp(
     """The maximum-likelihood MDP M̂ = ⟨X, A, R̂, P̂, γ⟩ of the counts.
 
     P̂ and R̂ are the frequencies and the mean rewards of the log; its episode starts are the
-    initial distribution. `unseen` is the value of pairs that the log never contains: 0 ("zero"),
-    −v_max ("pessimistic") or v_max ("optimistic"). The paper initialises Q with ±V_max for Basic
-    RL and is silent for SPIBB; zero is what its released code does there.
+    initial distribution.
+
+    Parameters:
+        counts: the counts of the log.
+        discount: γ in [0, 1).
+        unseen: value of pairs that the log never contains: 0 ("zero"), −v_max ("pessimistic") or
+            v_max ("optimistic"). The paper initialises Q with ±V_max for Basic RL and does not say
+            what it does for SPIBB; its released code uses zero there.
+        v_max: largest absolute return.
 
     Returns:
         The MDP, with the labels of the counts.
@@ -144,10 +150,14 @@ def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
 
 @takes(log=(Counts, Log))
 def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:
-    """π̂_b(a|x) = (N(x, a) + k) / (N(x) + k|A|): the policy that the log shows (Simão et al. 2020).
+    """The policy that the log shows, π̂_b(a|x) = (N(x, a) + k) / (N(x) + k|A|) (Simão et al. 2020).
 
-    `smoothing` k ≥ 0 spreads pseudo-counts over all actions; with 0, an action never taken in a
-    state is unavailable there. States never acted in get a uniform row.
+    States in which the log never acts get a uniform row.
+
+    Parameters:
+        log: the log or its counts.
+        smoothing: k ≥ 0, pseudo-counts of every action; with 0, an action never taken in a state
+            is unavailable there.
 
     Returns:
         The policy, with the labels of the log.

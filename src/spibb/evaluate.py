@@ -21,7 +21,7 @@ WORTH_A_WARNING = 1e-6
 
 @checks.takes(mdp=MDP)
 def exact_value(mdp: MDP, policy: Policy | HasPolicy) -> float:
-    """ρ(π, M) = Σ_x p₀(x) V^π(x) in a known MDP.
+    """The value of a policy in a known MDP, ρ(π, M) = Σ_x p₀(x) V^π(x).
 
     Equations are solved directly up to `solve.DIRECT_UP_TO` states, and by sweeps beyond. A warning
     says so where the error may exceed 1e-6 of the value.

@@ -32,7 +32,7 @@ Labels = Vocabulary | Sequence[Label]
 
 @dataclass(frozen=True, eq=False)
 class Log(Frozen):
-    """Transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
+    """A log: transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
 
     `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
     `next_state` is −1 where nothing follows: the process ended (`terminated`), or the record

@@ -33,16 +33,16 @@ def inner_policy(given: Any) -> Policy | None:
 
 @dataclass(frozen=True, eq=False, init=False)
 class Policy(Frozen):
-    """π(a|x): for each state a distribution over actions.
+    """A policy π(a|x): for each state, a distribution over actions.
 
-    `probs` [S, A] is read-only; `states` and `actions` hold the labels. Rows given with a sum that
-    is off 1 by up to 1e-6, as numbers printed with six digits are, are divided by it.
+    `probs` [S, A] is read-only; `states` and `actions` hold the labels. A row whose sum is off
+    1 by up to 1e-6, as with numbers printed to six digits, is divided by its sum.
 
     Parameters:
         probs: rows [S, A] that sum to 1.
         states: labels of the rows; 0, 1, … if absent.
         actions: labels of the columns; 0, 1, … if absent.
-        what: how messages call it.
+        what: its name in messages.
 
     >>> policy = spibb.Policy([[0.6, 0.4]], states=["mild"], actions=["treat", "wait"])
     >>> policy.row("mild")

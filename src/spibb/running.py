@@ -35,7 +35,7 @@ from spibb.verdict import Verdict
 
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
-    """What `spibb.run` found: all that is known about the improvement, and what the log looks like.
+    """The result of `spibb.run`: the improvement, its assessment, and an inspection of the log.
 
     `folder` is where the files are, None if none were asked for.
 
@@ -96,10 +96,10 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     command: str | None = None,
     **options: Any,
 ) -> Run:
-    """Improve a policy from its log: read, count, improve, inspect, assess, and write the result.
+    """Improve a policy from its log and write the result, as ``spibb improve`` does.
 
-    This is what ``spibb improve`` does. Rows are read once; of a log of more than 2,000,000 rows
-    only counts come back, unless the algorithm needs the episodes.
+    Rows are read once. A log of more than 2,000,000 rows is only counted, unless the algorithm
+    needs the episodes.
 
     Parameters:
         source: a `Log`, or whatever `open_log` takes: a file, a pattern, a folder, a list of these,

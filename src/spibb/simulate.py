@@ -55,7 +55,7 @@ def simulate(
 
 @dataclass(frozen=True, eq=False)
 class Sampler:
-    """Prepared tables for drawing many logs from one MDP and one policy.
+    """Draws logs of one policy in one MDP; it prepares its tables once.
 
     From the same generator state, `log(n)` and `counts(n)` draw the same episodes.
 

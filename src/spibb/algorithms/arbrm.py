@@ -41,6 +41,14 @@ class ARBRM(Algorithm):
        states × 4 actions with 1,000,000 transitions spread evenly: −1.95 against 7.44, although
        the policy rejected is better in every state.
 
+    **Guarantee.** With the safety test: with probability 1 − δ, no worse than the baseline.
+
+    Parameters:
+        delta: δ, failure probability of Ξ.
+        safety_test: return the baseline unless the policy passes the test.
+        r_max: largest absolute reward; derived from the log if None.
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+
     >>> result = spibb.ARBRM().improve(problem)
     >>> result.policy.row("severe")
     {'treat': 0.6, 'wait': 0.4}

@@ -83,6 +83,18 @@ class Auto(Algorithm):
        posterior cannot know their spread, and the baseline is kept.
     6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
 
+    **Guarantee.** None: the quantile is a belief, and Theorem 2 requires a fixed N∧.
+
+    Parameters:
+        delta: δ, failure rate that the candidates share.
+        zeta: ζ, loss per episode that is tolerated.
+        n_wedges: the thresholds that are tried.
+        kinds: the algorithms that are tried, "pi-b" and "pi-leq-b".
+        draws: models drawn given the log.
+        seed: seed of the draws.
+        unseen: value of pairs that the log never has, as in `PiBSpibb`.
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+
     >>> result = spibb.Auto().improve(problem)
     >>> result.policy.row("severe")
     {'treat': 0.6, 'wait': 0.4}

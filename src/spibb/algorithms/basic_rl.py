@@ -17,12 +17,16 @@ from spibb.solve import METHODS, free_box, is_dense, optimise
 
 @dataclass(frozen=True)
 class BasicRL(Algorithm):
-    """max_π ρ(π, M̂) over all policies (section 2, appendix B.2.1).
+    """Basic RL: the best policy in M̂, max_π ρ(π, M̂) over all policies (section 2, appendix B.2.1).
 
-    `unseen` is the Q-value of pairs that the log never contains: "pessimistic" (−V_max, the
-    paper's choice), "optimistic" (+V_max, which tries every unknown pair and is awful in batch
-    learning), or "zero". Where nothing in M̂ tells the actions of a state apart, its row is
-    uniform over the actions available.
+    It trusts the estimated model, and has no guarantee. Where nothing in M̂ tells the actions of a
+    state apart, its row is uniform over the actions available.
+
+    Parameters:
+        unseen: Q-value of pairs that the log never contains: "pessimistic" (−V_max, the paper's
+            choice), "optimistic" (+V_max, which tries every unknown pair and does badly on logs),
+            or "zero".
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
 
     >>> result = spibb.BasicRL().improve(problem)
     >>> result.policy.row("severe")

@@ -44,12 +44,22 @@ class Certified(Algorithm):
        declared limits.
     2. Limits: `lowest_reward` and `highest_reward` (with `horizon`, the most steps that the process
        itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
-       problem's v_max. What the log happens to show is no limit.
+       problem's v_max. What the log happens to show is not a limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
        the result does not depend on the order of the episodes in the log, nor on that of the
        labels. It depends on the labels' names: with others, other episodes choose, as fairly.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
        is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
+
+    Parameters:
+        delta: δ, failure probability of all accepted changes together.
+        choose_share: share of the episodes that choose the changes; the others test them.
+        lowest_return: no return from any step on is below it.
+        highest_return: no return from any step on is above it.
+        lowest_reward: no reward is below it.
+        highest_reward: no reward is above it.
+        horizon: the most steps that the process itself can make, if it has a limit.
+        seed: seed of the shuffle.
 
     >>> result = spibb.Certified(lowest_return=0, highest_return=1).improve(problem)
     >>> print(result.certificate())

@@ -58,6 +58,22 @@ class HCPI(Algorithm):
     8. δ is that of each candidate alone, as in the paper: the best of eleven bounds fails more
        often, at most 11δ.
 
+    **Guarantee.** The bound of each candidate, at δ; exact for "bernstein" and "betting" only.
+
+    Parameters:
+        estimator: "is", "pdis", "dr", "wis", "wpdis" or "wdr".
+        bound: "bernstein", "betting", "student-t" or "bca".
+        delta: δ, failure probability of each bound.
+        train_share: share of the episodes that train.
+        baseline_value: performance of the baseline; estimated if None.
+        behaviour: "baseline", a Policy, or "action-prob" for the log's column.
+        trainer: algorithm that makes π_t; offline Q-learning if None.
+        updates: updates of the Q-learning.
+        step_size: step size of the Q-learning.
+        seed: seed of the Q-learning and of the bootstrap.
+        truncated: what a cut episode counts: "recorded" or "model".
+        lowest_return: no return is below it; see 5.
+
     >>> result = spibb.HCPI().improve(problem)
     >>> round(result.policy.row("severe")["treat"], 9)
     0.96

@@ -69,7 +69,7 @@ class Circumstances:
 
 @dataclass(frozen=True, eq=False)
 class Problem(Shown):
-    """A log's statistics, the baseline that made it, and the discount: what is to be improved.
+    """What is to be improved: a log's statistics, the baseline that made it, and the discount.
 
     `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
     seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms

@@ -40,6 +40,16 @@ class RaMDP(Algorithm):
        1 − γκ/√1e-5, which turns repulsive at κ = √1e-5/γ = 0.0033 for γ = 0.95. Here a pair pays
        that share with its probability to end.
 
+    **Guarantee.** With the safety test, that of `RobustMDP`; without it, none.
+
+    Parameters:
+        kappa: κ, penalty of a pair seen once.
+        safety_test: return the baseline unless the policy passes the test.
+        released: repeat the mistake of the released code, see 2.
+        delta: δ, failure probability of the test.
+        r_max: largest absolute reward; derived from the log if None.
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+
     >>> result = spibb.RaMDP(kappa=0.1).improve(problem)
     >>> result.policy.row("severe")
     {'treat': 1.0, 'wait': 0.0}

@@ -36,6 +36,15 @@ class RobustMDP(Algorithm):
     3. Where nothing tells the actions of a state apart, its row is uniform, as in Basic RL.
     4. `known_rewards` drops the error on R, as Petrik et al. do; see `UncertaintySet`.
 
+    **Guarantee.** With the safety test: with probability 1 − δ, no worse than the baseline.
+
+    Parameters:
+        delta: δ, failure probability of Ξ.
+        safety_test: return the baseline unless the policy passes the test.
+        known_rewards: whether rewards carry no error.
+        r_max: largest absolute reward; derived from the log if None.
+        method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+
     >>> result = spibb.RobustMDP().improve(problem)
     >>> result.policy.row("severe")
     {'treat': 0.6, 'wait': 0.4}

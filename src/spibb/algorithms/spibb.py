@@ -120,7 +120,7 @@ class PiLeqBSpibb(ThresholdSpibb):
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
     Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
 
-    Parameters are those of `PiBSpibb`.
+    Parameters: those of `PiBSpibb`.
 
     >>> result = spibb.PiLeqBSpibb(n_wedge=2).improve(problem)
     >>> result.policy.row("severe")  # waiting was seen once: it may lose its mass
@@ -143,6 +143,14 @@ class ModelFreeSpibb(Algorithm):
     and Q(x, a) ← mean of the y_j with (x_j, a_j) = (x, a), until the fixed point. P̂ is never
     formed. By Theorem 3 the fixed point is the Q-function of Π_b-SPIBB. The passes stop when Q is
     proven to be within `tolerance`, times its largest value, of it.
+
+    **Guarantee.** That of `PiBSpibb`.
+
+    Parameters:
+        n_wedge: N∧, minimum visits before a pair is trusted.
+        unseen: value of pairs that the log never has, as in `PiBSpibb`.
+        tolerance: error of Q, relative to its largest value, at which the passes stop.
+        max_sweeps: passes after which it gives up.
 
     >>> result = spibb.ModelFreeSpibb(n_wedge=1).improve(problem)
     >>> result.policy.row("severe")

@@ -72,7 +72,7 @@ def count_log(
     missing: str = ERROR,
     duplicates: str = ERROR,
 ) -> Counts:
-    """Count a log of any size where it lies: only the counts come back.
+    """Count a log of any size where it is stored: only the counts come back.
 
     `source` is a file (.csv, .parquet, .jsonl), a pattern, a folder of partitions, a list of
     these; a pandas, Polars, Arrow, DuckDB or PySpark frame; or an Ibis table. `columns` maps our
@@ -83,8 +83,8 @@ def count_log(
     2,000,000 rows, and all without `next_state`, are put in order by (episode_id, step), and every
     row is checked. Beyond, the order is left alone if the sums agree: each episode begins once,
     as many begin as end, the lengths that the ends tell add up to the number of rows, and all rows
-    that go on have a successor. Not noticed then: a repeated row that is made up for by a missing
-    one elsewhere, and rows that carry the name of another episode where these sums still agree.
+    that go on have a successor. Two mistakes then go unnoticed: a repeated row that makes up for a
+    missing one elsewhere, and rows with the name of another episode where the sums still agree.
 
     Parameters:
         source: where the log is.
@@ -123,7 +123,7 @@ def open_log(
     missing: str = ERROR,
     duplicates: str = ERROR,
 ) -> LogTable:
-    """Find the columns of a log, type and bin them, and check that every value is there.
+    """Open a log: find its columns, type and bin them, and check that no value is missing.
 
     Parameters:
         source: as in `count_log`, or a `Log`.

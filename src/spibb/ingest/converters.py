@@ -19,9 +19,12 @@ Encode = Callable[[Any], Label]
 def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     """A log from a Minari dataset (any object with `iterate_episodes`).
 
-    Minari stores one observation more than there are actions, so that every successor is known.
-    `encode` turns an observation into a label; without it observations must be whole numbers, or
-    short vectors of these, which become tuples.
+    Minari stores one observation more than there are actions, so every successor is known.
+
+    Parameters:
+        dataset: Minari's dataset.
+        encode: turns an observation into a label; without it observations must be whole numbers, or
+            short vectors of these, which become tuples.
 
     Returns:
         A log with an episode per episode of the dataset.
@@ -141,7 +144,7 @@ def from_bandit(
     reward: str,
     action_prob: str | None = None,
 ) -> Log:
-    """A log of horizon 1, as the Open Bandit data: one decision per row, with its propensity.
+    """A log of single decisions, as in the Open Bandit data: one per row, with its propensity.
 
     Every row is an episode that ends. `state`, `action`, `reward` and `action_prob` name columns of
     any dataframe, or of a mapping of arrays.
@@ -149,9 +152,9 @@ def from_bandit(
     Parameters:
         frame: the table.
         state: the column or columns of the context.
-        action: those of the action.
-        reward: that of the reward.
-        action_prob: that of the action's probability, if it was recorded.
+        action: the column or columns of the action.
+        reward: the column of the reward.
+        action_prob: the column of the action's probability, if it was recorded.
 
     Returns:
         A log with as many episodes as rows.

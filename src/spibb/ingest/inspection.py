@@ -209,9 +209,11 @@ class Inspection(Shown):
 
 @takes(log=(Log, LogTable))
 def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection:
-    """Look at a log, where it lies (`open_log`) or in memory, before anything is trained.
+    """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
-    `counts` saves counting it again if that was done before.
+    Parameters:
+        log: a log in memory, or a table that `open_log` opened.
+        counts: its counts, if they are known already.
 
     Returns:
         Sizes, coverage, `facts` and `suspicions` with their remedies.

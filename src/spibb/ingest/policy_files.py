@@ -53,11 +53,14 @@ FORM = record(
 def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> Policy:
     """Read a policy from a table `state, action, probability`, in any file that a log may be in.
 
-    `path` may also be the folder that `spibb improve` wrote, a table of a database, or any other
-    `Source`. Pairs left out have probability 0;
-    other columns are ignored. With a log (or its counts), labels take the types and the column
-    names of the log's, and every state of the log must have a row. The file may name its columns as
+    Pairs left out have probability 0; other columns are ignored. The file may name its columns as
     the log does, `state` and `action`, or as its own policy.json says.
+
+    Parameters:
+        path: a file, the folder that `spibb improve` wrote, a table of a database, or any other
+            `Source`.
+        log: a log or its counts. Labels then take the types and the column names of the log's, and
+            every state of the log must have a row.
 
     Returns:
         The policy, with the labels of the file.

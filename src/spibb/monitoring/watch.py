@@ -130,17 +130,17 @@ def monitor(
     drop: float | None = None,
     order: str = BY_LOG,
 ) -> Monitoring:
-    """Test whether a deployed policy is worse than the baseline was; valid whenever it is asked.
+    """Test whether a deployed policy is worse than the baseline was.
 
-    Looking at the growing log as often as you like costs nothing: see `monitoring.evidence` for the
-    test and its proof.
+    You may look at the growing log as often as you like: the error probability covers all looks
+    together. See `monitoring.evidence` for the test and its proof.
 
     Parameters:
         policy: the folder that ``spibb improve`` wrote.
         log: the episodes that this policy made, in the order of time (``log.episodes(order)`` sorts
             them), all of them since the start.
-        delta: probability of a false alarm, ever; and of a false "no worse".
-        margin: how much worse is tolerated.
+        delta: probability of ever giving a false alarm, and of a false "no worse".
+        margin: loss per episode that is tolerated.
         lowest_return: no return is below it; the one declared to ``spibb improve`` if None.
         highest_return: no return is above it; the one declared to ``spibb improve`` if None.
         drop: a loss per episode: how many more episodes would show it? None asks for the drop that

@@ -39,7 +39,7 @@ def export_policy(
         uniform: SQL: the column with a number in [0, 1) per row that draws; random() if not given.
         deterministic: SQL and rules: the most probable action instead of draws.
         depth: of the tree; 4 if not given.
-        force: overwrite a file that is there.
+        force: overwrite an existing file.
 
     Returns:
         The path of the file.

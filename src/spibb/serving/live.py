@@ -14,7 +14,7 @@ Signature = tuple[tuple[int, int, int], ...]
 
 
 class LivePolicy:
-    """The newest valid policy at a path; `refresh` looks whether there is another.
+    """The newest valid policy at a path; `refresh` loads another if there is one.
 
     A file that is damaged, half-written or missing changes nothing: the policy before it stays in
     use, and `problem` says why. Whoever holds `current` keeps one policy, whole.

@@ -41,9 +41,9 @@ PathLike = str | Path
 
 @dataclass(frozen=True, repr=False)
 class Source:
-    """Where a table lies, and how to read it, where a name alone does not tell.
+    """Where a table is and how to read it, for what a name alone does not say.
 
-    Everything that takes the name of a log or of a policy takes one.
+    Everything that takes the name of a log or of a policy also takes a `Source`.
 
     Parameters:
         place: a file, a pattern, a folder, a list of these; the address of a database
@@ -54,7 +54,7 @@ class Source:
         query: a SELECT in the place of a table, in the database's own SQL.
         encoding: of text, such as ``latin-1``; UTF-8 if None.
         decimal: ``.`` or ``,``, in CSV files.
-        separator: one character between cells of CSV files; found by looking if None.
+        separator: one character between cells of CSV files; detected if None.
 
     >>> log.save("log.csv")
     >>> spibb.read_log(spibb.Source("log.csv", separator=","))

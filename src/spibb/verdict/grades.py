@@ -48,12 +48,12 @@ HEADLINES = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """The grade with its number, its assumptions and what would raise it, each in a sentence.
+    """The verdict on a new policy: its grade, what it assumes, and what would raise it.
 
     `lower_bound` is what the new policy gains per episode at level 1 − `delta`, given the model
     (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
     where the log supports nothing. `criteria` are the conditions of "supported"; the first that
-    failed is the reason of a policy that is not supported.
+    failed is the reason why a policy is not supported.
 
     >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
@@ -85,7 +85,7 @@ class Verdict:
 def judge(
     result: Improvement, *, delta: float | None = None, seed: int = 0, held_out: Log | None = None
 ) -> Verdict:
-    """How sure the log is that an improvement is one: `Improvement.verdict` with other settings.
+    """Judge how sure the log is of an improvement: `Improvement.verdict` with other settings.
 
     Parameters:
         result: what an algorithm made of a problem.
