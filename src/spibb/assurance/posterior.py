@@ -27,11 +27,11 @@ SETTLED = 1e-4
 """Successes, or failures, of an outcome that are too few to draw their share."""
 ASSUMES = (
     "states are Markov and episodes independent",
-    "what the log lacks of an action resembles what the other actions did in that state, give or "
+    "an action that the log seldom shows in a state does what the other actions did there, give or "
     "take as much as actions differ elsewhere in the log",
     "episodes start as they did in the log",
 )
-"""What the posterior takes for granted."""
+"""What the posterior assumes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -190,7 +190,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
 def _differences_table(found: Comparison) -> Table:
     with_visits = found.evidence is not None
     table = numbers_table(
-        f"The first by total variation{' × visits' if with_visits else ''}:",
+        f"The largest by total variation{' × visits' if with_visits else ''}:",
         "state", "total variation", "most probable in A", "in B",
         *(["visits"] if with_visits else []),
     )  # fmt: skip
@@ -244,7 +244,7 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
 
 def _changes_table(result: Improvement, n_changed: int) -> Table:
     table = numbers_table(
-        f"{n_changed} of {len(result.v)} states change; the first by visits × gain:",
+        f"{n_changed} of {len(result.v)} states change; the largest by visits × gain:",
         "state", "visits", "mass moved", "more of", "less of", "gain in the model",
     )  # fmt: skip
     for change in changes(result, 10):

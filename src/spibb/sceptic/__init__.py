@@ -85,9 +85,9 @@ def _of_confounding(found: Confounding | None) -> str:
             "not show that they help."
         )
     return (
-        "Hidden causes: something that the log does not record, and that made actions likelier or "
-        f"less likely by odds of {odds(found.gamma)}, could explain the whole advantage of the "
-        "changes. The nearer to 1, the weaker the case."
+        "Hidden causes: something unrecorded that changed the odds of actions by a factor of "
+        f"{odds(found.gamma)} could explain the whole advantage of the changes. The nearer to 1, "
+        "the weaker the case."
     )
 
 

@@ -198,13 +198,13 @@ def until_certified(evidence: Evidence) -> str:
         tests = Certified(delta=evidence.delta).improve(problem).tests
     except InputError:
         return (
-            "The algorithm certified, once limits are declared that no return can leave "
+            "The algorithm certified, after you declare limits that no return can leave "
             "(v_max, or lowest_reward and highest_reward)."
         )
     if accepted := sum(test.accepted for test in tests):
         return f"The algorithm certified: it accepts {_several(accepted, 'change')} from this log."
     if (more := nearest(tests)) is not None:
         return (
-            f"The algorithm certified: its first change needs about {roughly(more)} more episodes."
+            f"The algorithm certified; its first change needs about {roughly(more)} more episodes."
         )
     return "The algorithm certified, with more episodes: it can accept no change from these."
