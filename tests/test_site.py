@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -28,3 +32,14 @@ def test_every_algorithm_has_a_page():
     from spibb.algorithms import REGISTRY
 
     assert {path.stem for path in (DOCS / "algorithms").glob("*.md")} == {*REGISTRY, "index"}
+
+
+def test_formulas_of_docstrings_are_not_read_as_markup():
+    """A pair of underscores would be emphasis, and braces attributes; indented lines are code."""
+    markdown = pytest.importorskip("markdown")
+    from spibb import algorithms
+
+    for name, algorithm in algorithms.REGISTRY.items():
+        page = markdown.markdown(inspect.getdoc(algorithm) or "", extensions=["attr_list"])
+        odd = re.findall(r"<em[^>]*>[^<]*[_|(={][^<]*</em>|<em [^>]+>", page)
+        assert not odd, f"{name}: {odd}"

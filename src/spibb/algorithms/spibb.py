@@ -138,7 +138,8 @@ class PiLeqBSpibb(ThresholdSpibb):
 class ModelFreeSpibb(Algorithm):
     """Model-free Π_b-SPIBB: fits Q to the targets y_j transition by transition (Equation 8).
 
-    y_j = r_j + γ Σ_{a' ∈ 𝔅} π_b(a'|x'_j) Q(x'_j, a') + γ (Σ_{a' ∉ 𝔅} π_b(a'|x'_j)) max_{a' ∉ 𝔅} Q
+        y_j = r_j + γ Σ_{a' ∈ 𝔅} π_b(a'|x'_j) Q(x'_j, a')
+                  + γ (Σ_{a' ∉ 𝔅} π_b(a'|x'_j)) max_{a' ∉ 𝔅} Q(x'_j, a')
 
     and Q(x, a) ← mean of the y_j with (x_j, a_j) = (x, a), until the fixed point. P̂ is never
     formed. By Theorem 3 the fixed point is the Q-function of Π_b-SPIBB. The passes stop when Q is

@@ -33,7 +33,8 @@ from spibb.frozen import Frozen
 class SpibbDQN:
     """DQN fitted to the targets of SPIBB on a fixed log (section 2.3, Equation 8, appendix D.3).
 
-    y_j = r_j + γ Σ_{a' ∈ 𝔅} π_b(a'|x'_j) Q(x'_j, a') + γ (Σ_{a' ∉ 𝔅} π_b(a'|x'_j)) max_{a' ∉ 𝔅} Q
+        y_j = r_j + γ Σ_{a' ∈ 𝔅} π_b(a'|x'_j) Q(x'_j, a')
+                  + γ (Σ_{a' ∉ 𝔅} π_b(a'|x'_j)) max_{a' ∉ 𝔅} Q(x'_j, a')
 
     `n_wedge=0` is batch DQN, `kappa > 0` RaMDP-DQN (r_j − κ/√Ñ(x_j, a_j)), `n_wedge=inf` fits the
     baseline's own Q-function, and `variant="pi-leq-b"` lets a bootstrapped action lose its mass
