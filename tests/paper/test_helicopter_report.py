@@ -159,10 +159,18 @@ def test_each_grid_gives_its_figures(grid):
 @pytest.mark.parametrize("grid", ["main", "noise", "ramdp", "single", "passes"])
 def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
     results = made_up(grid, as_the_paper_says, half=0.05)
-    monkeypatch.setattr(figures_module, "save", lambda drawing, stem: [stem])
+    titles = []
+    amount = "300 networks on one data set" if grid == "single" else "20 data sets × 15 networks"
+
+    def unsaved(drawing, stem):
+        titles.append(drawing.get_suptitle().replace("\n", " "))
+        return [stem]
+
+    monkeypatch.setattr(figures_module, "save", unsaved)
     page = write_figures(results, tmp_path)[-1].read_text(encoding="utf-8")
     assert "mean undiscounted return" in page
     assert ("each on a data set of its own" in page) == (grid != "single")
+    assert titles and all(amount in title for title in titles)
     assert "Normalised" not in page and "nan" not in page
 
 

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 SHOWN = ("mean", "cvar10")
 SIZE_STYLES = (Style("#0072B2", "o"), Style("#D55E00", "s"), Style("#009E73", "D"))
+MANY = 12
+"""Marks that fit beside each other in letters of the usual size."""
 SCENE = 9
 """Seed of the start that is shown."""
 SYMBOLS = {"n_wedge": "N_∧", "kappa": "κ"}
@@ -83,7 +85,7 @@ def drawn(axis: Axis, lines: Sequence[Line], title: str, unit: str) -> Figure:
         line.draw(axes)
     if axis.logarithmic:
         axes.set_xscale("log")
-    axes.set_xticks(axis.ticks, axis.labels)
+    axes.set_xticks(axis.ticks, axis.labels, fontsize=8 if len(axis.ticks) > MANY else 10)
     axes.minorticks_off()
     if axis.in_paper is not None:
         _shade(axes, axis.in_paper)
