@@ -37,6 +37,7 @@ EVALUATE = "evaluate log.csv --policy improved --behaviour baseline.csv"
 COMPARE = "compare improved baseline.csv"
 MONITOR = "monitor improved log.csv --lowest-return 0 --highest-return 2"
 STUDY = "experiment gridworld --runs 2 --out new --column pi-b --jobs 1"
+FLY = "experiment helicopter --runs 1 --out new"
 CSV = "with one line of names, separated by commas (or name the --separator)"
 PARQUET = "check that it is a complete Parquet file"
 JSONL = "with one JSON object per line"
@@ -552,9 +553,13 @@ for text, *parts in (
     (f"{STUDY} --passes 3", "leave --passes out"), (f"{STUDY} --seeds 3", "leave --seeds out"),
     ("experiment random-mdps --runs 1 --out new --etas 2", "eta is 2.0, expected a number"),
     ("experiment random-mdps --runs 1 --out new --etas nan", "eta is nan"),
-    ("experiment helicopter --runs 1 --out new --passes 0", "passes is 0"),
-    ("experiment helicopter --runs 1 --out new --noises=-1", "noise is -1.0"),
-    ("experiment helicopter --runs 1 --out new --column pi-b", "'pi-b' is not for helicopter"),
+    (f"{FLY} --passes 0", "passes is 0"),
+    (f"{FLY} --noises=-1", "noise is -1.0"),
+    (f"{FLY} --column pi-b", "'pi-b' is not for helicopter"),
+    (f"{FLY} --baseline no.npz", "cannot read baseline 'no.npz': No such file"),
+    (f"{FLY} --baseline .", "cannot read baseline '.': Is a directory"),
+    (f"{FLY} --baseline log.csv", "baseline 'log.csv' cannot be read"),
+    ("experiment random-mdps --runs 1 --out new --baseline x", "has no named baselines"),
     ("experiment gridworld --runs 2 --out log.csv", "log.csv"),
     ("experiment gridworld --runs 2 --out improved", "improved"),
     ("experiment gridworld --runs 2 --out study --column pi-b --sizes 20", "another experiment"),

@@ -160,10 +160,18 @@ def test_divergence_stops_with_the_step_and_keeps_the_last_good_checkpoint(tmp_p
     assert all(np.isfinite(kept[name]).all() for name in kept.files if name.startswith("leaf_"))
 
 
+def test_a_study_may_keep_a_network_whose_values_exploded():
+    config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=8.0)
+    (kept,) = train_many(LOG, deep_extra.counts, [config], refuse_exploded=False)
+    assert np.isfinite(kept.losses).all() and kept.losses[:, -1].min() > 1e9
+    assert np.isfinite(kept.policy(LOG.states)).all()
+
+
 def test_a_loss_that_is_not_finite_stops_too():
     config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=1e30)
-    with pytest.raises(DivergenceError, match=r"not finite at step \d+: lower the learning rate"):
-        config.train(LOG, deep_extra.counts)
+    for refuse in (True, False):
+        with pytest.raises(DivergenceError, match=r"not finite at step \d+: lower the learning r"):
+            train_many(LOG, deep_extra.counts, [config], refuse_exploded=refuse)
 
 
 def test_the_progress_bar_can_be_shown(capsys):

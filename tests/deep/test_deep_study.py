@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import deep_extra  # noqa: F401 (skips without JAX, fails without it in CI)
 import duckdb
+import numpy as np
 import pytest
 
+from spibb.deep.helicopter import WEIGHTS
+from spibb.deep.network import MLP
+from spibb.deep.policy import SoftmaxBaseline
 from spibb.errors import InputError
 from spibb.experiments.helicopter import repeat
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
-from spibb.experiments.spec import Column, Experiment, Training
+from spibb.experiments.spec import Column, Experiment, NetworkFile, Training
 
 COLUMNS = tuple(Column.parse(key) for key in ("dqn", "dqn:n_wedge=0.5"))
 SPEC = Experiment(
@@ -108,6 +112,37 @@ def test_noise_factors_have_their_own_data():
     quiet, loud = (row["baseline"] for row in rows)
     assert quiet > loud
     assert [row["noise"] for row in rows] == [0.0, 2.0]
+
+
+def saved(path, seed, sizes=(4, 8, 9)):
+    SoftmaxBaseline(MLP.init(sizes, np.random.default_rng(seed))).save(path)
+    return NetworkFile.of(str(path))
+
+
+def test_a_network_from_a_file_makes_the_data(tmp_path):
+    spec = replace(with_training(passes=(1,)), network=saved(tmp_path / "b.npz", 0))
+    mine, usual = (repeat(found, 0)[0] for found in (spec, with_training(passes=(1,))))
+    assert mine["entropy"] != usual["entropy"] and mine["baseline"] != usual["baseline"]
+    own = NetworkFile.of(str(WEIGHTS))
+    assert repeat(replace(spec, network=own), 0)[0] == usual
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [((3, 8, 9), "3 inputs and 9 outputs, expected 4 and 9"), ((4, 8, 2), "4 inputs and 2 out")],
+)
+def test_a_network_of_another_world_is_refused_before_anything_is_written(tmp_path, sizes, message):
+    spec = replace(SPEC, network=saved(tmp_path / "b.npz", 0, sizes))
+    with pytest.raises(InputError, match=message):
+        plan(spec, tmp_path / "rows", 1)
+    assert not (tmp_path / "rows").exists()
+
+
+def test_a_network_that_changed_meanwhile_is_refused(tmp_path):
+    spec = replace(SPEC, network=saved(tmp_path / "b.npz", 1))
+    saved(tmp_path / "b.npz", 2)
+    with pytest.raises(InputError, match="is not what the experiment was begun with"):
+        repeat(spec, 0)
 
 
 def test_a_data_set_smaller_than_a_minibatch_is_refused_before_anything_is_written(tmp_path):

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from synthetic import around
 
-from spibb.experiments.helicopter_grids import GRIDS, mass_column, measures
-from spibb.experiments.results import STATISTICS, Cell, Results
+from spibb.experiments.helicopter_grids import GRIDS, PAPER_KAPPAS, mass_column, measures
+from spibb.experiments.results import STATISTICS, Cell, Results, results_table
+from spibb.experiments.runner import SPEC
 from spibb.experiments.spec import Column, Dqn
 from spibb.experiments.studies import STUDIES, select_experiment
 from spibb.paper import figures as figures_module
@@ -18,6 +19,8 @@ from spibb.paper.claims import claims, write_claims
 from spibb.paper.figures import write_figures
 from spibb.paper.paper_figures import paper_figures
 from spibb.paper.provenance import experiment_command
+from spibb.paper.stored import NUMBERS, read_results
+from spibb.tables import write_table
 
 CLAIMS = {claim.id for claim in REGISTRY if claim.study == "helicopter"}
 DECIDED_BY = {
@@ -49,6 +52,8 @@ def as_the_paper_says(key, size, noise, passes, statistic, one_log):
     dqn = Column.parse(key).dqn()
     if dqn.n_wedge:
         return baseline + 0.5 + 0.4 * min(noise, 1) - 0.15 * tail * (dqn.n_wedge >= 4)
+    if dqn.kappa > max(PAPER_KAPPAS):
+        return baseline + 0.3
     plain = (1.7 if one_log else -0.5) + 5 * dqn.kappa
     return -1.0 if tail else min(plain, baseline - 1.5)
 
@@ -128,6 +133,16 @@ def test_few_data_sets_or_short_tails_decide_nothing():
     assert "runs in the tail: 4" in short["heli-spibb-tail"].note
 
 
+def test_claims_about_the_papers_kappas_are_not_decided_by_larger_ones():
+    found = verdicts(made_up("ramdp", as_the_paper_says))
+    assert found["heli-ramdp-below"].interval.value == pytest.approx(-2.2)
+    assert found["heli-ramdp-beyond"].interval.value == pytest.approx(0.3)
+    for few, absent in (("0.01", "beyond"), ("0.5", "below")):
+        columns = ["dqn", f"dqn:kappa={few}", f"dqn:kappa={float(few) * 2}"]
+        some = verdicts(made_up("ramdp", as_the_paper_says, columns=columns))
+        assert some[f"heli-ramdp-{absent}"].verdict == ABSENT
+
+
 def test_claims_speak_of_the_last_passes():
     results = made_up("main", drifting, passes=(200, 2000), seeds=2)
     mean = verdicts(results)["heli-dqn-tail"].interval.value
@@ -141,13 +156,21 @@ def test_each_grid_gives_its_figures(grid):
     assert found == DRAWN_BY[grid]
 
 
-@pytest.mark.parametrize("grid", ["main", "noise", "single", "passes"])
+@pytest.mark.parametrize("grid", ["main", "noise", "ramdp", "single", "passes"])
 def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
     results = made_up(grid, as_the_paper_says, half=0.05)
-    monkeypatch.setattr(figures_module, "save", lambda drawing, stem: [stem])
+    titles = []
+    amount = "300 networks on one data set" if grid == "single" else "20 data sets × 15 networks"
+
+    def unsaved(drawing, stem):
+        titles.append(drawing.get_suptitle().replace("\n", " "))
+        return [stem]
+
+    monkeypatch.setattr(figures_module, "save", unsaved)
     page = write_figures(results, tmp_path)[-1].read_text(encoding="utf-8")
     assert "mean undiscounted return" in page
     assert ("each on a data set of its own" in page) == (grid != "single")
+    assert titles and all(amount in title for title in titles)
     assert "Normalised" not in page and "nan" not in page
 
 
@@ -160,6 +183,26 @@ def test_curves_show_the_baseline_with_its_own_error():
     assert lines[0].y[0].value - lines[1].y[0].value == pytest.approx(0.1)
     assert len(lines) == 2 + 2 * 3
     assert len(lines[2].x) == 7
+
+
+def test_the_papers_range_of_kappas_is_marked_where_larger_ones_are_shown():
+    figure = next(f for f in paper_figures("helicopter") if f.number == "12b")
+    whole = made_up("ramdp", as_the_paper_says)
+    assert figure.plot.axis(whole).in_paper == 1 + len(PAPER_KAPPAS)
+    assert "from 0 (DQN) to 8. The paper ends at 0.1." in figure.plot.describe(whole)
+    words = [text.get_text() for text in figure.plot.draw(whole, "").axes[0].texts]
+    assert words == ["range of the paper"]
+    noise = made_up("noise", as_the_paper_says)
+    assert figure.plot.axis(noise).in_paper is None
+
+
+def test_a_table_counts_data_sets_as_the_rows_do(tmp_path):
+    results = made_up("main", as_the_paper_says, seeds=2)
+    results.experiment.write(tmp_path / SPEC)
+    write_table(results_table(results), tmp_path / NUMBERS)
+    found = read_results(tmp_path)
+    assert found.runs == results.runs == 20
+    assert verdicts(found) == verdicts(results)
 
 
 def test_the_mass_is_drawn_per_threshold():
@@ -177,7 +220,7 @@ def test_claims_are_written_with_their_units(tmp_path):
     assert "after 200 passes" in text and "normalised" not in text
 
 
-def test_the_command_is_written_as_typed():
+def test_the_command_is_written_as_typed(tmp_path):
     def command(grid, **changes):
         results = made_up(grid, as_the_paper_says, **changes)
         return experiment_command(results, Path("rows"))
@@ -189,6 +232,9 @@ def test_the_command_is_written_as_typed():
     assert command("main", sizes=(10_000,), noises=(0.5,)) == (
         f"{start} --sizes 10000 --noises 0.5"
     )
+    network = tmp_path / "quiet.npz"
+    network.write_bytes(b"weights")
+    assert command("noise", baseline=str(network)) == f"{start} --grid noise --baseline {network}"
     assert command("single", columns=["dqn"]) == f"{start} --grid single --column dqn"
 
 

@@ -179,6 +179,7 @@ def train_many(
     progress: bool | Tell = False,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 100,
+    refuse_exploded: bool = True,
 ) -> list[DeepImprovement]:
     """Train the networks of many configurations on one log.
 
@@ -189,6 +190,8 @@ def train_many(
     `progress` draws a bar, or is told the share that is done, from 0 to 1.
     Every `checkpoint_every` passes the state is written to `checkpoint`, and a run that finds that
     file continues from it, bit for bit; several programs add −1, −2, … to its name.
+    A loss beyond what any values can make it is an error. With `refuse_exploded=False` such a
+    network is kept as it is, for studies that count what it does; one that is not finite is not.
     """
     checks.positive("checkpoint_every", checkpoint_every)
     _check_length(log, configs)
@@ -197,7 +200,9 @@ def train_many(
     done: dict[int, DeepImprovement] = {}
     for number, members in enumerate(_together(log, configs)):
         mine = [configs[i] for i in members]
-        session = Session(log, table, mine, _numbered(checkpoint, number), checkpoint_every)
+        session = Session(
+            log, table, mine, _numbered(checkpoint, number), checkpoint_every, refuse_exploded
+        )
         done |= zip(members, _results(session, session.train(progress), counts))
     return [done[i] for i in range(len(configs))]
 

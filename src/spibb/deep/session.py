@@ -41,6 +41,7 @@ class Session:
     configs: list[SpibbDQN]
     checkpoint: Path | None
     checkpoint_every: int
+    refuse_exploded: bool = True
 
     @cached_property
     def program(self) -> Program:
@@ -85,7 +86,8 @@ class Session:
         with _bar(progress, self.stops[-1], now.rounds, len(self.networks)) as advance:
             for stop in (stop for stop in self.stops if stop > now.rounds):
                 now = self._advance(now, of_each, stop)
-                self._check_loss(now, EXPLODED if stop < self.stops[-1] else 1.0)
+                if self.refuse_exploded:
+                    self._check_loss(now, EXPLODED if stop < self.stops[-1] else 1.0)
                 advance(stop)
                 if self.checkpoint is not None and stop in self.saves:
                     save_snapshot(self.checkpoint, now, self.settings)

@@ -24,15 +24,23 @@ ONE_THREAD = {
 
 
 def prepare(experiment: Experiment | None = None) -> None:
-    """Import what trains networks, so that XLA uses one thread; the runner uses the processes."""
+    """Import what trains networks, so that XLA uses one thread; the runner uses the processes.
+
+    An experiment whose baseline or sizes cannot be used is refused.
+    """
     for name, value in ONE_THREAD.items():
         os.environ.setdefault(name, value)
     try:
         from spibb.deep import SpibbDQN
     except ImportError as error:
         raise InputError(f"the helicopter study trains networks: {error}") from None
+    if experiment is None:
+        return
+    from spibb.experiments.helicopter_run import baseline_of
+
+    baseline_of(experiment.network)
     batch = SpibbDQN().batch_size or 1
-    if experiment is not None and min(experiment.sizes) < batch:
+    if min(experiment.sizes) < batch:
         raise InputError(
             f"size is {min(experiment.sizes)}, expected at least {batch} transitions: a minibatch "
             "has that many"

@@ -8,7 +8,10 @@ from spibb.experiments.spec import DQN, Column, Experiment, Training
 SIZES = (10_000, 20_000, 30_000)
 N_WEDGES = (1, 2, 5, 8, 10, 20)
 SINGLE_N_WEDGES = (1, 2, 3, 4, 5, 8, 10, 20)
-KAPPAS = (0.001, 0.003, 0.006, 0.01, 0.02, 0.03, 0.05, 0.1)
+PAPER_KAPPAS = (0.001, 0.003, 0.006, 0.01, 0.02, 0.03, 0.05, 0.1)
+"""What the paper tried (appendix D.4)."""
+KAPPAS = (*PAPER_KAPPAS, 0.2, 0.5, 1, 1.5, 2, 4, 8)
+"""The same and larger ones, up to about the largest reward."""
 NOISES = (0.0, 0.5, 1.0, 1.5, 2.0)
 PASSES = (20, 50, 100, 200, 500, 1000, 2000)
 

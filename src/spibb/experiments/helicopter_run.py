@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -11,16 +12,31 @@ from typing import Any
 import numpy as np
 
 from spibb.deep import DeepImprovement, DeepLog, SpibbDQN, train_many
-from spibb.deep.helicopter import helicopter_baseline
+from spibb.deep.helicopter import helicopter_baseline, load_baseline
+from spibb.deep.policy import SoftmaxBaseline
 from spibb.envs.helicopter import DISCOUNT, N_ACTIONS, ProbabilityFunction, collect, play
+from spibb.errors import InputError
 from spibb.experiments.helicopter_grids import mass_column, thresholds
-from spibb.experiments.spec import Experiment, Training
+from spibb.experiments.spec import Experiment, NetworkFile, Training
 from spibb.pseudocounts import RADIUS, DistanceCounts
 
 DATA, NETWORKS, TESTS, VISITS = range(4)
 """What a stream of randomness is for."""
 VISITED = 5000
 """States that the baseline visits anew, where its entropy and bootstrapped mass are averaged."""
+
+
+@cache
+def baseline_of(network: NetworkFile | None) -> SoftmaxBaseline:
+    """The baseline of an experiment: the file that it names, or the one that comes with spibb."""
+    if network is None:
+        return helicopter_baseline()
+    now = NetworkFile.of(network.path)
+    if now != network:
+        raise InputError(
+            f"baseline {now} is not what the experiment was begun with, {network}: restore it"
+        )
+    return load_baseline(network.path)
 
 
 @dataclass(frozen=True)
@@ -41,6 +57,11 @@ class Trial:
         """How to train and test."""
         return self.experiment.training or Training()
 
+    @property
+    def baseline(self) -> SoftmaxBaseline:
+        """The policy that makes the data."""
+        return baseline_of(self.experiment.network)
+
     def stream(self, purpose: int, *more: int) -> np.random.SeedSequence:
         """Randomness for a purpose; the data of a study on one data set ignore the run."""
         run = 0 if self.training.one_log and purpose in (DATA, VISITS) else self.run
@@ -54,7 +75,7 @@ class Trial:
     def collect(self, n: int, purpose: int) -> Any:
         """Transitions of the baseline."""
         return collect(
-            helicopter_baseline(), n, rng=self.rng(purpose), noise_factor=self.noise,
+            self.baseline, n, rng=self.rng(purpose), noise_factor=self.noise,
             max_steps=self.experiment.max_steps,
         )  # fmt: skip
 
@@ -84,7 +105,7 @@ def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
 
 def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     drawn = trial.collect(trial.size, DATA)
-    baseline = helicopter_baseline()
+    baseline = trial.baseline
     log = DeepLog(
         drawn.states, drawn.actions, drawn.rewards, drawn.next_states, drawn.terminated, baseline
     )
@@ -106,7 +127,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 def _about_baseline(trial: Trial, counts: DistanceCounts) -> dict[str, float]:
     """Entropy of the baseline and its mass on bootstrapped actions, at states it visits anew."""
     states = trial.collect(VISITED, VISITS).states
-    probs, found = helicopter_baseline()(states), counts(states)
+    probs, found = trial.baseline(states), counts(states)
     entropy = -(probs * np.log(np.maximum(probs, 1e-300))).sum(axis=1).mean()
     return {"entropy": float(entropy)} | {
         mass_column(n): float((probs * (found < n)).sum(axis=1).mean())
@@ -120,7 +141,8 @@ def _trained(
     """All networks of a data set after each number of passes; one training serves all of them.
 
     The schedule does not depend on the number of passes, and a checkpoint continues to the same
-    bits: what was trained for fewer passes is the beginning of what is trained for more.
+    bits: what was trained for fewer passes is the beginning of what is trained for more. A
+    network whose values explode is a result too, and is tested as it is.
     """
     columns, training = trial.experiment.columns, trial.training
     streams = [trial.stream(NETWORKS, number) for number in range(training.seeds)]
@@ -133,7 +155,7 @@ def _trained(
             wanted = [replace(config, passes=passes) for config in configs]
             yield passes, train_many(
                 log, counts, wanted, next_counts=next_counts, taken_counts=taken_counts,
-                checkpoint=checkpoint, checkpoint_every=passes,
+                checkpoint=checkpoint, checkpoint_every=passes, refuse_exploded=False,
             )  # fmt: skip
 
 

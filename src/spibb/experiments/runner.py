@@ -128,7 +128,10 @@ def _set_aside(path: Path) -> Path:
 
 def _difference(stored: Experiment, wanted: Experiment) -> str:
     """Name the first entry in which two experiments differ."""
-    names = ("study", "baseline", "seed", "max_steps", "sizes", "etas", "training", "families")
+    names = (
+        "study", "baseline", "network", "seed", "max_steps", "sizes", "etas", "training",
+        "families",
+    )  # fmt: skip
     for name in names:
         if getattr(stored, name) != getattr(wanted, name):
             return f"{name} {getattr(stored, name)}, not {getattr(wanted, name)}"

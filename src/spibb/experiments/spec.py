@@ -17,7 +17,7 @@ from spibb.algorithms.base import Algorithm
 from spibb.envs.baselines import GRIDWORLD_BASELINES
 from spibb.envs.families import FAMILIES
 from spibb.errors import InputError
-from spibb.files import write_text
+from spibb.files import sha256, write_text
 from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
 
 GRIDWORLDS = ("gridworld", "gridworld-random")
@@ -37,6 +37,7 @@ _TRAINING = record(
         "one_log": flag(),
     },
 )
+_NETWORK = record({"path": text(), "sha256": text()})
 FORM = record(
     {
         "study": one_of(*STUDY_NAMES),
@@ -50,6 +51,7 @@ FORM = record(
         "training": _TRAINING,
         "families": list_of(one_of(*FAMILIES), least=1),
         "baseline": text(),
+        "network": _NETWORK,
     },
 )
 """The form of experiment.toml."""
@@ -161,6 +163,31 @@ class Training:
 
 
 @dataclass(frozen=True)
+class NetworkFile:
+    """A baseline of the helicopter in a file, which `spibb.deep.SoftmaxBaseline.save` wrote.
+
+    The contents make it what it is: the same file in another place is the same baseline.
+    """
+
+    path: str = dataclasses.field(compare=False)
+    sha256: str
+
+    def __str__(self) -> str:
+        return f"{self.path!r} with SHA-256 {self.sha256[:12]}…"
+
+    @classmethod
+    def of(cls, path: str) -> NetworkFile:
+        """The file as it is now."""
+        try:
+            return cls(path, sha256(Path(path)))
+        except OSError as error:
+            raise InputError(
+                f"cannot read baseline {path!r}: {error.strerror}; name an .npz file that "
+                "SoftmaxBaseline.save wrote"
+            ) from None
+
+
+@dataclass(frozen=True)
 class Experiment:
     """One study as it is run: its name, data-set sizes, columns, and the seed of all randomness.
 
@@ -168,6 +195,7 @@ class Experiment:
     of the random MDPs, and empty for the others. `training` is for the helicopter, `families` are
     the worlds of the assurance study, each of which cuts its episodes after a length of its own;
     `max_steps` cuts the others. `baseline` names that of a gridworld; None is the authors'.
+    `network` is the helicopter's baseline; None is the one that comes with spibb.
     The number of runs is no part of it: it can be raised later.
     """
 
@@ -180,6 +208,7 @@ class Experiment:
     training: Training | None = None
     families: tuple[str, ...] = ()
     baseline: str | None = None
+    network: NetworkFile | None = None
 
     def __post_init__(self) -> None:
         checks.choice("study", self.study, STUDY_NAMES)
@@ -187,6 +216,8 @@ class Experiment:
             if self.study not in GRIDWORLDS:
                 raise InputError(f"{self.study} has no named baselines: leave baseline out")
             checks.choice("baseline", self.baseline, GRIDWORLD_BASELINES)
+        if self.network is not None and self.study != HELICOPTER:
+            raise InputError(f"{self.study} has no network as its baseline: leave network out")
         for size in self.sizes:
             checks.positive("size", size)
         for eta in self.etas:
@@ -244,7 +275,10 @@ class Experiment:
     @cached_property
     def fingerprint(self) -> str:
         """A hash that two specs share if and only if they are the same."""
-        text = json.dumps(self._values(), sort_keys=True)
+        values = self._values()
+        if self.network is not None:
+            values["network"] = self.network.sha256
+        text = json.dumps(values, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
     @classmethod
@@ -257,6 +291,8 @@ class Experiment:
                 values[name] = tuple(values.get(name, ()))
             if "training" in values:
                 values["training"] = Training(**values["training"])
+            if "network" in values:
+                values["network"] = NetworkFile(**values["network"])
             return cls(**values)
         except InputError as error:
             raise InputError(f"{what}: {error}") from None

@@ -10,7 +10,7 @@ from typing import Any
 from spibb import checks
 from spibb.errors import InputError
 from spibb.experiments import assurance, finite, helicopter, helicopter_grids
-from spibb.experiments.spec import FINITE, STUDY_NAMES, Column, Experiment
+from spibb.experiments.spec import FINITE, STUDY_NAMES, Column, Experiment, NetworkFile
 
 Repeat = Callable[[Experiment, int], list[dict[str, Any]]]
 
@@ -116,8 +116,8 @@ def select_experiment(
 ) -> Experiment:
     """The paper's grid of a study, cut down to what is named; nothing named keeps all.
 
-    `also` are columns beside those, `baseline` names that of a gridworld. `training`
-    are entries of `Training`; None and () keep those of the grid.
+    `also` are columns beside those, `baseline` names that of a gridworld, or the file of the
+    helicopter's. `training` are entries of `Training`; None and () keep those of the grid.
     """
     kind = STUDIES[checks.choice("study", study, STUDY_NAMES)]
     checks.choice("grid", grid, kind.grids)
@@ -130,6 +130,7 @@ def select_experiment(
         raise InputError(f"{study} has no families of worlds: leave --families out")
     if named and whole.training is None:
         raise InputError(f"{study} trains no networks: leave --{next(iter(named))} out")
+    flies = study == "helicopter" and baseline is not None
     return replace(
         whole,
         columns=chosen + tuple(Column.parse(key) for key in also),
@@ -137,6 +138,7 @@ def select_experiment(
         etas=tuple(etas) or whole.etas,
         families=tuple(families) or whole.families,
         seed=seed,
-        baseline=None if baseline == "authors" else baseline,
+        baseline=None if flies or baseline == "authors" else baseline,
+        network=NetworkFile.of(str(baseline)) if flies else None,
         training=None if whole.training is None else replace(whole.training, **named),
     )

@@ -52,9 +52,21 @@ def _make(folder: Path) -> None:
 
 
 def _drawn(figure: PaperFigure, results: Results) -> Figure:
-    made = f"{DATA.get(results.experiment.study, results.experiment.study)}, {results.runs:,} runs"
+    data = DATA.get(results.experiment.study, results.experiment.study)
+    made = f"{data}, {_amount(results)}"
     title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
     return figure.plot.draw(results, title)
+
+
+def _amount(results: Results) -> str:
+    """How much was run, as a title says it."""
+    training = results.experiment.training
+    if training is None:
+        return f"{results.runs:,} runs"
+    if training.one_log:
+        return f"{results.runs * training.seeds:,} networks on one data set"
+    networks = f"{training.seeds} network" + ("s" if training.seeds > 1 else "")
+    return f"{results.runs:,} data sets × {networks}"
 
 
 def _picture(figure: PaperFigure, results: Results, wide: bool) -> Picture:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.envs.helicopter import MARGIN, Helicopter
-from spibb.experiments.helicopter_grids import mass_column, thresholds
+from spibb.experiments.helicopter_grids import PAPER_KAPPAS, mass_column, thresholds
 from spibb.experiments.results import Cell, Results
 from spibb.experiments.spec import Dqn, Experiment
 from spibb.paper import networks
@@ -25,10 +25,13 @@ if TYPE_CHECKING:
 
 SHOWN = ("mean", "cvar10")
 SIZE_STYLES = (Style("#0072B2", "o"), Style("#D55E00", "s"), Style("#009E73", "D"))
+MANY = 12
+"""Marks that fit beside each other in letters of the usual size."""
 SCENE = 9
 """Seed of the start that is shown."""
 SYMBOLS = {"n_wedge": "N_∧", "kappa": "κ"}
-NOISE_COLUMNS = (Dqn(), Dqn(kappa=0.01), Dqn(n_wedge=5), Dqn(n_wedge=10))
+NOISE_COLUMNS = (Dqn(), Dqn(n_wedge=5), Dqn(n_wedge=10))
+"""What Figure 4c cannot do without; RaMDP-DQN is drawn where it was run."""
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,16 @@ class Line:
 
 @dataclass(frozen=True)
 class Axis:
-    """The horizontal axis: its name, and the marks that are named, evenly spaced or not."""
+    """The horizontal axis: its name, and the marks that are named, evenly spaced or not.
+
+    `in_paper` of the marks, from the left, are the paper's own; None if all are.
+    """
 
     name: str
     ticks: tuple[float, ...]
     labels: tuple[str, ...]
     logarithmic: bool = False
+    in_paper: int | None = None
 
 
 def drawn(axis: Axis, lines: Sequence[Line], title: str, unit: str) -> Figure:
@@ -78,8 +85,10 @@ def drawn(axis: Axis, lines: Sequence[Line], title: str, unit: str) -> Figure:
         line.draw(axes)
     if axis.logarithmic:
         axes.set_xscale("log")
-    axes.set_xticks(axis.ticks, axis.labels)
+    axes.set_xticks(axis.ticks, axis.labels, fontsize=8 if len(axis.ticks) > MANY else 10)
     axes.minorticks_off()
+    if axis.in_paper is not None:
+        _shade(axes, axis.in_paper)
     axes.set_xlabel(typeset(axis.name))
     axes.set_ylabel(unit)
     axes.grid(axis="y", color="0.9", linewidth=0.8)
@@ -90,12 +99,24 @@ def drawn(axis: Axis, lines: Sequence[Line], title: str, unit: str) -> Figure:
     return figure
 
 
+def _shade(axes: Axes, n: int) -> None:
+    """Grey behind the first n marks, with a word on what it means."""
+    axes.axvspan(-0.5, n - 0.5, color="0.94", linewidth=0, zorder=0)
+    axes.text(
+        0, 0.97, "range of the paper", transform=axes.get_xaxis_transform(), va="top", fontsize=9,
+        color="0.3",
+    )  # fmt: skip
+
+
 def described(axis: Axis, lines: Sequence[Line], unit: str) -> str:
     """Where each curve begins and ends."""
     parts = [f"{plain(li.legend)} {li.y[0].value:.2f} to {li.y[-1].value:.2f}" for li in lines]
+    paper = "" if axis.in_paper is None else f" The paper ends at {axis.labels[axis.in_paper - 1]}."
+    first, last = (label.replace("\n", " ") for label in (axis.labels[0], axis.labels[-1]))
     return (
-        f"Curves of {unit} against {plain(axis.name)}, from {axis.labels[0]} to "
-        f"{axis.labels[-1]}. " + "; ".join(parts) + "."
+        f"Curves of {unit} against {plain(axis.name)}, from {first} to {last}.{paper} "
+        + "; ".join(parts)
+        + "."
     )
 
 
@@ -149,7 +170,12 @@ class OptionCurves(ReturnCurves):
         """Values of the option, evenly spaced."""
         values = networks.by_option(results.experiment, self.option)
         labels = [f"{value:g}" if value else "0\n(DQN)" for value in values]
-        return Axis(SYMBOLS[self.option], tuple(range(len(values))), tuple(labels))
+        within = sum(value <= max(PAPER_KAPPAS) for value in values)
+        beyond = self.option == "kappa" and within < len(values)
+        return Axis(
+            SYMBOLS[self.option], tuple(range(len(values))), tuple(labels),
+            in_paper=within if beyond else None,
+        )  # fmt: skip
 
     def lines(self, results: Results) -> list[Line]:
         """Two for the baseline, two for each size."""

@@ -302,7 +302,7 @@ def _figure_12() -> Iterator[PaperFigure]:
     caption = "Mean and 10 %-CVaR of SPIBB-DQN over seeds, all on one data set, against N_∧."
     plot = OptionCurves("n_wedge", one_log=True)
     yield PaperFigure("12a", "single-dataset-spibb-dqn", caption, plot)
-    caption = "Mean and 10 %-CVaR of RaMDP-DQN against κ."
+    caption = "Mean and 10 %-CVaR of RaMDP-DQN against κ, in the range of the paper and beyond."
     yield PaperFigure("12b", "RaMDP-DQN-kappa", caption, OptionCurves("kappa"))
     caption = "Mean and 10 %-CVaR against the number of passes over the data set."
     yield PaperFigure("12s", "passes", caption, PassesCurves())

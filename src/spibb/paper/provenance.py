@@ -37,6 +37,8 @@ def _selection(experiment: Experiment) -> list[str]:
         words += ["--etas", _listed(experiment.etas)]
     if experiment.baseline is not None:
         words += ["--baseline", experiment.baseline]
+    if experiment.network is not None:
+        words += ["--baseline", experiment.network.path]
     if experiment.families != grid.families:
         words += ["--families", ",".join(experiment.families)]
     words += _training(experiment.training, grid.training)

@@ -39,7 +39,8 @@ def read_results(folder: Path, progress: Progress | None = None) -> Results:
     if experiment.study in GRIDWORLDS:
         world = gridworld(experiment.study == "gridworld-random", experiment.baseline or "authors")
         known = world.baseline_value, world.optimal_value
-    return Results(experiment, max(cell.runs for cell in cells), *known, cells)
+    networks = experiment.training.seeds if experiment.training else 1
+    return Results(experiment, max(cell.runs for cell in cells) // networks, *known, cells)
 
 
 def _cells(experiment: Experiment, rows: list[dict[str, str]]) -> list[Cell]:

@@ -79,7 +79,11 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
     ] = None,
     baseline: Annotated[
-        str | None, typer.Option(help="Gridworlds: authors (default), spibb or drawn-0 … drawn-19.")
+        str | None,
+        typer.Option(
+            help="Gridworlds: authors (default), spibb or drawn-0 … drawn-19. Helicopter: a "
+            "network, in an .npz file that SoftmaxBaseline.save wrote."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
