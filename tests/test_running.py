@@ -20,7 +20,7 @@ from spibb.cli.app import app
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.simulate import simulate
-from spibb.sql import typed
+from spibb.sql import located, typed
 
 FILES = {"policy.csv", "policy.parquet", "policy.json", "summary.json", "report.html",
          "manifest.sha256", "returns.parquet"}  # fmt: skip
@@ -63,7 +63,7 @@ def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
     wider = Policy.uniform(range(30), BASELINE.actions.labels)
     baselines = {"file": folder / "baseline.csv", "estimate": None, "policy": BASELINE,
                  "wider": wider}  # fmt: skip
-    resolved = count_calls(monkeypatch, typed, "resolve")
+    resolved = count_calls(monkeypatch, located, "resolve")
     read = count_calls(monkeypatch, typed.TypedTable, "fields")
     aligned = count_calls(monkeypatch, problem, "align")
     made = count_calls(monkeypatch, problem, "given_baseline")

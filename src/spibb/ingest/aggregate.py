@@ -14,8 +14,9 @@ from spibb.kernels.units import centre_and_unit
 from spibb.labels import factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
+from spibb.sql.coding import CodedRows, Labels, cast
 from spibb.sql.engines import open_arrow
-from spibb.sql.typed import CodedRows, Labels, TypedTable, cast
+from spibb.sql.typed import TypedTable
 from spibb.tables import log_table
 
 ORDER_UP_TO = 2_000_000
@@ -79,7 +80,7 @@ class LogTable(TypedTable):
             for column in found.columns[-n_sums - n_flags : -n_sums]
         ]
         sums = [from_arrow(column.cast("float64")) for column in found.columns[-n_sums:]]
-        return _Outcomes(self.code(found, flags[0]), flags[0], np.logical_or.reduce(flags),
+        return _Outcomes(self.coder.rows(found, flags[0]), flags[0], np.logical_or.reduce(flags),
                          np.column_stack(sums))  # fmt: skip
 
     def _starts(self, started: Any, coded: CodedRows) -> np.ndarray:

@@ -91,11 +91,11 @@ class VectorTable(TypedTable):
 
     def log(self) -> VectorLog:
         """All rows: next states and cuts by the rules of `TypedTable.fields`."""
-        found = self._ordered
-        shared = self._shared(found)
+        found = self.ordered
+        shared = self.shared(found)
         d = len(self.names["state"])
         width = d + len(self.names["action"])
-        actions, action = self.code_actions(found.columns[d:width])
+        actions, action = self.coder.actions(found.columns[d:width])
         following = _matrix(found.columns[width : width + d])
         following[shared["terminated"]] = np.nan
         return VectorLog(

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 
-from spibb.arrays import from_arrow, to_arrow
-from spibb.binning import Bins, Request, check_requests, quantile_bins
+from spibb.arrays import from_arrow
 from spibb.checks import InputError, did_you_mean, some
-from spibb.columns import EMPTY, code_states, resolve
-from spibb.handling import AS_LEVEL, DROP, STRICT, Handling
-from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.columns import EMPTY
+from spibb.handling import AS_LEVEL
 from spibb.sql import queries
-from spibb.sql.engines import TEXT, TIME, Engine, quoted
+from spibb.sql.coding import Coder, Labels
+from spibb.sql.engines import TEXT, TIME
 from spibb.sql.expressions import (
     STEP_NUMBER,
     STEP_TYPES,
@@ -29,10 +28,8 @@ from spibb.sql.expressions import (
     possible,
 )
 from spibb.sql.faults import Faults
-from spibb.sql.kept import Kept
-from spibb.sql.reading import label_type
+from spibb.sql.located import LocatedTable
 
-Labels = Vocabulary | Sequence[Label]
 FIX = "fix or drop the row"
 A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false or 0/1: {FIX}"
 WANTED = {
@@ -44,22 +41,9 @@ A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
 FINITE = f"a finite number: {FIX}"
 STATES = ("state", "next_state")
 POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
-
-
 ALL_LEFT_OUT = (
     "every episode has a missing value, so that none is left: fill them, or map fewer columns"
 )
-
-
-@dataclass(frozen=True)
-class LeftOut:
-    """Rows and episodes of a table, how many were left out for missing values, and copies."""
-
-    rows: int = 0
-    incomplete: int = 0
-    copies: int = 0
-    episodes: int = 0
-    incomplete_episodes: int = 0
 
 
 @dataclass(frozen=True)
@@ -93,110 +77,12 @@ class Profile:
         return int(self.found.get(f"read {column}", self.there(column)))
 
 
-@dataclass(frozen=True)
-class CodedRows:
-    """Codes of typed rows: those of states and actions are ≥ 0, successors may be NO_STATE.
-
-    `types` are those that the values of each column of the state decided, None for text.
-    """
-
-    states: Vocabulary
-    actions: Vocabulary
-    state: np.ndarray
-    action: np.ndarray
-    successor: np.ndarray
-    types: tuple[Any, ...]
-
-
 @dataclass(frozen=True, eq=False)
-class TypedTable:
-    """A log where it lies: an engine, the columns behind our names, bins, and which rows count.
-
-    `copy` answers the same from a copy of those rows, where that is faster.
-    """
-
-    engine: Engine
-    names: Mapping[str, tuple[str, ...]]
-    bins: Mapping[str, Bins]
-    handling: Handling = STRICT
-    copy: Engine | None = None
+class TypedTable(LocatedTable):
+    """The columns of a log as typed SQL expressions, its values checked, its rows coded."""
 
     numbers: ClassVar[bool] = False
     """Whether states are vectors of numbers; else they are labels."""
-
-    @classmethod
-    def open(
-        cls,
-        engine: Engine,
-        columns: Mapping[str, Any],
-        bins: Mapping[str, Request | Bins],
-        handling: Handling = STRICT,
-    ) -> Self:
-        """Find the columns of a log, and the edges of its bins."""
-        found = resolve(list(engine.columns), columns, handling.bandit)
-        names = {
-            name: tuple(part for column in mine for part in engine.columns[column])
-            for name, mine in found.items()
-        }
-        for column in (column for mine in found.values() for column in mine):
-            if column.lower() in engine.repeated:
-                raise InputError(
-                    f"the log has several columns {column!r}: rename or drop all but one"
-                )
-        check_requests(bins, (*names["state"], *names["action"]))
-        if len(names["next_state"]) not in (0, len(names["state"])):
-            raise InputError(
-                f"next_state spans {len(names['next_state'])} columns and state "
-                f"{len(names['state'])}: map as many"
-            )
-        kept = _kept(engine, names, bins, handling)
-        copied = getattr(engine, "copied", None)
-        copy = None if copied is None else copied(kept.rows)
-        table = cls(engine, names, {}, handling, copy)
-        cut = {column: table._resolve_bins(kept, column, given) for column, given in bins.items()}
-        return replace(table, bins=cut)
-
-    def _resolve_bins(self, kept: Kept, column: str, given: Request | Bins) -> Bins:
-        """Edges as they are given, or at quantiles of the rows that count."""
-        if isinstance(given, Bins):
-            return given
-        if not isinstance(given, int):
-            return Bins(tuple(given))
-        number = Reader(self.engine, {}).number(column, column)
-        counting = kept if self.copy is None else kept.all
-        row = self.ask(queries.quantile_query(counting, number, given)).to_pylist()[0]
-        return quantile_bins((cut for cut in row.values() if cut is not None), column)
-
-    @cached_property
-    def kept(self) -> Kept:
-        """The rows that count."""
-        return _kept(self.engine, self.names, self.bins, self.handling)
-
-    @cached_property
-    def _counting(self) -> Kept:
-        """The rows that count in what `ask` asks: all, of a copy."""
-        return self.kept if self.copy is None else self.kept.all
-
-    def ask(self, sql: str) -> Any:
-        """The rows that a query gives: of the copy, where there is one."""
-        return (self.engine if self.copy is None else self.copy).table(sql)
-
-    @cached_property
-    def rows(self) -> int:
-        """How many count."""
-        return self.number(f"SELECT COUNT(*) AS n FROM {self._counting.table}")
-
-    @cached_property
-    def left_out(self) -> LeftOut:
-        """What was left out, and of how much."""
-        if self.handling == replace(STRICT, bandit=self.handling.bandit):
-            return LeftOut()
-        query = queries.size_query(self.kept, self.kept.episode)
-        n = {name: int(value) for name, value in self.engine.table(query).to_pylist()[0].items()}
-        return LeftOut(
-            n["rows"], n["rows"] - n["complete"], n["complete"] - n["distinct_rows"],
-            n["episodes"], n["episodes"] - n["complete_episodes"],
-        )  # fmt: skip
 
     @cached_property
     def x(self) -> Expressions:
@@ -226,7 +112,7 @@ class TypedTable:
         return self._levels(self.profile)
 
     def _expressions(self, read: Reader) -> Expressions:
-        return expressions(read, self.names, self._counting, numbers=self.numbers)
+        return expressions(read, self.names, self.counting, numbers=self.numbers)
 
     @property
     def _step_kind(self) -> str | None:
@@ -263,10 +149,6 @@ class TypedTable:
         """Whether steps in text read as times."""
         return self._step_kind == TEXT and STEP_NUMBER not in self.x.step
 
-    def number(self, query: str) -> int:
-        """The one number that a query gives."""
-        return int(self.ask(query).column(0)[0].as_py())
-
     def _check(self, read: Reader, profile: Profile) -> None:
         """Refuse what is missing or cannot be read, and name its first row."""
         x = self._expressions(read)
@@ -292,7 +174,7 @@ class TypedTable:
         """
         reward = Reader(self.engine, {}).number(self.names["reward"][0], "reward")
         bad = f"NOT ({finite(reward)})"
-        if not np.isfinite(numbers).all() and self.number(queries.times_query(self._counting, bad)):
+        if not np.isfinite(numbers).all() and self.number(queries.times_query(self.counting, bad)):
             self._faults.refuse("reward", self.names["reward"][0], bad, FINITE)
 
     def check_order(self, repeated: int, goes_on: int) -> None:
@@ -306,79 +188,18 @@ class TypedTable:
     def _faults(self) -> Faults:
         return Faults(self.engine, self.names, self.handling, self.kept, self.numbers)
 
-    def code(
-        self,
-        found: Any,
-        terminated: np.ndarray,
-        state_labels: Labels | None = None,
-        action_labels: Labels | None = None,
-    ) -> CodedRows:
-        """Code the first columns of a table: those of states, actions and successors."""
-        names = self.names["state"]
-        width = len(names) + len(self.names["action"])
-        state, action = found.columns[: len(names)], found.columns[len(names) : width]
-        following = found.columns[width : width + len(names)]
-        types = self._state_types(state, following, terminated)
-        given = None if state_labels is None else vocabulary(state_labels, *names)
-        states, codes, successor = code_states(
-            [cast(column, kind) for column, kind in zip(state, types)],
-            [cast(column, kind) for column, kind in zip(following, types)],
-            terminated, given, names,
-        )  # fmt: skip
-        assert successor is not None
-        plays, played = self.code_actions(action, action_labels)
-        return CodedRows(states, plays, codes, played, successor, tuple(types))
-
-    def code_actions(
-        self, columns: Sequence[Any], labels: Labels | None = None
-    ) -> tuple[Vocabulary, np.ndarray]:
-        """Code the columns of the actions."""
-        names = self.names["action"]
-        typed = [
-            cast(column, _label_type([column], name) if self._is_loose(name) else None)
-            for column, name in zip(columns, names)
-        ]
-        return _coded(typed, labels, names)
-
-    def _state_types(
-        self, state: list[Any], following: list[Any], terminated: np.ndarray
-    ) -> list[Any]:
-        """The type that the values of each part of the state decide, None where it has one.
-
-        A CSV file has no types: states and successors show one together. What lies beyond an end is
-        no state, and decides nothing; it is dropped from `following`.
-        """
-        import pyarrow as pa
-        from pyarrow import compute
-
-        beyond = terminated | np.logical_or.reduce(
-            [from_arrow(column.is_null()) for column in following]
-        )
-        ended = to_arrow(beyond)
-        types: list[Any] = [None] * len(state)
-        names = self.names["state"]
-        for i, other in enumerate(self.names["next_state"] or names):
-            if self._is_loose(names[i], other):
-                nothing = pa.nulls(len(beyond), following[i].type)
-                following[i] = compute.if_else(ended, nothing, following[i])
-                types[i] = _label_type([state[i], following[i]], names[i])
-        return types
-
-    def _is_loose(self, *columns: str) -> bool:
-        """Whether values decide the type of columns that share their labels."""
-        return any(column in self.engine.loose for column in columns) and not any(
-            column in self.bins
-            or (self.engine.kinds[column] == TEXT and column not in self.engine.loose)
-            for column in columns
-        )
+    @property
+    def coder(self) -> Coder:
+        """What turns labels into codes."""
+        return Coder(self.engine, self.names, self.bins)
 
     def fields(
         self, state_labels: Labels | None = None, action_labels: Labels | None = None
     ) -> dict[str, Any]:
         """All rows by episode and step: the fields of a Log."""
-        found = self._ordered
-        shared = self._shared(found)
-        coded = self.code(found, shared["terminated"], state_labels, action_labels)
+        found = self.ordered
+        shared = self.shared(found)
+        coded = self.coder.rows(found, shared["terminated"], state_labels, action_labels)
         return shared | {
             "state": coded.state,
             "action": coded.action,
@@ -389,7 +210,7 @@ class TypedTable:
         }
 
     @property
-    def _ordered(self) -> Any:
+    def ordered(self) -> Any:
         """All rows by episode and step: see `queries.rows_query`."""
         return self.ask(queries.rows_query(self.x, self._by_number))
 
@@ -398,7 +219,7 @@ class TypedTable:
         """Whether episodes are named by text that may show numbers."""
         return not self.engine.loose.isdisjoint(self.names["episode_id"])
 
-    def _shared(self, found: Any) -> dict[str, Any]:
+    def shared(self, found: Any) -> dict[str, Any]:
         """What rows have whether their states are labels or vectors, checked for their order."""
         first, repeated, goes_on = (_flags(column) for column in found.columns[-3:])
         self.check_order(int(repeated.sum()), int(goes_on.sum()))
@@ -443,49 +264,6 @@ class TypedTable:
             f"column {column!r} orders the episodes, but {int(bad.sum())} of its values are "
             f"missing or neither numbers nor times: fix or drop those rows, or name another column"
         )
-
-
-def _kept(
-    engine: Engine,
-    names: Mapping[str, tuple[str, ...]],
-    bins: Mapping[str, Any],
-    handling: Handling,
-) -> Kept:
-    """The rows that count, by what is to be done with missing values and copies."""
-    read = Reader(engine, dict.fromkeys(bins), handling=handling)
-    episode = quoted(names["episode_id"][0]) if names["episode_id"] else None
-    return Kept.of(
-        [column for mine in names.values() for column in mine], engine.kinds,
-        read.incomplete(names) if handling.missing == DROP else None, episode,
-        handling.duplicates == DROP,
-    )  # fmt: skip
-
-
-def _coded(
-    columns: Sequence[Any], labels: Labels | None, names: Sequence[str]
-) -> tuple[Vocabulary, np.ndarray]:
-    if labels is None:
-        return factorize(list(columns), *names)
-    given = vocabulary(labels, *names)
-    return given, encode(list(columns), given, "actions")
-
-
-def _label_type(columns: Sequence[Any], name: str) -> Any:
-    """The type of whole numbers that labels show; none among numbers may be NaN."""
-    import pyarrow.compute as pc
-
-    kind = label_type(columns)
-    if kind == "double" and any(pc.any(pc.is_nan(c.cast(kind))).as_py() for c in columns):
-        raise InputError(
-            f"column {name!r} holds nan among numbers, expected whole numbers: fill or drop those "
-            "rows"
-        )
-    return kind
-
-
-def cast(column: Any, kind: Any) -> Any:
-    """A column of text as the numbers it shows, unchanged where `kind` is None."""
-    return column if kind is None else column.cast(kind)
 
 
 def _flags(column: Any) -> np.ndarray:

@@ -1,0 +1,107 @@
+"""What may be a label: text, a whole number that is exact, or a tuple of these."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, some
+
+Label = Any
+
+EXACT_FLOATS = 2.0**53
+"""Below this a float names one whole number; above, several round to it."""
+LEAST, LARGEST = -(2**63), 2**63 - 1
+"""Whole numbers that files and frames can keep."""
+
+
+def cell_label(value: Any, name: str) -> Label:
+    """A label in a cell of a column: None where it is missing, whole where it is a number."""
+    if isinstance(value, float | Decimal):
+        return None if value != value else _whole(value, name)
+    if isinstance(value, int) and not isinstance(value, bool) and not LEAST <= value <= LARGEST:
+        raise InputError(f"{name} holds {value}, beyond 64 bits: turn the column into text")
+    return value if isinstance(value, str | int | bool) or value is None else str(value)
+
+
+def _whole(value: Any, name: str) -> int:
+    if not math.isfinite(value) or value != int(value):
+        raise InputError(
+            f"{name} holds the fraction {value:g}: labels are strings or whole numbers; "
+            "bin the column or turn it into text"
+        )
+    check_exact(float(value), name)
+    return int(value)
+
+
+def check_exact(value: Any, name: str) -> None:
+    """Refuse a float that several whole numbers round to: it names none of them."""
+    if isinstance(value, float | np.floating) and EXACT_FLOATS <= abs(float(value)) < math.inf:
+        raise InputError(
+            f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
+            "turn the column into text"
+        )
+
+
+def same_kind(labels: Sequence[Label], name: str) -> None:
+    """Text and numbers in one column could be neither sorted nor written."""
+    if len(types := set(map(type, labels))) <= 1 and tuple not in types:
+        return
+    kinds = {kind(label): label for label in labels}
+    if len(kinds) > 1:
+        raise InputError(
+            f"{name} mixes labels like {some(kinds.values(), 2)}: make every label a string, "
+            "or a number, or tuples alike"
+        )
+
+
+def as_text_like(label: Label, example: Label) -> Label:
+    """A label, with its numbers as text where the example has text."""
+    if isinstance(label, tuple) and isinstance(example, tuple) and len(label) == len(example):
+        return tuple(as_text_like(part, other) for part, other in zip(label, example))
+    return str(label) if isinstance(example, str) and isinstance(label, int) else label
+
+
+def kind(label: Label) -> Any:
+    """What the parts of a label are: numbers, text, or something else."""
+    if isinstance(label, tuple):
+        return tuple(kind(part) for part in label)
+    return "number" if isinstance(label, int | float) else type(label).__name__
+
+
+def is_hashable(label: Label) -> bool:
+    """Whether a label can be looked up; a list cannot."""
+    try:
+        hash(label)
+    except TypeError:
+        return False
+    return True
+
+
+def flags(label: Label) -> Any:
+    """Which parts of a label are true or false, which Python takes for 1 and 0."""
+    if isinstance(label, tuple):
+        return tuple(flags(part) for part in label)
+    return isinstance(label, bool | np.bool_)
+
+
+def given_label(label: Label, name: str) -> Label:
+    """A label given by the caller: a float must be a whole number."""
+    if isinstance(label, tuple):
+        return tuple(given_label(part, name) for part in label)
+    if label is None or isinstance(label, complex):
+        raise InputError(
+            f"{name} {label!r} is not a label: labels are text, whole numbers, or tuples of these"
+        )
+    return _whole(label, name) if isinstance(label, float) else label
+
+
+def plain(label: Label) -> Label:
+    """A label without NumPy scalar types, so that it hashes and prints as the user wrote it."""
+    if isinstance(label, tuple):
+        return tuple(plain(part) for part in label)
+    return label.item() if isinstance(label, np.generic) else label

@@ -1,0 +1,183 @@
+"""Vocabulary: the labels of states or actions, in order, and the codes 0, 1, 2, … behind them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from spibb.checks import InputError, positive, several, shown, some
+from spibb.labels.kinds import (
+    Label,
+    as_text_like,
+    check_exact,
+    flags,
+    given_label,
+    is_hashable,
+    kind,
+    plain,
+    same_kind,
+)
+from spibb.showing import Shown
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary(Shown):
+    """Ordered, distinct labels; `names` are the columns that a label spans in a file.
+
+    Parameters:
+        labels: text, whole numbers, or tuples of these, all of one form.
+        names: one column per part of a label.
+
+    >>> states = spibb.Vocabulary(["mild", "severe"], ("state",))
+    >>> states.code("severe"), states[0], len(states)
+    (1, 'mild', 2)
+    """
+
+    labels: Sequence[Label]
+    names: tuple[str, ...] = ("label",)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.labels, range):
+            return
+        labels = tuple(given_label(plain(label), self.kind) for label in self.labels)
+        label, times = self._most_frequent(labels) if labels else (None, 1)
+        if times > 1:
+            raise InputError(f"{self.kind} {label!r} is listed {times} times: list it once")
+        same_kind(labels, self.kind)
+        object.__setattr__(self, "labels", labels)
+        if labels and isinstance(labels[0], tuple) and len(self.names) != len(labels[0]):
+            names = tuple(f"{self.names[0]}_{part}" for part in range(len(labels[0])))
+            object.__setattr__(self, "names", names)
+
+    def _most_frequent(self, labels: Sequence[Label]) -> tuple[Label, int]:
+        try:
+            return Counter(labels).most_common(1)[0]
+        except TypeError:
+            bad = next(label for label in labels if not is_hashable(label))
+            raise InputError(
+                f"{self.kind} {shown(bad)} is not a label: labels are text, whole numbers, or "
+                "tuples of these"
+            ) from None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """How many, the first ones, and their columns."""
+        return {"size": len(self), "begins": some(self.labels[:3]), "columns": self.kind}
+
+    @property
+    def kind(self) -> str:
+        """What the labels name, for messages."""
+        return "/".join(self.names)
+
+    @classmethod
+    def of_size(cls, n: int, *names: str) -> Vocabulary:
+        """The labels 0 … n−1, stored as a range."""
+        return cls(range(n), names)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitem__(self, code: int) -> Label:
+        return self.labels[code]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Vocabulary):
+            return NotImplemented
+        return self is other or (
+            len(self) == len(other)
+            and not self._crosses(other.names)
+            and all(a == b for a, b in zip(self.labels, other.labels))
+        )
+
+    def __hash__(self) -> int:
+        return hash((len(self.labels), self.labels[0] if self.labels else None))
+
+    @cached_property
+    def index(self) -> Mapping[Label, int]:
+        """Code of each label."""
+        return {label: code for code, label in enumerate(self.labels)}
+
+    def find(self, label: Label) -> int | None:
+        """The code of a label, None if it is unknown; true is not 1."""
+        code = self.index.get(plain(label)) if is_hashable(label) else None
+        for part in label if isinstance(label, tuple) else (label,):
+            check_exact(part, self.kind)
+        return code if code is not None and flags(label) == flags(self[code]) else None
+
+    def code(self, label: Label) -> int:
+        """The code of one label."""
+        code = self.find(label)
+        if code is None:
+            raise InputError(
+                f"{self.kind} {label!r} is unknown: the {len(self)} known ones begin with "
+                f"{some(self.labels[:3])}"
+            )
+        return code
+
+    def _crosses(self, names: tuple[str, ...]) -> bool:
+        """Whether a column of ours is among these names, in another place."""
+        return any(name in self.names and self.names[k : k + 1] != (name,)
+                   for k, name in enumerate(names))  # fmt: skip
+
+    def named(self, names: tuple[str, ...]) -> Vocabulary:
+        """The same labels in the same order, which span columns of these names.
+
+        Where the names are ours in another order, so are the parts of each label; columns of other
+        names are renamed in their places.
+        """
+        if self.names == names:
+            return self
+        if not self._crosses(names):
+            return Vocabulary(self.labels, names)
+        if sorted(names) != sorted(self.names):
+            raise InputError(
+                f"the columns {', '.join(self.names)} are not {', '.join(names)} in another "
+                "order: give both tables the same columns"
+            )
+        places = [self.names.index(name) for name in names]
+        parts = [tuple(label[k] for k in places) for label in self.labels]  # type: ignore[index]
+        return Vocabulary(tuple(parts), names)
+
+    def as_text_like(self, other: Vocabulary) -> Vocabulary:
+        """The same labels, numbers turned into text in the parts where `other` has text."""
+        if not self.labels or not other.labels or kind(self[0]) == kind(other[0]):
+            return self
+        return Vocabulary(tuple(as_text_like(label, other[0]) for label in self.labels), self.names)
+
+    def codes(self, other: Vocabulary) -> np.ndarray:
+        """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
+        index = self.named(other.names).index
+        return np.array([index.get(label, -1) for label in other.labels], dtype=np.int32)
+
+    def codes_in(self, other: Vocabulary) -> np.ndarray:
+        """The code in `other` of each label here [len(self)]; every one must be known there."""
+        return translate(self, np.arange(len(self)), other, f"{self.kind} of the log")
+
+
+def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
+    """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""
+    if isinstance(labels, Vocabulary):
+        return labels
+    if isinstance(labels, int | np.integer):
+        return Vocabulary.of_size(positive(f"number of {'/'.join(names)}s", labels), *names)
+    return Vocabulary(several(f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
+
+
+def translate(
+    found: Vocabulary, codes: np.ndarray, vocabulary: Vocabulary, what: str
+) -> np.ndarray:
+    """Codes [N] ≥ 0 in another vocabulary, which must hold every label that occurs."""
+    mapped = vocabulary.codes(found.as_text_like(vocabulary))
+    occurs = np.zeros(len(found), dtype=bool)
+    occurs[codes] = True
+    unknown = [found[code] for code in np.flatnonzero(occurs & (mapped < 0)).tolist()]
+    if unknown:
+        raise InputError(
+            f"{what} {some(unknown)} not among the {len(vocabulary)} labels given: "
+            "add them or drop those rows"
+        )
+    return mapped[codes]

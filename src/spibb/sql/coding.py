@@ -1,0 +1,135 @@
+"""Labels of typed rows become codes; a source without types lets the values decide."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spibb.arrays import from_arrow, to_arrow
+from spibb.checks import InputError
+from spibb.columns import code_states
+from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.sql.engines import TEXT, Engine
+from spibb.sql.reading import label_type
+
+Labels = Vocabulary | Sequence[Label]
+
+
+@dataclass(frozen=True)
+class CodedRows:
+    """Codes of typed rows: those of states and actions are ≥ 0, successors may be NO_STATE.
+
+    `types` are those that the values of each column of the state decided, None for text.
+    """
+
+    states: Vocabulary
+    actions: Vocabulary
+    state: np.ndarray
+    action: np.ndarray
+    successor: np.ndarray
+    types: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Coder:
+    """Codes the labels of an engine's rows; `binned` columns have their types."""
+
+    engine: Engine
+    names: Mapping[str, tuple[str, ...]]
+    binned: Collection[str]
+
+    def rows(
+        self,
+        found: Any,
+        terminated: np.ndarray,
+        state_labels: Labels | None = None,
+        action_labels: Labels | None = None,
+    ) -> CodedRows:
+        """Code the first columns of a table: those of states, actions and successors."""
+        names = self.names["state"]
+        width = len(names) + len(self.names["action"])
+        state, action = found.columns[: len(names)], found.columns[len(names) : width]
+        following = found.columns[width : width + len(names)]
+        types = self._state_types(state, following, terminated)
+        given = None if state_labels is None else vocabulary(state_labels, *names)
+        states, codes, successor = code_states(
+            [cast(column, kind) for column, kind in zip(state, types)],
+            [cast(column, kind) for column, kind in zip(following, types)],
+            terminated, given, names,
+        )  # fmt: skip
+        assert successor is not None
+        plays, played = self.actions(action, action_labels)
+        return CodedRows(states, plays, codes, played, successor, tuple(types))
+
+    def actions(
+        self, columns: Sequence[Any], labels: Labels | None = None
+    ) -> tuple[Vocabulary, np.ndarray]:
+        """Code the columns of the actions."""
+        names = self.names["action"]
+        typed = [
+            cast(column, _label_type([column], name) if self._is_loose(name) else None)
+            for column, name in zip(columns, names)
+        ]
+        return _coded(typed, labels, names)
+
+    def _state_types(
+        self, state: list[Any], following: list[Any], terminated: np.ndarray
+    ) -> list[Any]:
+        """The type that the values of each part of the state decide, None where it has one.
+
+        A CSV file has no types: states and successors show one together. What lies beyond an end is
+        no state, and decides nothing; it is dropped from `following`.
+        """
+        import pyarrow as pa
+        from pyarrow import compute
+
+        beyond = terminated | np.logical_or.reduce(
+            [from_arrow(column.is_null()) for column in following]
+        )
+        ended = to_arrow(beyond)
+        types: list[Any] = [None] * len(state)
+        names = self.names["state"]
+        for i, other in enumerate(self.names["next_state"] or names):
+            if self._is_loose(names[i], other):
+                nothing = pa.nulls(len(beyond), following[i].type)
+                following[i] = compute.if_else(ended, nothing, following[i])
+                types[i] = _label_type([state[i], following[i]], names[i])
+        return types
+
+    def _is_loose(self, *columns: str) -> bool:
+        """Whether values decide the type of columns that share their labels."""
+        return any(column in self.engine.loose for column in columns) and not any(
+            column in self.binned
+            or (self.engine.kinds[column] == TEXT and column not in self.engine.loose)
+            for column in columns
+        )
+
+
+def _coded(
+    columns: Sequence[Any], labels: Labels | None, names: Sequence[str]
+) -> tuple[Vocabulary, np.ndarray]:
+    if labels is None:
+        return factorize(list(columns), *names)
+    given = vocabulary(labels, *names)
+    return given, encode(list(columns), given, "actions")
+
+
+def _label_type(columns: Sequence[Any], name: str) -> Any:
+    """The type of whole numbers that labels show; none among numbers may be NaN."""
+    import pyarrow.compute as pc
+
+    kind = label_type(columns)
+    if kind == "double" and any(pc.any(pc.is_nan(c.cast(kind))).as_py() for c in columns):
+        raise InputError(
+            f"column {name!r} holds nan among numbers, expected whole numbers: fill or drop those "
+            "rows"
+        )
+    return kind
+
+
+def cast(column: Any, kind: Any) -> Any:
+    """A column of text as the numbers it shows, unchanged where `kind` is None."""
+    return column if kind is None else column.cast(kind)

@@ -1,0 +1,140 @@
+"""A log where it lies: the engine that has it, the columns behind our names, which rows count."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
+
+from spibb.binning import Bins, Request, check_requests, quantile_bins
+from spibb.checks import InputError
+from spibb.columns import resolve
+from spibb.handling import DROP, STRICT, Handling
+from spibb.sql import queries
+from spibb.sql.engines import Engine, quoted
+from spibb.sql.expressions import Reader
+from spibb.sql.kept import Kept
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """Rows and episodes of a table, how many were left out for missing values, and copies."""
+
+    rows: int = 0
+    incomplete: int = 0
+    copies: int = 0
+    episodes: int = 0
+    incomplete_episodes: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class LocatedTable:
+    """A log where it lies: an engine, the columns behind our names, bins, and which rows count.
+
+    `copy` answers the same from a copy of those rows, where that is faster.
+    """
+
+    engine: Engine
+    names: Mapping[str, tuple[str, ...]]
+    bins: Mapping[str, Bins]
+    handling: Handling = STRICT
+    copy: Engine | None = None
+
+    @classmethod
+    def open(
+        cls,
+        engine: Engine,
+        columns: Mapping[str, Any],
+        bins: Mapping[str, Request | Bins],
+        handling: Handling = STRICT,
+    ) -> Self:
+        """Find the columns of a log, and the edges of its bins."""
+        names = _names(engine, columns, handling.bandit)
+        check_requests(bins, (*names["state"], *names["action"]))
+        kept = _kept(engine, names, bins, handling)
+        copied = getattr(engine, "copied", None)
+        copy = None if copied is None else copied(kept.rows)
+        table = cls(engine, names, {}, handling, copy)
+        cut = {column: table._resolve_bins(kept, column, given) for column, given in bins.items()}
+        return replace(table, bins=cut)
+
+    def _resolve_bins(self, kept: Kept, column: str, given: Request | Bins) -> Bins:
+        """Edges as they are given, or at quantiles of the rows that count."""
+        if isinstance(given, Bins):
+            return given
+        if not isinstance(given, int):
+            return Bins(tuple(given))
+        number = Reader(self.engine, {}).number(column, column)
+        counted = kept if self.copy is None else kept.all
+        row = self.ask(queries.quantile_query(counted, number, given)).to_pylist()[0]
+        return quantile_bins((cut for cut in row.values() if cut is not None), column)
+
+    @cached_property
+    def kept(self) -> Kept:
+        """The rows that count."""
+        return _kept(self.engine, self.names, self.bins, self.handling)
+
+    @cached_property
+    def counting(self) -> Kept:
+        """The rows that count in what `ask` asks: all, of a copy."""
+        return self.kept if self.copy is None else self.kept.all
+
+    def ask(self, sql: str) -> Any:
+        """The rows that a query gives: of the copy, where there is one."""
+        return (self.engine if self.copy is None else self.copy).table(sql)
+
+    @cached_property
+    def rows(self) -> int:
+        """How many count."""
+        return self.number(f"SELECT COUNT(*) AS n FROM {self.counting.table}")
+
+    @cached_property
+    def left_out(self) -> LeftOut:
+        """What was left out, and of how much."""
+        if self.handling == replace(STRICT, bandit=self.handling.bandit):
+            return LeftOut()
+        query = queries.size_query(self.kept, self.kept.episode)
+        n = {name: int(value) for name, value in self.engine.table(query).to_pylist()[0].items()}
+        return LeftOut(
+            n["rows"], n["rows"] - n["complete"], n["complete"] - n["distinct_rows"],
+            n["episodes"], n["episodes"] - n["complete_episodes"],
+        )  # fmt: skip
+
+    def number(self, query: str) -> int:
+        """The one number that a query gives."""
+        return int(self.ask(query).column(0)[0].as_py())
+
+
+def _names(engine: Engine, columns: Mapping[str, Any], bandit: bool) -> dict[str, tuple[str, ...]]:
+    """The columns of the engine behind each of our names."""
+    found = resolve(list(engine.columns), columns, bandit)
+    for column in (column for mine in found.values() for column in mine):
+        if column.lower() in engine.repeated:
+            raise InputError(f"the log has several columns {column!r}: rename or drop all but one")
+    names = {
+        name: tuple(part for column in mine for part in engine.columns[column])
+        for name, mine in found.items()
+    }
+    if len(names["next_state"]) not in (0, len(names["state"])):
+        raise InputError(
+            f"next_state spans {len(names['next_state'])} columns and state "
+            f"{len(names['state'])}: map as many"
+        )
+    return names
+
+
+def _kept(
+    engine: Engine,
+    names: Mapping[str, tuple[str, ...]],
+    bins: Mapping[str, Any],
+    handling: Handling,
+) -> Kept:
+    """The rows that count, by what is to be done with missing values and copies."""
+    read = Reader(engine, dict.fromkeys(bins), handling=handling)
+    episode = quoted(names["episode_id"][0]) if names["episode_id"] else None
+    return Kept.of(
+        [column for mine in names.values() for column in mine], engine.kinds,
+        read.incomplete(names) if handling.missing == DROP else None, episode,
+        handling.duplicates == DROP,
+    )  # fmt: skip
