@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from quantecon.markov import DiscreteDP
 
 from spibb.kernels.sparse import solve as sparse
-from spibb.kernels.sparse.bounds import Box, Rows
+from spibb.kernels.tuples import Box, Rows
 
 TOL = 1e-6
 AGREE = 2e-6
@@ -52,7 +52,7 @@ def random_mdp(n_states: int, n_actions: int = 4, n_successors: int = 5, seed: i
     n_rows = n_states * n_actions
     probs = rng.standard_exponential((n_rows, n_successors))
     probs /= probs.sum(axis=1, keepdims=True)
-    rows = (
+    rows = Rows(
         n_successors * np.arange(n_rows + 1),
         rng.integers(0, n_states, n_rows * n_successors, dtype=np.int32),
         probs.reshape(-1),
@@ -64,7 +64,7 @@ def ring(n_states: int, discount: float, seed: int = 0) -> Task:
     """Stay, left or right: as intended with probability 0.8, else one of the other two."""
     s = np.arange(n_states, dtype=np.int32)
     around = np.stack([s, (s - 1) % n_states, (s + 1) % n_states], axis=1)
-    rows = (
+    rows = Rows(
         3 * np.arange(3 * n_states + 1),
         np.repeat(around, 3, axis=0).reshape(-1).astype(np.int32),
         np.tile(0.1 + 0.7 * np.eye(3), (n_states, 1)).reshape(-1),
@@ -75,7 +75,7 @@ def ring(n_states: int, discount: float, seed: int = 0) -> Task:
 
 def plain_box(n_states: int, n_actions: int) -> Box:
     shape = (n_states, n_actions)
-    return np.zeros(shape), np.ones(shape), np.full(shape, 1.0 / n_actions)
+    return Box(np.zeros(shape), np.ones(shape), np.full(shape, 1.0 / n_actions))
 
 
 def bootstrapped(task: Task, seed: int = 1) -> Task:
@@ -85,7 +85,7 @@ def bootstrapped(task: Task, seed: int = 1) -> Task:
     baseline = rng.dirichlet(np.ones(n_actions), n_states)
     copied = rng.random((n_states, n_actions)) < 0.5
     lower, upper = np.where(copied, baseline, 0.0), np.where(copied, baseline, 1.0)
-    return task._replace(box=(lower, upper, baseline))
+    return task._replace(box=Box(lower, upper, baseline))
 
 
 # ---- contenders --------------------------------------------------------------------------------

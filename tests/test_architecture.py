@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "kernels",
+    "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "halving", "kernels",
     "pseudocounts", "arrays", "labels", "words", "tables", "binning", "handling", "columns",
     "sql", "cases",
     "deciding", "policy", "log", "splits",
@@ -79,6 +80,15 @@ def test_no_file_imports_itself_in_a_circle_lazily_or_not():
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
+def test_the_page_of_the_architecture_names_every_module_of_the_top_level():
+    page = (ROOT.parent.parent / "docs/architecture.md").read_text("utf-8")
+    parts = [part for part in ORDER if not part.startswith("__")]
+    names = {part: f"`{part}/`" if (ROOT / part).is_dir() else f"`{part}.py`" for part in parts}
+    assert [name for name in names.values() if name not in page] == []
+    assert [part for part in parts if not (ROOT / part).exists()
+            and not (ROOT / f"{part}.py").exists()] == []  # fmt: skip
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_a_module_imports_only_from_above_itself(path):
     part = part_of(path)
@@ -87,6 +97,18 @@ def test_a_module_imports_only_from_above_itself(path):
         return
     below = {p for p in imported_parts(path) if ORDER.index(p) > ORDER.index(part)}
     assert not below, f"{path.name} imports from below itself: {sorted(below)}"
+
+
+def test_one_word_names_one_class():
+    """Words that an application and the library share are on the list; a grid is an algorithm's."""
+    found = Counter(
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    shared = {"Grid", "Bin", "Episodes", "Kept", "Line", "Version"}
+    assert {name for name, times in found.items() if times > 1} <= shared
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.py")), ids=lambda p: p.name)

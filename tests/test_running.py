@@ -239,3 +239,11 @@ def test_every_way_to_give_a_baseline_gives_the_same(log, folder):
     np.testing.assert_array_equal(
         smooth.baseline.probs, spibb.estimate_baseline(log, smoothing=0.5).probs
     )
+
+
+def test_the_folder_of_a_result_is_checked_by_its_name(log):
+    result = spibb.improve(log, BASELINE, discount=0.9, algorithm="pi-b", n_wedge=5)
+    with pytest.raises(InputError, match="folder is 3"):
+        result.save(3)
+    with pytest.raises(InputError, match="folder is None"):
+        result.save(None)

@@ -61,20 +61,21 @@ _HOME = {
     "ARBRM": "spibb.algorithms.arbrm",
     "improve": "spibb.algorithms",
     "run": "spibb.running",
-    "save_result": "spibb.running",
-    "write_report": "spibb.running",
     "Run": "spibb.running",
     "judge": "spibb.verdict",
     "Verdict": "spibb.verdict",
 }
+_BEHIND = {"save_result": "spibb.running", "save_report": "spibb.running"}
+"""What methods of public classes ask for, because it lies above them: not public itself."""
 
 __all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    home = _HOME.get(name) or _BEHIND.get(name)
+    if home is None:
         raise AttributeError(f"module 'spibb' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
+    value = getattr(importlib.import_module(home), name)
     globals()[name] = value
     return value
 
@@ -126,8 +127,8 @@ if TYPE_CHECKING:
     from spibb.policy import Policy as Policy
     from spibb.running import Run as Run
     from spibb.running import run as run
+    from spibb.running import save_report as save_report
     from spibb.running import save_result as save_result
-    from spibb.running import write_report as write_report
     from spibb.serving.export import export_policy as export_policy
     from spibb.serving.live import LivePolicy as LivePolicy
     from spibb.simulate import Sampler as Sampler

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.halving import halved
+
 SPREADS = np.exp(np.linspace(-0.8, 0.8, 9))
 """Factors on the favoured bet that a mixture plays."""
 WEIGHTS = np.exp(-0.5 * np.linspace(-2, 2, 9) ** 2)
@@ -23,6 +25,7 @@ MOST = 0.95
 LARGEST_LOG = 600.0
 """e-values beyond e⁶⁰⁰ count as e⁶⁰⁰, which is lower and so valid."""
 HALVINGS = 60
+"""Of the range of a bound: what is left of it is below the rounding of its ends."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,10 +116,7 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
     low = high * 2.0**-HALVINGS
     if not high > 0 or wealth(low) < log_wanted:
         return -sample.loss
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if wealth(middle) >= log_wanted else (low, middle)
-    return low - sample.loss
+    return halved(lambda rise: wealth(rise) >= log_wanted, low, high, HALVINGS)[0] - sample.loss
 
 
 def adjusted_p_values(log_e: np.ndarray) -> np.ndarray:

@@ -13,6 +13,7 @@ from spibb.checks import InputError, as_float, several
 Request = int | Sequence[float]
 """What a user asks for: a number of quantile bins, or the edges."""
 MOST_BINS = 1000
+"""More quantiles than this are a mistake rather than states."""
 
 
 @dataclass(frozen=True)

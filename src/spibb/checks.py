@@ -23,6 +23,7 @@ import numpy as np
 from spibb.errors import InputError as InputError
 
 ROW_SUM_TOLERANCE = 1e-6
+"""How far from 1 a row of probabilities may sum: files keep about six digits."""
 
 
 def some(labels: Iterable[Any], limit: int = 5) -> str:
@@ -350,6 +351,24 @@ def codes(what: str, values: np.ndarray, n: int, least: int = 0) -> None:
         raise InputError(
             f"{what} hold {values[outside][0]}, expected codes from {least} to {n - 1}"
         )
+
+
+def action_codes(values: Any, n_actions: int, remedy: str) -> np.ndarray:
+    """Check the codes of actions [N], and return a copy of them; the remedy is for the caller."""
+    array = np.array(values)
+    if array.ndim != 1 or array.dtype.kind not in "iuf" or (array != np.floor(array)).any():
+        raise InputError(
+            f"actions has shape {array.shape} and type {array.dtype}, expected one whole number "
+            "per transition: give codes 0 … A − 1"
+        )
+    bad = (array < 0) | (array >= n_actions)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"actions in row {row} is {array[row]}, expected a code in 0 … {n_actions - 1}: "
+            f"{remedy} ({int(bad.sum())} such rows)"
+        )
+    return array.astype(np.int64)
 
 
 def parse_value(text: str) -> bool | int | float | str:

@@ -74,6 +74,34 @@ def assemble(
         actions, action = factorize(columns.action, "action")
     else:
         action = encode(columns.action, actions, "actions")
+    _check_rows(columns, state, action, next_state)
+    none = np.zeros(len(state), dtype=bool)
+    terminated = none if columns.terminated is None else columns.terminated
+    truncated = none if columns.truncated is None else columns.truncated & ~terminated
+    order, starts = _episodes(columns, terminated | truncated)
+    last = none.copy()
+    last[starts[1:] - 1] = True
+    terminated, truncated, state = terminated[order], truncated[order], state[order]
+    _check_ends(terminated | truncated, last, order)
+    given = None if next_state is None else next_state[order]
+    return {
+        "state": state,
+        "action": action[order],
+        "reward": columns.reward[order],
+        "next_state": _successor_codes(given, state, terminated, last),
+        "terminated": terminated,
+        "truncated": truncated | (last & ~terminated),
+        "episode_starts": starts,
+        "states": states,
+        "actions": actions,
+        "action_prob": None if columns.action_prob is None else columns.action_prob[order],
+    }
+
+
+def _check_rows(
+    columns: Columns, state: np.ndarray, action: np.ndarray, next_state: np.ndarray | None
+) -> None:
+    """Every column has as many rows as the others, at least one, and numbers in its limits."""
     n = same_length(
         state=state, action=action, reward=columns.reward, next_state=next_state,
         terminated=columns.terminated, truncated=columns.truncated, episode=columns.episode,
@@ -83,33 +111,6 @@ def assemble(
         raise InputError(EMPTY)
     finite(columns.reward, "reward")
     _check_propensities(columns.action_prob)
-    none = np.zeros(n, dtype=bool)
-    terminated = none if columns.terminated is None else columns.terminated
-    truncated = none if columns.truncated is None else columns.truncated & ~terminated
-    order, starts = _episodes(columns, terminated | truncated)
-    last = np.zeros(n, dtype=bool)
-    last[starts[1:] - 1] = True
-    terminated, truncated = terminated[order], truncated[order]
-    _check_ends(terminated | truncated, last, order)
-    state = state[order]
-    if next_state is None:
-        next_state = np.append(state[1:], np.int32(NO_STATE))
-        next_state[last] = NO_STATE
-    else:
-        next_state = _explicit_successors(next_state[order], state, terminated, last)
-    next_state[terminated] = NO_STATE
-    return {
-        "state": state,
-        "action": action[order],
-        "reward": columns.reward[order],
-        "next_state": next_state,
-        "terminated": terminated,
-        "truncated": truncated | (last & ~terminated),
-        "episode_starts": starts,
-        "states": states,
-        "actions": actions,
-        "action_prob": None if columns.action_prob is None else columns.action_prob[order],
-    }
 
 
 def code_states(
@@ -175,13 +176,15 @@ def _episodes(columns: Columns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
     return order, starts
 
 
-def _explicit_successors(
-    next_state: np.ndarray, state: np.ndarray, terminated: np.ndarray, last: np.ndarray
+def _successor_codes(
+    given: np.ndarray | None, state: np.ndarray, terminated: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Fill a missing successor with the state of the next row, never across an episode's end."""
-    gap = (next_state == NO_STATE) & ~terminated & ~last
+    """Successors as given, else the state of the next row, never across an episode's end."""
     following = np.append(state[1:], np.int32(NO_STATE))
-    return np.where(gap, following, next_state).astype(np.int32)
+    following[last] = NO_STATE
+    found = following if given is None else np.where(given == NO_STATE, following, given)
+    found[terminated] = NO_STATE
+    return found.astype(np.int32)
 
 
 def _check_ends(ends: np.ndarray, last: np.ndarray, order: np.ndarray) -> None:

@@ -23,6 +23,7 @@ SUSPICIOUS = 0.001
 MOST_UNKNOWN = 0.5
 """Share of the decisions that may be made in states that the policy does not know."""
 EXAMPLES = 3
+"""States that a message names."""
 IMPOSSIBLE = 1e-6
 """p-values below this contradict that the policy made the log."""
 RARE = 0.05

@@ -19,7 +19,7 @@ from spibb.kernels.tuples import Rows
 from spibb.kernels.units import centre_and_unit
 from spibb.labels import Vocabulary
 from spibb.log import Log
-from spibb.showing import Interval
+from spibb.showing import Range
 
 END = NO_STATE
 """The successor code of a termination."""
@@ -99,7 +99,7 @@ class Counts(Frozen):
             "transitions": int(self.n.sum()), "episodes": int(self.starts.sum()),
             "states": n_states, "actions": n_actions,
             "pairs_seen": int((np.diff(self.indptr) > 0).sum()),
-            "rewards": Interval(*self.reward_range),
+            "rewards": Range(*self.reward_range),
         }  # fmt: skip
 
     @property

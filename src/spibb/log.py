@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
@@ -25,13 +25,59 @@ from spibb.columns import (
 from spibb.frozen import Frozen
 from spibb.handling import ERROR, Handling
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
-from spibb.showing import Interval
+from spibb.showing import Range
 
 Labels = Vocabulary | Sequence[Label]
 
 
+class Transitions(Frozen):
+    """Rows by episode and step, whatever their states are; `by_row` names the fields [N]."""
+
+    by_row: ClassVar[tuple[str, ...]]
+    action: np.ndarray
+    reward: np.ndarray
+    episode_starts: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes E, or trajectories |D|."""
+        return len(self.episode_starts) - 1
+
+    @property
+    def remaining(self) -> np.ndarray:
+        """Number of steps from each row to the end of its episode's record, itself included [N]."""
+        ends = np.repeat(self.episode_starts[1:], np.diff(self.episode_starts))
+        return ends - np.arange(len(self))
+
+    def episodes(self, which: np.ndarray) -> Self:
+        """The log of some episodes only, given by number, in that order.
+
+        >>> log.episodes(np.array([2, 0])).reward.tolist()
+        [0.0, 0.0, 0.0, 1.0]
+        """
+        lengths = np.diff(self.episode_starts)[which]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
+        rows = first + np.arange(starts[-1])
+        columns = {name: getattr(self, name) for name in self.by_row}
+        chosen = {
+            name: None if column is None else column[rows] for name, column in columns.items()
+        }
+        return replace(self, **chosen, episode_starts=starts)  # type: ignore[type-var]
+
+    def _sized(self, **sizes: int) -> Mapping[str, Any]:
+        """Sizes, those of the states among them, and the range of the rewards."""
+        rewards = Range(self.reward.min(), self.reward.max())
+        return {
+            "transitions": len(self), "episodes": self.n_episodes, **sizes, "rewards": rewards,
+        }  # fmt: skip
+
+
 @dataclass(frozen=True, eq=False)
-class Log(Frozen):
+class Log(Transitions):
     """A log: transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
 
     `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
@@ -58,35 +104,17 @@ class Log(Frozen):
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
-    def __len__(self) -> int:
-        return len(self.state)
+    by_row: ClassVar[tuple[str, ...]] = (
+        "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
+    )  # fmt: skip
 
     def _facts(self) -> Mapping[str, Any]:
-        """Sizes, and the range of the rewards."""
-        return {
-            "transitions": len(self),
-            "episodes": self.n_episodes,
-            "states": len(self.states),
-            "actions": len(self.actions),
-            "rewards": Interval(self.reward.min(), self.reward.max()),
-        }
-
-    @property
-    def n_episodes(self) -> int:
-        """Number of episodes E, or trajectories |D|."""
-        return len(self.episode_starts) - 1
+        return self._sized(states=len(self.states), actions=len(self.actions))
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that states and actions span: what `read_log` needs to read them back."""
         return {"state": self.states.names, "action": self.actions.names}
-
-    @property
-    def remaining(self) -> np.ndarray:
-        """Number of steps from each row to the end of its episode's record, itself included [N]."""
-        return np.repeat(self.episode_starts[1:], np.diff(self.episode_starts)) - np.arange(
-            len(self)
-        )
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -214,23 +242,6 @@ class Log(Frozen):
             self, state=rows[self.state], action=columns[self.action], states=states,
             actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
-
-    def episodes(self, which: np.ndarray) -> Log:
-        """The log of some episodes only, given by number, in that order.
-
-        >>> log.episodes(np.array([2, 0])).reward.tolist()
-        [0.0, 0.0, 0.0, 1.0]
-        """
-        lengths = np.diff(self.episode_starts)[which]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
-        rows = first + np.arange(starts[-1])
-        columns = {
-            name: getattr(self, name)[rows]
-            for name in ("state", "action", "reward", "next_state", "terminated", "truncated")
-        }
-        prob = None if self.action_prob is None else self.action_prob[rows]
-        return replace(self, **columns, action_prob=prob, episode_starts=starts)
 
 
 class Rewarded(Protocol):

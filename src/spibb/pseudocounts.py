@@ -242,7 +242,9 @@ def median_distance(z: np.ndarray, k: int) -> float:
 def _check_log(counts: DistanceCounts | TreeCounts | NeighbourCounts) -> None:
     """Check the fields of a log and replace them by read-only copies."""
     states = _state_rows("states", counts.states).copy()
-    actions = _action_codes(counts.actions, checks.positive("n_actions", counts.n_actions))
+    actions = checks.action_codes(
+        counts.actions, checks.positive("n_actions", counts.n_actions), "fix it or raise n_actions"
+    )
     checks.same_length(states=states, actions=actions)
     object.__setattr__(counts, "states", states)
     object.__setattr__(counts, "actions", actions)
@@ -268,21 +270,3 @@ def _state_rows(name: str, rows: np.ndarray, n_features: int | None = None) -> n
     for k in range(array.shape[1]):
         checks.finite(array[:, k], f"{name}: feature {k}")
     return array
-
-
-def _action_codes(actions: np.ndarray, n_actions: int) -> np.ndarray:
-    """Check action codes [N] and return a copy of them."""
-    codes = np.asarray(actions)
-    whole = codes.ndim == 1 and (codes.dtype.kind in "iu" or not len(codes))
-    if not whole:
-        raise InputError(
-            f"actions have shape {codes.shape} and type {codes.dtype}, expected [N] whole numbers"
-        )
-    bad = (codes < 0) | (codes >= n_actions)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"action in row {row} is {codes[row]}, expected 0 to {n_actions - 1}: "
-            f"fix the code or raise n_actions ({int(bad.sum())} such rows)"
-        )
-    return codes.astype(np.int64)

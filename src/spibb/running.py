@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -145,7 +145,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
                  spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
                  **options)  # fmt: skip
     tell = progress or (lambda stage, share: None)
-    with _claimed(out, force) as held:
+    with nullcontext() if out is None else _claimed("out", out, force) as held:
         tell("reading", 0.0)
         table = open_log(
             source, columns=columns, bins=bins, bandit=bandit, missing=missing,
@@ -174,57 +174,17 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
 
 
 def save_result(
-    result: Improvement,
-    folder: str | Path,
-    *,
-    delta: float | None = None,
-    seed: int = 0,
-    force: bool = False,
-    spreadsheet_safe: bool = False,
+    result: Improvement, folder: str | Path, delta: float | None, seed: int, force: bool, safe: bool
 ) -> Path:
-    """Write an improvement as ``spibb improve`` does: `Improvement.save` calls this.
-
-    Parameters:
-        result: what an algorithm made of a problem.
-        folder: must be empty, or `force` given; the files appear all at once.
-        delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
-        seed: seed of the posterior draws.
-        force: write into a folder that is not empty.
-        spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
-
-    Returns:
-        The folder.
-
-    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
-    >>> sorted(path.name for path in spibb.save_result(result, "saved", force=True).iterdir())
-    ['manifest.sha256', 'policy.csv', 'policy.json', 'policy.parquet', 'report.html',
-    'returns.parquet', 'summary.json']
-    """
-    with _claimed(folder, force) as held:
-        assert held is not None
+    """What `Improvement.save` does, where the report is known."""
+    with _claimed("folder", folder, force) as held:
         known = _assessed(result, delta, seed)
-        held.publish(lambda aside: write_result(known, aside, safe=spreadsheet_safe))
+        held.publish(lambda aside: write_result(known, aside, safe=safe))
         return held.folder
 
 
-def write_report(
-    result: Improvement, path: str | Path, *, delta: float | None = None, seed: int = 0
-) -> Path:
-    """Write the report of an improvement, one HTML file: `Improvement.report` calls this.
-
-    Parameters:
-        result: what an algorithm made of a problem.
-        path: a name that ends in .html.
-        delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
-        seed: seed of the posterior draws.
-
-    Returns:
-        The path of the file.
-
-    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
-    >>> spibb.write_report(result, "report.html").name
-    'report.html'
-    """
+def save_report(result: Improvement, path: str | Path, delta: float | None, seed: int) -> Path:
+    """What `Improvement.report` does, where the report is known."""
     checks.instance("path", path, (str, Path), "give the name of a file, such as report.html")
     written = Path(path)
     if written.suffix.lower() not in (".html", ".htm"):
@@ -244,14 +204,9 @@ def _assessed(result: Improvement, delta: float | None, seed: int) -> Assessment
     return assess(result, Origin.of(command, checks.seed(seed)), delta=delta, findings=looked)
 
 
-@contextlib.contextmanager
-def _claimed(out: str | Path | None, force: bool) -> Iterator[Held | None]:
-    if out is None:
-        yield None
-        return
-    checks.instance("out", out, (str, Path), "give the name of a folder, or None")
-    with claim(Path(out), checks.flag("force", force)) as held:
-        yield held
+def _claimed(name: str, folder: str | Path, force: bool) -> AbstractContextManager[Held]:
+    checks.instance(name, folder, (str, Path), "give the name of a folder")
+    return claim(Path(folder), checks.flag("force", force))
 
 
 def _files(role: str, given: Any) -> list[tuple[str, Any]]:

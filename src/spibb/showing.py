@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 LONGEST = 80
+"""Characters of a fact that are shown."""
 
 
 class Shown:
@@ -50,7 +51,7 @@ def text(value: Any) -> str:
         return f"{value.dtype}{list(value.shape)}"
     if isinstance(value, float | np.floating):
         return f"{value:.4g}"
-    if isinstance(value, Interval):
+    if isinstance(value, Range):
         return f"{value.low + 0.0:.4g} to {value.high + 0.0:.4g}"  # never -0
     if isinstance(value, Shown) or dataclasses.is_dataclass(value):
         written = repr(value)
@@ -61,7 +62,7 @@ def text(value: Any) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Interval:
+class Range:
     """Two numbers, shown as a range."""
 
     low: float

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -25,13 +25,29 @@ from spibb.ties import settle
 
 METHODS = ("auto", "policy-iteration", "sweeps")
 DENSE_UP_TO = 256
+"""States up to which a dense matrix solves exactly; beyond, sweeps are faster."""
 DIRECT_UP_TO = 5_000
 """States up to which a sparse factorisation takes seconds even where successors are random."""
 REFINEMENTS = 5
+"""Corrections of a factorised solution by its residual, at most."""
 PARALLEL_FROM = 20_000
+"""States from which sweeps are worth several threads."""
 TOLERANCE = 1e-9
+"""Error of the values, relative to their size, with which they count as converged."""
 MAX_SWEEPS = 100_000
+"""After which a solution says that it has not converged."""
 LARGEST = float(np.finfo(np.float64).max)
+
+
+class Found(NamedTuple):
+    """The fields of a solution, in units of the largest reward."""
+
+    probs: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    iterations: int
+    converged: bool
+    error: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,24 +67,18 @@ class Solution(Frozen):
     error: float
 
     @classmethod
-    def in_units(
-        cls, unit: float, probs: np.ndarray, q: np.ndarray, v: np.ndarray, iterations: int,
-        converged: bool, error: float,
-    ) -> Solution:  # fmt: skip
-        """From a solution for rewards in units of `unit`; `q` and `v` are changed."""
-        size = np.maximum(largest(q), largest(v))
+    def in_units(cls, unit: float, found: Found) -> Solution:
+        """From a solution for rewards in units of `unit`; its `q` and `v` are changed."""
+        size = np.maximum(largest(found.q), largest(found.v))
         if not size <= LARGEST / max(unit, 1.0):
             raise InputError(
                 f"values reach {size:.3g} times {unit:.3g}, expected at most {LARGEST:.3g}: "
                 "divide the rewards by a constant"
             )
-        q *= unit
-        v *= unit
-        return cls(probs, q, v, iterations, bool(converged), error * unit)
-
-
-Found = tuple[np.ndarray, np.ndarray, np.ndarray, int, bool, float]
-"""The fields of a solution, in units of the largest reward."""
+        np.multiply(found.q, unit, out=found.q)
+        np.multiply(found.v, unit, out=found.v)
+        error = found.error * unit
+        return cls(found.probs, found.q, found.v, found.iterations, bool(found.converged), error)
 
 
 def unit_of(rewards: np.ndarray) -> float:
@@ -101,7 +111,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     mdp.check_fits(box.start, "the box of policies")
     unit = unit_of(mdp.rewards)
     solver = _by_policy_iteration if is_dense(method, mdp.shape[0]) else _by_sweeps
-    return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, box, tolerance))
+    return Solution.in_units(unit, solver(mdp, mdp.rewards / unit, box, tolerance))
 
 
 def evaluate(
@@ -113,7 +123,7 @@ def evaluate(
     unit = unit_of(mdp.rewards)
     solver = _value_exactly if is_dense(method, len(probs)) else _value_by_sweeps
     rows = np.array(probs)  # writable, as in policy iteration: one type, one compilation
-    return Solution.in_units(unit, *solver(mdp, mdp.rewards / unit, rows, tolerance))
+    return Solution.in_units(unit, solver(mdp, mdp.rewards / unit, rows, tolerance))
 
 
 def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
@@ -127,7 +137,7 @@ def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: flo
     if error > wanted:
         step = dense.doubt(rows, rewards, box, probs, q, ties)
         error = min(error, rounding + step / (1 - mdp.discount))
-    return probs, q, v, iterations, settled and error <= wanted, error
+    return Found(probs, q, v, iterations, settled and error <= wanted, error)
 
 
 def largest_error(rounding: float, discount: float) -> float:
@@ -144,7 +154,7 @@ def _value_exactly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: 
     v, sizes = dense.values(rows, rewards, mdp.discount, probs)
     q = dense.q_values(rows, rewards, mdp.discount, v)
     error = dense.ROUNDING * largest(sizes)
-    return probs, q, v, 1, tolerance >= dense.ROUNDING, error
+    return Found(probs, q, v, 1, tolerance >= dense.ROUNDING, error)
 
 
 def evaluate_exactly(mdp: MDP, probs: np.ndarray) -> Solution:
@@ -156,7 +166,7 @@ def evaluate_exactly(mdp: MDP, probs: np.ndarray) -> Solution:
         return evaluate(mdp, probs)
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
-    return Solution.in_units(unit, *_value_directly(mdp, mdp.rewards / unit, np.array(probs)))
+    return Solution.in_units(unit, _value_directly(mdp, mdp.rewards / unit, np.array(probs)))
 
 
 def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray) -> Found:
@@ -180,7 +190,7 @@ def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray) -> Found:
     found = np.asarray(v, dtype=np.float64)
     size = largest(found)
     error += float(np.finfo(np.longdouble).eps) * 4 * size / (1 - mdp.discount)
-    return probs, _q(mdp, rewards, found), found, 1, error <= TOLERANCE * size, error
+    return Found(probs, _q(mdp, rewards, found), found, 1, error <= TOLERANCE * size, error)
 
 
 def _chain(mdp: MDP, probs: np.ndarray) -> Any:
@@ -206,7 +216,7 @@ def _value_by_sweeps(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance
     v, error, sweeps, wanted = sparse.evaluate(
         mdp.rows, rewards, mdp.discount, probs, tolerance, MAX_SWEEPS, len(probs) >= PARALLEL_FROM
     )
-    return probs, _q(mdp, rewards, v), v, sweeps, error <= wanted, error
+    return Found(probs, _q(mdp, rewards, v), v, sweeps, error <= wanted, error)
 
 
 def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:
@@ -217,11 +227,11 @@ def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Fou
     wanted, sweeps = found.wanted, found.sweeps
     probs, q, doubtful = _greedy(mdp, rewards, box, found, tolerance)
     if doubtful:
-        closer = tolerance * gap / 4, MAX_SWEEPS, parallel, found.v
-        found = sparse.optimise(*task, *closer)
+        found = sparse.optimise(*task, tolerance * gap / 4, MAX_SWEEPS, parallel, found.v)
         sweeps += found.sweeps
         probs, q, doubtful = _greedy(mdp, rewards, box, found, tolerance)
-    return probs, q, found.v, sweeps, found.error <= wanted and not doubtful, found.error
+    converged = found.error <= wanted and not doubtful
+    return Found(probs, q, found.v, sweeps, converged, found.error)
 
 
 def _greedy(

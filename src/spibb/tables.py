@@ -23,6 +23,7 @@ SPREADSHEET_SAFE = "spreadsheet_safe"
 EXECUTED = "=+@\t\r\n＝＋－＠-"
 """How a text begins that a spreadsheet may take for a formula."""
 LONGEST_LABEL = 100_000
+"""Bytes of text that a file keeps; a longer one is a mistake rather than a label."""
 
 Progress = Callable[[float], None]
 """Told now and then which share of the work is done, from 0 to 1."""

@@ -13,6 +13,7 @@ from spibb.evaluate import returns_to_go
 from spibb.log import Log
 
 ROUNDING = 1e-9
+"""Relative to a limit: what is beyond it by less is rounding."""
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("deep_extra", exc_type=ImportError)
 
 from spibb.deep import cloning
-from spibb.deep.cloning import Rows, clone
+from spibb.deep.cloning import Acted, clone
 
 RNG = np.random.default_rng(0)
 
@@ -16,7 +16,7 @@ RNG = np.random.default_rng(0)
 @pytest.mark.parametrize("recorded", [False, True])
 def test_the_gradient_is_that_of_finite_differences(recorded):
     z, action = RNG.normal(size=(700, 3)), RNG.integers(0, 4, 700)
-    rows = Rows(z, action, RNG.uniform(0.05, 0.95, 700) if recorded else None)
+    rows = Acted(z, action, RNG.uniform(0.05, 0.95, 700) if recorded else None)
     parts = [RNG.normal(size=shape) for shape in ((3, 5), (5, 4), (5,), (4,))]
     _, slopes = cloning._loss(parts, rows)
     for part, slope in zip(parts, slopes):
@@ -43,7 +43,7 @@ def test_a_known_policy_is_found(bend):
     z = RNG.normal(size=(6000, 2))
     logits = np.stack([z[:, 0] + bend * np.abs(z[:, 1]), -z[:, 0], 0 * z[:, 1]], axis=1)
     probs = softmax(logits)
-    found = clone(Rows(z, draw(probs, RNG), None), np.arange(0, 6001, 10), 3)
+    found = clone(Acted(z, draw(probs, RNG), None), np.arange(0, 6001, 10), 3)
     assert np.abs(found.policy(z) - probs).mean() < 0.03
     entropy = -(probs * np.log(probs)).sum(axis=1).mean()
     assert found.log_loss == pytest.approx(entropy, abs=0.03)
@@ -52,7 +52,7 @@ def test_a_known_policy_is_found(bend):
 
 def test_without_a_pattern_the_frequencies_are_kept():
     z, action = RNG.normal(size=(300, 8)), (RNG.random(300) < 0.3).astype(int)
-    found = clone(Rows(z, action, None), np.arange(0, 301, 10), 2)
+    found = clone(Acted(z, action, None), np.arange(0, 301, 10), 2)
     assert found.kind == "frequencies of the actions"
     assert found.log_loss == found.marginal_loss
 
@@ -64,7 +64,7 @@ def test_recorded_probabilities_of_few_rows_say_it_all():
     prob = probs[np.arange(400), action]
     starts = np.arange(0, 401, 4)
     errors = [
-        np.abs(clone(Rows(z, action, known), starts, 3).policy(z) - probs).mean()
+        np.abs(clone(Acted(z, action, known), starts, 3).policy(z) - probs).mean()
         for known in (prob, None)
     ]
     assert errors[0] < 0.03 < errors[1] * 2
@@ -74,7 +74,7 @@ def test_recorded_probabilities_of_few_rows_say_it_all():
 def test_one_episode_and_an_action_never_taken():
     z, action = RNG.normal(size=(50, 2)), np.zeros(50, int)
     action[::2] = 1
-    found = clone(Rows(z, action, None), np.array([0, 50]), 3)
+    found = clone(Acted(z, action, None), np.array([0, 50]), 3)
     probs = found.policy(z)
     assert np.isfinite(probs).all()
     assert (probs > 0).all()

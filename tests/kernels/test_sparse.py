@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from spibb.kernels import dense
 from spibb.kernels.sparse import bounds, sweeps, task
 from spibb.kernels.sparse import solve as sparse
+from spibb.kernels.tuples import Box, Rows
 
 KINDS = ("plain", "pi-b", "pi-leq-b", "general")
 
@@ -28,7 +29,7 @@ def make_rows(rng, S, A, most=5, kept=1.0):
 
 def to_rows(dense):
     indptr = np.concatenate([[0], np.cumsum((dense > 0).sum(1))]).astype(np.int64)
-    return indptr, np.nonzero(dense)[1].astype(np.int32), dense[dense > 0]
+    return Rows(indptr, np.nonzero(dense)[1].astype(np.int32), dense[dense > 0])
 
 
 def make_box(rng, kind, S, A):
@@ -38,17 +39,17 @@ def make_box(rng, kind, S, A):
         available = rng.random((S, A)) < 0.8
         available[:, 0] = True
         start = available / available.sum(1, keepdims=True)
-        return np.zeros((S, A)), available.astype(float), start
+        return Box(np.zeros((S, A)), available.astype(float), start)
     if kind == "pi-b":
-        return (
+        return Box(
             np.where(bootstrapped, baseline, 0.0),
             np.where(bootstrapped, baseline, 1.0),
             baseline,
         )
     if kind == "pi-leq-b":
-        return np.zeros((S, A)), np.where(bootstrapped, baseline, 1.0), baseline
+        return Box(np.zeros((S, A)), np.where(bootstrapped, baseline, 1.0), baseline)
     lower = baseline * rng.random((S, A)) * (rng.random((S, A)) < 0.7)
-    return lower, np.minimum(1.0, baseline * (1.0 + rng.random((S, A)))), baseline
+    return Box(lower, np.minimum(1.0, baseline * (1.0 + rng.random((S, A)))), baseline)
 
 
 # ---- transcription -----------------------------------------------------------------------------
@@ -144,7 +145,7 @@ def test_no_sweep_proves_nothing():
 def test_all_terminating_is_one_step(kind):
     rng = np.random.default_rng(4)
     S, A = 20, 3
-    rows = (np.zeros(S * A + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
+    rows = Rows(np.zeros(S * A + 1, np.int64), np.zeros(0, np.int32), np.zeros(0))
     r, box = rng.normal(size=(S, A)), make_box(rng, kind, S, A)
     v, bound, sweeps, _ = sparse.optimise(rows, r, 0.99, box, 1e-9, 10)
     assert sweeps == 1 and bound <= 1e-9
@@ -154,7 +155,7 @@ def test_all_terminating_is_one_step(kind):
 def test_termination_without_discount_is_bounded_where_every_row_loses_mass():
     rng = np.random.default_rng(5)
     rows, P = make_rows(rng, 30, 3, kept=0.0)
-    rows = (rows[0], rows[1], 0.9 * rows[2])
+    rows = rows._replace(probs=0.9 * rows.probs)
     r, box = rng.normal(size=(30, 3)), make_box(rng, "pi-b", 30, 3)
     claim = sparse.optimise(rows, r, 1.0, box, 1e-8, 10_000)
     check(claim, slow_optimise(0.9 * P, r, 1.0, box), 1e-8)
@@ -178,7 +179,7 @@ def test_a_huge_penalty_on_an_unused_action_does_not_spoil_the_bound():
     rows, P = make_rows(rng, 30, 3)
     r = rng.random((30, 3))
     r[:, 2] = -1e9
-    box = (np.zeros((30, 3)), np.ones((30, 3)), np.full((30, 3), 1 / 3))
+    box = Box(np.zeros((30, 3)), np.ones((30, 3)), np.full((30, 3), 1 / 3))
     claim = sparse.optimise(rows, r, 0.9, box, 1e-9, 10_000)
     check(claim, slow_optimise(P, r, 0.9, box), 1e-9)
 
@@ -197,7 +198,7 @@ def test_threads_do_not_change_the_result(kind):
     """More states than two chunks, so that both threads have work."""
     rng = np.random.default_rng(9)
     S, A, N = 2 * task.CHUNK + 77, 3, 4
-    rows = (
+    rows = Rows(
         N * np.arange(S * A + 1),
         rng.integers(0, S, S * A * N).astype(np.int32),
         rng.dirichlet(np.ones(N), S * A).ravel(),
@@ -221,7 +222,7 @@ def test_an_action_that_pays_late_is_not_given_up_early():
     r = np.stack([np.zeros(S), np.ones(S)], axis=1)
     r[S - 2, 0] = 10.0 / discount**S
     r[S - 1] = 0.0
-    box = (np.zeros((S, 2)), np.ones((S, 2)), np.full((S, 2), 0.5))
+    box = Box(np.zeros((S, 2)), np.ones((S, 2)), np.full((S, 2), 0.5))
     rows = to_rows(P.reshape(S * 2, S))
     claim = sparse.optimise(rows, r, discount, box, 1e-6, 100_000)
     truth = np.append(r[S - 2, 0] * discount ** np.arange(S - 2, -1, -1.0), 0.0)

@@ -88,23 +88,30 @@ class Improvement(Frozen):
     ) -> Path:
         """Write what ``spibb improve`` writes: the policy with policy.json, summary and report.
 
-        The parameters are those of `spibb.save_result`.
+        Parameters:
+            folder: must be empty, or `force` given; the files appear all at once.
+            delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+            seed: seed of the posterior draws.
+            force: write into a folder that is not empty.
+            spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
 
         Returns:
             The folder.
 
         >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
-        >>> result.save("saved", force=True).name
-        'saved'
+        >>> sorted(path.name for path in result.save("saved", force=True).iterdir())
+        ['manifest.sha256', 'policy.csv', 'policy.json', 'policy.parquet', 'report.html',
+        'returns.parquet', 'summary.json']
         """
-        return spibb.save_result(
-            self, folder, delta=delta, seed=seed, force=force, spreadsheet_safe=spreadsheet_safe
-        )
+        return spibb.save_result(self, folder, delta, seed, force, spreadsheet_safe)
 
     def report(self, path: str | Path, *, delta: float | None = None, seed: int = 0) -> Path:
         """Write the report, one HTML file that needs nothing else.
 
-        The parameters are those of `spibb.write_report`.
+        Parameters:
+            path: a name that ends in .html.
+            delta: failure probability of certificate and verdict; the algorithm's own, or 0.05.
+            seed: seed of the posterior draws.
 
         Returns:
             The path of the file.
@@ -112,7 +119,7 @@ class Improvement(Frozen):
         >>> spibb.PiBSpibb(n_wedge=1).improve(problem).report("report.html").name
         'report.html'
         """
-        return spibb.write_report(self, path, delta=delta, seed=seed)
+        return spibb.save_report(self, path, delta, seed)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -19,7 +19,7 @@ from spibb.checks import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.kernels.projection import greedy
-from spibb.solve import METHODS, Solution, is_dense, unit_of
+from spibb.solve import METHODS, Found, Solution, is_dense, unit_of
 from spibb.ties import settle
 
 
@@ -198,7 +198,7 @@ class ModelFreeSpibb(Algorithm):
             self.tolerance * (1 - problem.discount),
         )  # fmt: skip
         v, converged = (probs * q).sum(axis=1), error <= wanted and not doubtful
-        solution = Solution.in_units(unit, probs, q, v, sweeps, converged, error)
+        solution = Solution.in_units(unit, Found(probs, q, v, sweeps, converged, error))
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
 

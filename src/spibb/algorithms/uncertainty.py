@@ -29,6 +29,7 @@ from spibb.solve import (
     METHODS,
     TOLERANCE,
     Box,
+    Found,
     Solution,
     largest_error,
     unit_of,
@@ -215,7 +216,7 @@ def _kernel(
         converged = settled and error <= tolerance / dense.ROUNDING * rounding
     else:
         v, worst, error, iterations, converged = _sweep(arrays, tolerance)
-    solution = Solution.in_units(unit, probs, q, v, iterations, converged, error)
+    solution = Solution.in_units(unit, Found(probs, q, v, iterations, converged, error))
     return solution, (kept, moved, worst)
 
 

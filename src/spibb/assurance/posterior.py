@@ -20,7 +20,7 @@ from spibb.frozen import Frozen
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.showing import Interval
+from spibb.showing import Range
 from spibb.solve import unit_of
 
 ROUNDING = 1e-12
@@ -70,7 +70,7 @@ class Posterior(Frozen):
 
     def _facts(self) -> Mapping[str, Any]:
         """The gain, its interval, and how many models were drawn."""
-        return {"gain": self.gain, "interval": Interval(*self.interval), "level": self.level,
+        return {"gain": self.gain, "interval": Range(*self.interval), "level": self.level,
                 "draws": len(self.gains)}  # fmt: skip
 
 

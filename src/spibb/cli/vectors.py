@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from spibb.deep.improving import VectorImprovement
-    from spibb.deep.judging import Departures
+    from spibb.deep.judging import VectorDepartures
     from spibb.deep.vector_policy import VectorPolicy
     from spibb.ingest.mapping import ColumnMap
     from spibb.sql.sources import Source
@@ -184,7 +184,7 @@ def evaluate_vectors(
     terminal.say_path(console, f"Discount {gamma:g}, {source}")
 
 
-def departures_line(found: Departures) -> str:
+def departures_line(found: VectorDepartures) -> str:
     """What single departures gain, in a sentence."""
     from spibb.words import signed
 

@@ -64,7 +64,7 @@ def _case(result: VectorImprovement, rows: np.ndarray, moved: np.ndarray) -> Cas
 
 
 @dataclass(frozen=True)
-class Coverage:
+class VectorCoverage:
     """Logged decisions by their pseudo-counts, without themselves: (range, trusted, copied).
 
     `copied` is the baseline's probability of what is copied for lack of evidence, at the logged
@@ -76,7 +76,7 @@ class Coverage:
     changed: float
 
 
-def coverage(result: VectorImprovement) -> Coverage:
+def coverage(result: VectorImprovement) -> VectorCoverage:
     """How much evidence the log has for what it shows."""
     taken, found, n_wedge = result.taken_counts, result.decisions, result.policy.n_wedge
     limits = [*pairwise(EDGES), (EDGES[-1], np.inf)]
@@ -88,4 +88,4 @@ def coverage(result: VectorImprovement) -> Coverage:
         bins.append((name, int(trusted.sum()), int((inside & ~trusted).sum())))
     thin = found.counts < n_wedge
     copied = float((found.baseline * thin).sum(axis=1).mean())
-    return Coverage(tuple(bins), copied, float((result.moved > MOVED).mean()))
+    return VectorCoverage(tuple(bins), copied, float((result.moved > MOVED).mean()))

@@ -31,16 +31,16 @@ MOST_ROWS = 10_000
 """Rows of a fit: whole episodes, the first in the order given."""
 
 
-class Rows(NamedTuple):
+class Acted(NamedTuple):
     """What was done: inputs [N, d], action codes [N], recorded probabilities [N] or None."""
 
     z: np.ndarray
     action: np.ndarray
     prob: np.ndarray | None
 
-    def some(self, which: slice) -> Rows:
+    def some(self, which: slice) -> Acted:
         """Some of the rows."""
-        return Rows(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
+        return Acted(*(None if part is None else part[which] for part in self))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Clone:
     rows_checked: int
 
 
-def clone(rows: Rows, episode_starts: np.ndarray, n_actions: int) -> Clone:
+def clone(rows: Acted, episode_starts: np.ndarray, n_actions: int) -> Clone:
     """The policy that made these rows, whose episodes start at `episode_starts` [E + 1]."""
     end = _end(episode_starts, min(MOST_ROWS, len(rows.z)))
     cut = _end(episode_starts, round(end * (1 - CHECKED)))
@@ -82,19 +82,19 @@ def _end(episode_starts: np.ndarray, row: int) -> int:
     return int(episode_starts[np.searchsorted(episode_starts, row)])
 
 
-def _marginal(rows: Rows, n_actions: int) -> MLP:
+def _marginal(rows: Acted, n_actions: int) -> MLP:
     """No weights; biases that give the frequencies, with one more row of each action."""
     counts = np.bincount(rows.action, minlength=n_actions) + 1.0
     logits = np.log(counts / counts.sum()).astype(np.float32)
     return MLP((np.zeros((rows.z.shape[1], n_actions), np.float32),), (logits,))
 
 
-def _log_loss(network: MLP, rows: Rows) -> float:
+def _log_loss(network: MLP, rows: Acted) -> float:
     taken = SoftmaxBaseline(network, 1.0)(rows.z)[np.arange(len(rows.z)), rows.action]
     return float(-np.log(np.maximum(taken, 1e-12)).mean())
 
 
-def _fit(rows: Rows, n_actions: int, hidden: Sequence[int]) -> MLP:
+def _fit(rows: Acted, n_actions: int, hidden: Sequence[int]) -> MLP:
     from scipy.optimize import minimize
 
     sizes = (rows.z.shape[1], *hidden, n_actions)
@@ -120,7 +120,7 @@ def _parts(flat: np.ndarray, shapes: Sequence[tuple[int, ...]]) -> list[np.ndarr
     return [part.reshape(shape) for part, shape in zip(np.split(flat, ends), shapes)]
 
 
-def _loss(parts: Sequence[np.ndarray], rows: Rows) -> tuple[float, list[np.ndarray]]:
+def _loss(parts: Sequence[np.ndarray], rows: Acted) -> tuple[float, list[np.ndarray]]:
     """Mean loss with weight decay, and its gradient.
 
     Block by block: on large products, BLAS would start threads that mostly wait for each other.
@@ -138,7 +138,7 @@ def _loss(parts: Sequence[np.ndarray], rows: Rows) -> tuple[float, list[np.ndarr
     return value, slopes
 
 
-def _block_loss(parts: Sequence[np.ndarray], rows: Rows) -> tuple[float, list[np.ndarray]]:
+def _block_loss(parts: Sequence[np.ndarray], rows: Acted) -> tuple[float, list[np.ndarray]]:
     """The sum of the losses of some rows, and its gradient, layer by layer from the last."""
     n = len(parts) // 2
     weights, biases = parts[:n], parts[n:]
@@ -154,7 +154,7 @@ def _block_loss(parts: Sequence[np.ndarray], rows: Rows) -> tuple[float, list[np
     return value, [*reversed(slopes), *reversed(steps)]
 
 
-def _row_loss(logits: np.ndarray, rows: Rows) -> tuple[float, np.ndarray]:
+def _row_loss(logits: np.ndarray, rows: Acted) -> tuple[float, np.ndarray]:
     """The sum of the losses of rows and its gradient by the logits [N, A]."""
     at = np.arange(len(logits))
     logits = logits - logits.max(axis=1, keepdims=True)

@@ -17,15 +17,15 @@ import numpy as np
 
 from spibb import checks
 from spibb.deep.canonical import canonical
-from spibb.deep.cloning import Clone, Rows, clone
+from spibb.deep.cloning import Acted, Clone, clone
 from spibb.deep.dqn import DeepImprovement, SpibbDQN
 from spibb.deep.estimates import estimate_on
-from spibb.deep.judging import Departures, departures, fit_current, verdict_of
+from spibb.deep.judging import VectorDepartures, departures, fit_current, verdict_of
 from spibb.deep.log import DeepLog
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
-from spibb.deep.vector_policy import Decisions, VectorPolicy
+from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.vectors import VectorLog
@@ -89,10 +89,10 @@ class VectorImprovement(Frozen):
     settings: VectorDQN
     passes: int
     log: VectorLog
-    decisions: Decisions
+    decisions: VectorDecisions
     clone: Clone | None
     held_out: OffPolicyReport | None
-    departures: Departures | None
+    departures: VectorDepartures | None
     losses: np.ndarray
     loss_steps: np.ndarray
     seed: int
@@ -177,8 +177,8 @@ def improve_vectors(
     policy = trained.policy.reordered(ordered.features, ordered.actions)
     mine = _as_given(kept, log, ordered.features, ordered.actions)
     columns = np.argsort(ordered.actions)
-    decisions = Decisions(*(
-        getattr(found, field.name)[:, columns] for field in fields(Decisions)
+    decisions = VectorDecisions(*(
+        getattr(found, field.name)[:, columns] for field in fields(VectorDecisions)
     ))  # fmt: skip
     tell("estimating", 1)
     losses = trained.found
@@ -209,7 +209,7 @@ def _train(
     z = scaling(log.states)
     tell("cloning the current policy", 0)
     made = None if baseline else clone(
-        Rows(z, log.action, log.action_prob), log.episode_starts, len(log.actions)
+        Acted(z, log.action, log.action_prob), log.episode_starts, len(log.actions)
     )  # fmt: skip
     current = made.policy if made else _in_units(baseline, scaling)  # type: ignore[arg-type]
     tell("counting", 0)

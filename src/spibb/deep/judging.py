@@ -31,7 +31,7 @@ from spibb.words import number, percent, signed
 
 
 @dataclass(frozen=True)
-class Departures:
+class VectorDepartures:
     """What departing once gains per episode on held-out ones: estimate, and two lower bounds.
 
     Both bounds fail with probability `delta`, approximately; `lower` is the lesser.
@@ -65,7 +65,7 @@ def departures(
     *,
     delta: float,
     rng: np.random.Generator,
-) -> Departures:
+) -> VectorDepartures:
     """What single departures gain on episodes that trained nothing."""
     log = with_actions(log, policy.actions)
     found = policy.at(log.states)
@@ -77,14 +77,14 @@ def departures(
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])
     unit = policy.reward_unit
-    return Departures(
+    return VectorDepartures(
         log.n_episodes, float(terms.mean()) * unit, student_t_bound(terms, delta) * unit,
         bca_bound(terms, delta, rng=rng) * unit, delta,
     )  # fmt: skip
 
 
 def verdict_of(
-    moved: float, found: Departures | None, whole: OffPolicyReport | None, cloned: bool
+    moved: float, found: VectorDepartures | None, whole: OffPolicyReport | None, cloned: bool
 ) -> Verdict:
     """The grade of a policy that moved a share of the decisions."""
     delta = 0.05 if found is None else found.delta
@@ -109,7 +109,7 @@ def verdict_of(
 
 
 def _against(
-    moved: float, found: Departures | None, whole: OffPolicyReport | None
+    moved: float, found: VectorDepartures | None, whole: OffPolicyReport | None
 ) -> tuple[str, str]:
     """Why the log does not support the policy, and what would help; empty where it does."""
     more = "More episodes, or a larger n_wedge."

@@ -56,7 +56,8 @@ class DeepLog(Frozen):
         """Check the columns; give `baseline` (any callable), or its probabilities as arrays."""
         columns = _columns(states, actions, rewards, next_states, terminated)
         probs = _next_probs(columns, baseline, next_baseline_probs, n_actions)
-        _check_actions(columns["actions"], probs.shape[1])
+        remedy = f"the baseline has {probs.shape[1]} actions"
+        columns["actions"] = checks.action_codes(columns["actions"], probs.shape[1], remedy)
         if baseline_probs is not None:
             baseline_probs = distributions(baseline_probs, len(probs), "baseline_probs")
             _same_actions(baseline_probs, probs.shape[1], "baseline_probs")
@@ -157,7 +158,7 @@ def _columns(
     states = matrix(states, "states")
     columns = {
         "states": states,
-        "actions": _whole_numbers(actions),
+        "actions": np.array(actions),
         "rewards": np.array(rewards, dtype=np.float64),
         "next_states": matrix(next_states, "next_states"),
         "terminated": _flags(terminated),
@@ -199,26 +200,6 @@ def _same_actions(rows: np.ndarray, n_actions: int | None, what: str) -> None:
         raise InputError(
             f"{what} has {rows.shape[1]} columns, expected {n_actions}: one per action"
         )
-
-
-def _check_actions(actions: np.ndarray, n_actions: int) -> None:
-    bad = (actions < 0) | (actions >= n_actions)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(
-            f"actions in row {row} is {actions[row]}, expected a code in 0 … {n_actions - 1}: the "
-            f"baseline has {n_actions} actions ({int(bad.sum())} such rows)"
-        )
-
-
-def _whole_numbers(values: Any) -> np.ndarray:
-    array = np.array(values)
-    if array.ndim != 1 or array.dtype.kind not in "iuf" or (array != np.floor(array)).any():
-        raise InputError(
-            f"actions has shape {array.shape} and type {array.dtype}, expected one whole number "
-            "per transition: give codes 0 … A − 1"
-        )
-    return array.astype(np.int64)
 
 
 def _flags(values: Any) -> np.ndarray:

@@ -79,14 +79,14 @@ class VectorPolicy(Frozen):
         """Probabilities [M, A] at states [M, d]."""
         return self.at(states).probs
 
-    def at(self, states: Any) -> Decisions:
+    def at(self, states: Any) -> VectorDecisions:
         """Everything that the policy knows of states [M, d]."""
         z = self.inputs(states)
         q = self.network.values(z)
         baseline, counts = self.baseline(z), self.counts(z)
         bootstrapped = counts.astype(np.float32) < np.float32(self.n_wedge)
         probs = ROWS[self.variant](q, baseline, bootstrapped, np)
-        return Decisions(probs, q.astype(np.float64) * self.reward_unit, baseline, counts)
+        return VectorDecisions(probs, q.astype(np.float64) * self.reward_unit, baseline, counts)
 
     def inputs(self, states: Any) -> np.ndarray:
         """States [M, d] in the units of the networks."""
@@ -152,7 +152,7 @@ class VectorPolicy(Frozen):
 
 
 @dataclass(frozen=True, eq=False)
-class Decisions(Frozen):
+class VectorDecisions(Frozen):
     """At M states, all [M, A]: new probabilities, Q-values, the baseline's rows, pseudo-counts."""
 
     probs: np.ndarray

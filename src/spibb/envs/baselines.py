@@ -9,6 +9,7 @@ import numpy as np
 
 from spibb.checks import InputError, choice
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.halving import halved
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import evaluate, free_box, optimise
@@ -46,14 +47,18 @@ def noisy_softmax(mdp: MDP, target: float, *, sharpness: float, rng: np.random.G
     """
     q = optimal_q(mdp)
     noise = rng.standard_normal(q.shape)
-    low, high = 0.0, float(np.ptp(q)) or 1.0
-    if performance(mdp, softmax(sharpness * (q + high * noise))) > target:
+
+    def probs(sigma: float) -> np.ndarray:
+        return softmax(sharpness * (q + sigma * noise))
+
+    def is_better(sigma: float) -> bool:
+        return performance(mdp, probs(sigma)) > target
+
+    largest = float(np.ptp(q)) or 1.0
+    if is_better(largest):
         raise InputError(f"target {target:g} is not reached by noise of the size of Q*: raise it")
-    for _ in range(60):
-        middle = (low + high) / 2
-        reached = performance(mdp, softmax(sharpness * (q + middle * noise)))
-        low, high = (middle, high) if reached > target else (low, middle)
-    return Policy(softmax(sharpness * (q + low * noise)), mdp.states, mdp.actions)
+    sigma, _ = halved(is_better, 0.0, largest, 60)
+    return Policy(probs(sigma), mdp.states, mdp.actions)
 
 
 @lru_cache(maxsize=4)
@@ -66,12 +71,12 @@ def blend(mdp: MDP, eta: float) -> Policy:
     even = np.full(mdp.shape, 1 / mdp.shape[1])
     worst = performance(mdp, even)
     wanted = worst + eta * (performance(mdp, best) - worst)
-    low, high = 0.0, 1.0
-    for _ in range(30):
-        share = (low + high) / 2
-        reached = performance(mdp, (1 - share) * best + share * even)
-        low, high = (share, high) if reached > wanted else (low, share)
-    return Policy((1 - high) * best + high * even, mdp.states, mdp.actions)
+
+    def probs(share: float) -> np.ndarray:
+        return (1 - share) * best + share * even
+
+    _, share = halved(lambda share: performance(mdp, probs(share)) > wanted, 0.0, 1.0, 30)
+    return Policy(probs(share), mdp.states, mdp.actions)
 
 
 @cache

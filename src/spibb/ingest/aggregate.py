@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,17 +57,17 @@ class LogTable(TypedTable):
         if descents and self.number(queries.beginnings_query(self.x, first)) > 1:
             return None
         found = self.ask(queries.outcomes_query(self.x, first, *self._scale))
-        outcomes = self._outcomes(found, len(self.x.ends), 4)
+        outcomes = self._outcomes(found, len(self.x.ends), queries.OUTCOME_SUMS)
         if not outcomes.balance(n_starts, self.profile.rows):
             return None
         return self._assemble(outcomes, self._starts(started, outcomes.coded))
 
     def _in_order(self) -> Counts:
-        outcomes = self._outcomes(self.ask(queries.ordered_query(self.x, *self._scale)), 1, 6)
-        self.check_order(int(outcomes.sums[:, 4].sum()), int(outcomes.sums[:, 5].sum()))
-        starts = np.bincount(
-            outcomes.coded.state, weights=outcomes.sums[:, 3], minlength=len(outcomes.coded.states)
-        )
+        found = self.ask(queries.ordered_query(self.x, *self._scale))
+        outcomes = self._outcomes(found, 1, queries.ORDERED_SUMS)
+        sums, coded = outcomes.sums, outcomes.coded
+        self.check_order(int(sums["repeated"].sum()), int(sums["goes_on"].sum()))
+        starts = np.bincount(coded.state, weights=sums["starts"], minlength=len(coded.states))
         return self._assemble(outcomes, starts.astype(np.int64))
 
     @property
@@ -74,14 +75,13 @@ class LogTable(TypedTable):
         """Centre and unit of the rewards."""
         return centre_and_unit(*self.profile.reward_range)
 
-    def _outcomes(self, found: Any, n_flags: int, n_sums: int) -> _Outcomes:
-        flags = [
-            np.asarray(column.to_pylist(), bool)
-            for column in found.columns[-n_sums - n_flags : -n_sums]
-        ]
-        sums = [from_arrow(column.cast("float64")) for column in found.columns[-n_sums:]]
+    def _outcomes(self, found: Any, n_flags: int, names: Sequence[str]) -> _Outcomes:
+        """What an aggregation found: labels, flags, and last the sums of these names."""
+        keys = len(found.columns) - len(names)
+        flags = [np.asarray(c.to_pylist(), bool) for c in found.columns[keys - n_flags : keys]]
+        sums = (from_arrow(column.cast("float64")) for column in found.columns[keys:])
         return _Outcomes(self.coder.rows(found, flags[0]), flags[0], np.logical_or.reduce(flags),
-                         np.column_stack(sums))  # fmt: skip
+                         dict(zip(names, sums, strict=True)))  # fmt: skip
 
     def _starts(self, started: Any, coded: CodedRows) -> np.ndarray:
         """Episodes that begin in each state [S]."""
@@ -91,11 +91,12 @@ class LogTable(TypedTable):
         return np.bincount(where, weights=n, minlength=len(coded.states)).astype(np.int64)
 
     def _assemble(self, outcomes: _Outcomes, starts: np.ndarray) -> Counts:
-        self.check_rewards(outcomes.sums[:, 1])
+        self.check_rewards(outcomes.sums["reward"])
         coded, known = outcomes.coded, outcomes.known
+        moments = np.column_stack([outcomes.sums[name] for name in ("n", "reward", "squares")])
         pair = coded.state.astype(np.int64) * len(coded.actions) + coded.action
         return Counts.from_outcomes(
-            pair[known], coded.successor[known], outcomes.sums[known, :3], starts=starts,
+            pair[known], coded.successor[known], moments[known], starts=starts,
             reward_range=self.profile.reward_range, states=coded.states, actions=coded.actions,
             bins=self.bins,
         )  # fmt: skip
@@ -103,12 +104,12 @@ class LogTable(TypedTable):
 
 @dataclass(frozen=True)
 class _Outcomes:
-    """Coded rows of an aggregation, their ends, and sums [K, …]: N, Σr, Σ((r − c)/u)², others."""
+    """Coded rows of an aggregation, their ends, and sums [K] by name."""
 
     coded: CodedRows
     terminated: np.ndarray
     ended: np.ndarray
-    sums: np.ndarray
+    sums: Mapping[str, np.ndarray]
 
     @property
     def known(self) -> np.ndarray:
@@ -116,7 +117,7 @@ class _Outcomes:
 
     def balance(self, n_starts: int, rows: int) -> bool:
         """Whether as many begin as end, the lengths that the ends tell add up, and all go on."""
-        n, steps = self.sums[self.ended, 0], self.sums[self.ended, 3]
+        n, steps = self.sums["n"][self.ended], self.sums["steps"][self.ended]
         return bool(
             n.sum() == n_starts
             and n.sum() + steps.sum() == rows

@@ -13,12 +13,13 @@ from spibb.counts import Counts
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
-from spibb.showing import Interval, Shown
+from spibb.showing import Range, Shown
 from spibb.sql import queries
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
 NEARLY_ALWAYS = 0.99
+"""A state in which one action has this share of the visits shows no alternatives."""
 REGULAR = 0.1
 """Steps are numbered, and not irregular times, where so many differences are the smallest one."""
 
@@ -87,7 +88,7 @@ class Inspection(Shown):
         """Sizes, and what is suspicious, by name; `findings` has the words."""
         return {
             "transitions": self.rows, "episodes": self.episodes, "states": self.states,
-            "actions": self.actions, "rewards": Interval(*self.reward_range),
+            "actions": self.actions, "rewards": Range(*self.reward_range),
             "suspicions": ", ".join(found.what for found in self.suspicions) or "none",
         }  # fmt: skip
 

@@ -8,7 +8,9 @@ import numpy as np
 from numba import njit
 
 LARGE, SMALL = 1e100, 1e-100
+"""Wealth beyond these is put into the logarithm of its unit, before it overflows."""
 LARGEST_EXPONENT = 700.0
+"""exp of more than about 709 is infinite."""
 
 
 @njit(cache=True)

@@ -36,6 +36,7 @@ import numpy as np
 
 from spibb.betting import MOST
 from spibb.frozen import Frozen
+from spibb.halving import halved
 from spibb.kernels.wealth import wealth
 from spibb.mean_bounds import betting_bound, betting_shares
 
@@ -147,7 +148,4 @@ def _largest(
     holds: Callable[[float], bool], high: float, low: float = 0.0, halvings: int = HALVINGS
 ) -> float:
     """The largest number for which something holds that holds for all smaller ones, or `low`."""
-    for _ in range(halvings):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return halved(holds, low, high, halvings)[0]

@@ -10,7 +10,9 @@ import numpy as np
 from spibb.frozen import Frozen
 
 FEW_EPISODES = 10
+"""An effective sample below this is not to be relied on."""
 LARGE_SHARE = 0.5
+"""Nor is an estimate in which one episode has more of the weight than this."""
 FAR = 5.0
 """Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
 LEAST_FAR = 0.05

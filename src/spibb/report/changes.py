@@ -22,7 +22,7 @@ LIKELIEST = 3
 
 
 @dataclass(frozen=True)
-class Change:
+class ChangedRow:
     """One state whose row differs from the baseline's: the largest shift, and its gain in M̂."""
 
     code: int
@@ -44,7 +44,7 @@ def changed(result: Improvement) -> np.ndarray:
     return changed_states(result.policy.probs, result.problem.baseline.probs)
 
 
-def changes(result: Improvement, limit: int | None = None) -> list[Change]:
+def changes(result: Improvement, limit: int | None = None) -> list[ChangedRow]:
     """The states whose rows changed, by visits × gain; the first `limit` of them."""
     problem = result.problem
     where = np.flatnonzero(changed(result))
@@ -53,7 +53,7 @@ def changes(result: Improvement, limit: int | None = None) -> list[Change]:
     gain = (shift * result.q[where]).sum(axis=1)
     order = np.argsort(-(visits * gain), kind="stable")[:limit]
     return [
-        Change(
+        ChangedRow(
             int(where[k]), problem.states[int(where[k])], int(visits[k]),
             float(np.abs(shift[k]).sum() / 2), problem.actions[int(np.argmax(shift[k]))],
             problem.actions[int(np.argmin(shift[k]))], float(gain[k]),

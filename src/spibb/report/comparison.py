@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.algorithms.base import Problem
+from spibb.departures import MOVED
 from spibb.errors import InputError
 from spibb.estimate import in_common
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Evidence, Verdict, decide, gather
-
-MOVED = 1e-9
 
 
 @dataclass(frozen=True)

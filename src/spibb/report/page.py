@@ -13,7 +13,7 @@ from spibb.algorithms.base import Improvement
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts
 from spibb.report.assessment import Assessment
-from spibb.report.changes import Change, changed, changes, other_states
+from spibb.report.changes import ChangedRow, changed, changes, other_states
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import fill
 from spibb.sceptic import odds
@@ -44,7 +44,7 @@ class ActionRow:
 class StateRow:
     """One changed state: the summary, the glyph, and its actions."""
 
-    change: Change
+    change: ChangedRow
     state: str
     whole: str
     more: str
@@ -143,7 +143,7 @@ def state_rows(assessment: Assessment) -> list[StateRow]:
     return [_state_row(assessment, change) for change in changes(assessment.result, MAX_STATES)]
 
 
-def _state_row(assessment: Assessment, change: Change) -> StateRow:
+def _state_row(assessment: Assessment, change: ChangedRow) -> StateRow:
     result, s = assessment.result, change.code
     problem = result.problem
     new, old = result.policy.probs[s], problem.baseline.probs[s]

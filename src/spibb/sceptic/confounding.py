@@ -29,12 +29,14 @@ import numpy as np
 from spibb.algorithms.base import Problem
 from spibb.departures import changed_states, completed_returns, values_where_seen
 from spibb.frozen import Frozen
+from spibb.halving import halved
 from spibb.labels import Label
 from spibb.policy import Policy
 
 LARGEST = 1000.0
 """Γ beyond this is told as "more than"."""
 HALVINGS = 30
+"""Of the range of log Γ: far more digits than are shown."""
 
 
 @dataclass(frozen=True)
@@ -138,8 +140,7 @@ def threshold(bound: Callable[[float], float]) -> float:
         return 1.0
     if bound(LARGEST) > 0:
         return math.inf
-    low, high = 0.0, math.log(LARGEST)
-    for _ in range(HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if bound(math.exp(middle)) > 0 else (low, middle)
+    low, _ = halved(
+        lambda log_gamma: bound(math.exp(log_gamma)) > 0, 0.0, math.log(LARGEST), HALVINGS
+    )
     return math.exp(low)

@@ -24,9 +24,11 @@ from spibb.frozen import Frozen
 from spibb.log import Log
 
 PERMUTATIONS = 199
+"""The smallest p-value is then 0.005."""
 MOST_ROWS = 50_000
 """Rows of a longer log beyond these are left out, by whole episodes drawn at random."""
 ROUNDING = 1e-9
+"""Statistics that differ by less, relative to their size, are equal."""
 
 
 @dataclass(frozen=True)

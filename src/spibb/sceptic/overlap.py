@@ -12,6 +12,7 @@ from spibb.log import Log
 STEPS = 50
 """Steps beyond this are not shown."""
 LOWEST = -700.0
+"""Stands for the logarithm of 0: exp of less than about −745 is 0."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,12 +18,15 @@ from spibb.policy import Policy
 from spibb.simulate import simulate
 
 REHEARSALS = 200
+"""At most; fewer where `SECONDS` are over."""
 SECONDS = 10.0
 """No rehearsal begins later than this."""
 LARGEST = 300_000
 """Transitions of a world up to which it is drawn."""
 TINY = 1e-12
+"""Probabilities below this are rounding, and no outcome."""
 ROUNDING = 1e-9
+"""Policies and gains that differ by less are equal."""
 
 
 @dataclass(frozen=True)

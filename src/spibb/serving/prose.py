@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from spibb.checks import one_line
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label
-from spibb.serving.rules import Column, Rule, columns_of, rules_of, runs
+from spibb.serving.rules import Rule, StateColumn, columns_of, rules_of, runs
 from spibb.words import percent
 
 MANY = 12
@@ -45,7 +45,7 @@ def about(loaded: LoadedPolicy) -> list[str]:
     return [one_line(line) for line in (*lines, f"SHA-256: {loaded.sha256}")]
 
 
-def condition(rule: Rule, columns: Sequence[Column]) -> str:
+def condition(rule: Rule, columns: Sequence[StateColumn]) -> str:
     """Where the rule applies; what has alternatives stands in brackets."""
     parts = [
         f"{column.name} is {_allowed(column, codes)}"
@@ -56,7 +56,7 @@ def condition(rule: Rule, columns: Sequence[Column]) -> str:
     return " and ".join(parts)
 
 
-def _allowed(column: Column, codes: Sequence[int]) -> str:
+def _allowed(column: StateColumn, codes: Sequence[int]) -> str:
     there, missing = column.parts(codes)
     parts = (
         [] if not there else [_interval(column, there) if column.bins else _values(column, there)]
@@ -64,14 +64,14 @@ def _allowed(column: Column, codes: Sequence[int]) -> str:
     return ", or ".join([*parts, *(["missing"] if missing else [])])
 
 
-def _values(column: Column, codes: Sequence[int]) -> str:
+def _values(column: StateColumn, codes: Sequence[int]) -> str:
     if len(codes) == len(column.values) > MANY:
         return f"any of the {len(codes)} known values"
     shown = [written(column.values[code]) for code in codes]
     return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
 
 
-def _interval(column: Column, codes: Sequence[int]) -> str:
+def _interval(column: StateColumn, codes: Sequence[int]) -> str:
     assert column.bins is not None
     edges, parts = column.bins.edge_names, []
     for first, last in runs(codes):

@@ -21,7 +21,7 @@ Box = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True)
-class Column:
+class StateColumn:
     """A column of the state: its values in order, and the bins behind them if it was cut.
 
     Where missing values are a level of their own, that is the last value.
@@ -50,7 +50,7 @@ class Rule:
     states: tuple[int, ...]
 
 
-def columns_of(loaded: LoadedPolicy) -> tuple[Column, ...]:
+def columns_of(loaded: LoadedPolicy) -> tuple[StateColumn, ...]:
     """The columns of the states; bins in their order, other values sorted."""
     names, labels = loaded.policy.states.names, loaded.policy.states.labels
     found = []
@@ -59,11 +59,11 @@ def columns_of(loaded: LoadedPolicy) -> tuple[Column, ...]:
         present = {label[position] if len(names) > 1 else label for label in labels}
         level = (LEVEL,) if LEVEL in present else ()
         values = cut.labels if cut else tuple(sorted(present - {LEVEL}))
-        found.append(Column(name, (*values, *level), cut))
+        found.append(StateColumn(name, (*values, *level), cut))
     return tuple(found)
 
 
-def coded_states(loaded: LoadedPolicy, columns: Sequence[Column]) -> np.ndarray:
+def coded_states(loaded: LoadedPolicy, columns: Sequence[StateColumn]) -> np.ndarray:
     """The code of each state's value in each column [S, columns]."""
     index = [{value: code for code, value in enumerate(column.values)} for column in columns]
     labels = loaded.policy.states.labels

@@ -18,7 +18,7 @@ from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import EXACT_FLOATS, Label, Vocabulary
 from spibb.serving.batch import DECISION
-from spibb.serving.rules import Column, Rule, columns_of, rules_of, runs
+from spibb.serving.rules import Rule, StateColumn, columns_of, rules_of, runs
 from spibb.sql.engines import quoted, text_literal
 
 DECIMALS = r"[.]0+$"
@@ -159,14 +159,14 @@ def _outcome(rule: Rule, labels: Sequence[Label], number: str) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def _condition(rule: Rule, columns: Sequence[Column], dialect: Dialect) -> str:
+def _condition(rule: Rule, columns: Sequence[StateColumn], dialect: Dialect) -> str:
     """What the columns of a row in one of the rule's states have."""
     return " AND ".join(
         _allowed(column, codes, dialect) for column, codes in zip(columns, rule.allowed)
     )
 
 
-def _allowed(column: Column, codes: Sequence[int], dialect: Dialect) -> str:
+def _allowed(column: StateColumn, codes: Sequence[int], dialect: Dialect) -> str:
     """One of some values; or none, where missing values are a level of their own."""
     there, missing = column.parts(codes)
     name = f"{ROWS}.{quoted(column.name)}"
@@ -184,7 +184,7 @@ def _allowed(column: Column, codes: Sequence[int], dialect: Dialect) -> str:
     return "(" + " OR ".join(f"({condition})" for condition in conditions) + ")"
 
 
-def _key(column: Column, name: str, dialect: Dialect) -> str:
+def _key(column: StateColumn, name: str, dialect: Dialect) -> str:
     """The text that a value has as a label, as `CaseEncoder.part` makes it.
 
     A whole number has its digits, whatever its type; a float that several whole numbers round to
@@ -215,7 +215,7 @@ def _is_nan(name: str, dialect: Dialect) -> str:
     return f"{number} AND lower(CAST({name} AS {dialect.text})) = 'nan'"
 
 
-def _among(column: Column, codes: Sequence[int], key: str) -> str:
+def _among(column: StateColumn, codes: Sequence[int], key: str) -> str:
     """The label is one of several."""
     values = [column.values[code] for code in codes]
     flags = isinstance(values[0], bool)
@@ -234,7 +234,7 @@ def _cut_number(name: str, dialect: Dialect) -> str:
     )
 
 
-def _intervals(column: Column, codes: Sequence[int], value: str) -> list[str]:
+def _intervals(column: StateColumn, codes: Sequence[int], value: str) -> list[str]:
     """The number lies in one of the bins; NaN, which SQL takes for the largest, in none."""
     assert column.bins is not None
     edges, parts = column.bins.edges, []

@@ -16,10 +16,11 @@ from spibb.frozen import Frozen
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.serving.prose import about, plain, written
-from spibb.serving.rules import Column, coded_states, columns_of
+from spibb.serving.rules import StateColumn, coded_states, columns_of
 from spibb.words import percent
 
 DEPTH = 4
+"""Questions until a decision, at most: 16 leaves still fit on a page."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Tree(Frozen):
     """
 
     root: Node
-    columns: tuple[Column, ...]
+    columns: tuple[StateColumn, ...]
     decided: np.ndarray
     fidelity: float
 
@@ -99,12 +100,14 @@ def tree_text(loaded: LoadedPolicy, *, depth: int = DEPTH) -> str:
     return plain(lines)
 
 
-def _ordered(column: Column) -> bool:
+def _ordered(column: StateColumn) -> bool:
     """Whether the values are numbers: whole ones, or bins."""
     return column.bins is not None or type(column.values[0]) is int
 
 
-def _grow(codes: np.ndarray, mass: np.ndarray, columns: tuple[Column, ...], depth: int) -> Node:
+def _grow(
+    codes: np.ndarray, mass: np.ndarray, columns: tuple[StateColumn, ...], depth: int
+) -> Node:
     total = mass.sum(axis=0)
     action, weight = int(np.argmax(total)), float(total.sum())
     leaf = Node(action, weight, float(total[action]))
@@ -119,7 +122,9 @@ def _grow(codes: np.ndarray, mass: np.ndarray, columns: tuple[Column, ...], dept
     return Node(action, weight, leaf.agreeing, split, yes, no)
 
 
-def _best_split(codes: np.ndarray, mass: np.ndarray, columns: tuple[Column, ...]) -> Split | None:
+def _best_split(
+    codes: np.ndarray, mass: np.ndarray, columns: tuple[StateColumn, ...]
+) -> Split | None:
     """The question that leaves least impurity, the first of equal ones; None if all are one kind.
 
     One that takes nothing away by itself may still lead on: two columns may decide together.
@@ -170,7 +175,7 @@ def _lines(node: Node, tree: Tree, loaded: LoadedPolicy, indent: str) -> list[st
     ]
 
 
-def _question(column: Column, split: Split) -> tuple[str, str]:
+def _question(column: StateColumn, split: Split) -> tuple[str, str]:
     last = split.code == len(column.values) - 2
     if split.ordered and last and column.values[-1] == LEVEL:
         return f"{column.name} is there", f"{column.name} is missing"

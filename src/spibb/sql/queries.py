@@ -73,6 +73,12 @@ def some_row_query(kept: Kept, column: str, condition: str, episode: str) -> str
     return f"SELECT {shown}, {n} FROM {kept.table} WHERE {condition} LIMIT 1"
 
 
+OUTCOME_SUMS = ("n", "reward", "squares", "steps")
+"""The last columns of `outcomes_query`."""
+ORDERED_SUMS = ("n", "reward", "squares", "starts", "repeated", "goes_on")
+"""The last columns of `ordered_query`."""
+
+
 def outcomes_query(x: Expressions, first: str, centre: float, unit: float) -> str:
     """N, Σr, Σ((r − c)/u)² and Σ(step − first) for each outcome as it is written, in one pass.
 

@@ -20,6 +20,7 @@ from spibb.sql.sources import KINDS, PACKED, TEXTS, Files, Source, ending
 LIMIT = 16 * 2**30
 """Bytes that a copy may have: an archive that unpacks to more is refused."""
 BLOCK = 1 << 20
+"""Bytes that are copied at a time."""
 
 
 def staged(files: Files, source: Source) -> Files:

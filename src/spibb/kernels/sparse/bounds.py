@@ -7,14 +7,14 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from spibb.kernels.tuples import Box
+
 SLIVER = 1e-12  # probability mass below this is rounding
 SLOW = 0.75  # error ratio of two sweeps from which convergence is slow
 
 Floats = NDArray[np.float64]
 Reals = NDArray[np.float64] | NDArray[np.float32]
 Ints = NDArray[np.int64]
-Rows = tuple[Ints, NDArray[np.int32], Floats]
-Box = tuple[Floats, Floats, Floats]
 Kept = tuple[float, float]
 Index = int | np.int64 | np.uint64
 

@@ -57,24 +57,23 @@ from numba import njit
 from spibb.kernels.sparse.bounds import (
     SLIVER,
     SLOW,
-    Box,
     Floats,
     Kept,
     Reals,
-    Rows,
     interval,
     largest,
     spread,
 )
 from spibb.kernels.sparse.sweeps import (
-    Policy,
+    PolicyRows,
     greedy_parallel,
     greedy_serial,
     no_policy,
     policy_parallel,
     policy_serial,
 )
-from spibb.kernels.sparse.task import Facts, Task, describe
+from spibb.kernels.sparse.task import BoxedMDP, Facts, describe
+from spibb.kernels.tuples import Box, Rows
 
 HASTE = 0.3  # sweep a policy until its error is this share of the last certified one,
 HASTY_SWEEPS = 20  # and at most so often;
@@ -127,7 +126,7 @@ def _leap(u: Reals, v: Reals, w: Reals, ratio: float, radius: float, kept: Kept)
 
 
 def _correction(
-    policy: Policy, residual: Reals, kept: Kept, aim: float, limit: int, parallel: bool
+    policy: PolicyRows, residual: Reals, kept: Kept, aim: float, limit: int, parallel: bool
 ) -> tuple[Reals, float, int]:
     """The d = residual + discount * P_pi d of the policy up to an error of about `aim`.
 
@@ -166,7 +165,7 @@ def _advance(x: Reals, d: Reals, shift: float, out: Floats) -> tuple[float, floa
 
 
 def _iterate(
-    task: Task, facts: Facts, v: Floats, tol: float, max_sweeps: int, parallel: bool
+    task: BoxedMDP, facts: Facts, v: Floats, tol: float, max_sweeps: int, parallel: bool
 ) -> Values:
     """Modified policy iteration with certified bounds.
 
@@ -241,4 +240,4 @@ def evaluate(
     parallel: bool = False,
 ) -> Values:
     """Values [S] of the policy pi [S, A], a bound on their error, sweeps taken; see `optimise`."""
-    return optimise(rows, rewards, discount, (pi, pi, pi), tol, max_sweeps, parallel)
+    return optimise(rows, rewards, discount, Box(pi, pi, pi), tol, max_sweeps, parallel)

@@ -15,7 +15,7 @@ from numba import njit, prange
 from numpy.typing import NDArray
 
 from spibb.kernels.sparse.bounds import SLIVER, Floats, Index, Ints, Reals
-from spibb.kernels.sparse.task import CHUNK, ONE, ZERO, Task, chunk_range
+from spibb.kernels.sparse.task import CHUNK, ONE, ZERO, BoxedMDP, chunk_range
 
 States = NDArray[np.uint64]
 
@@ -24,7 +24,7 @@ MANY = 2**31 - 1  # codes of shared masses
 NEW = -(2**62)  # added to a choice that is not written yet
 
 
-class Policy(NamedTuple):
+class PolicyRows(NamedTuple):
     """The best policy of the last greedy sweep: row P_pi(. | s), times the discount, of each state.
 
     In a row, actions that must be played come first, in order, with their lower weights; then the
@@ -42,7 +42,7 @@ class Policy(NamedTuple):
     sizes: Floats  # the same for |rewards| [S]
 
 
-def no_policy(task: Task, single: bool) -> Policy:
+def no_policy(task: BoxedMDP, single: bool) -> PolicyRows:
     """Space for a policy, whose corrections may be in single precision or not.
 
     Arrays are made by NumPy, and not inside kernels: NumPy asks for huge pages, without which
@@ -50,7 +50,7 @@ def no_policy(task: Task, single: bool) -> Policy:
     """
     n_states, end = len(task.space), np.cumsum(task.space)
     probs = np.empty(end[-1])
-    return Policy(
+    return PolicyRows(
         choice=np.full(n_states, NEW, np.int64),
         lead=np.zeros(n_states),
         start=end - task.space,
@@ -123,7 +123,7 @@ def _split_chunk(leads: Floats, drift: float, states: States, c: int) -> tuple[I
 
 @njit(cache=True, fastmath={"contract"})
 def _follow(
-    policy: Policy, v: Reals, out: Floats, change: Reals, states: States
+    policy: PolicyRows, v: Reals, out: Floats, change: Reals, states: States
 ) -> tuple[float, float]:
     """Write T v of settled states, that of their policies; return the range of T v - v."""
     _, _, starts, lengths, successors, probs, _, rewards, _ = policy
@@ -144,8 +144,8 @@ def _follow(
 
 @njit(cache=True, fastmath={"contract"})
 def _choose(
-    task: Task,
-    policy: Policy,
+    task: BoxedMDP,
+    policy: PolicyRows,
     v: Reals,
     out: Floats,
     change: Reals,
@@ -204,7 +204,7 @@ def _choose(
 
 
 @njit(cache=True)
-def _write_chunk(task: Task, policy: Policy, weights: Floats, c: int) -> None:
+def _write_chunk(task: BoxedMDP, policy: PolicyRows, weights: Floats, c: int) -> None:
     """Write the rows and rewards of the policy where it is new in chunk c."""
     indptr, successors, probs, rewards, lower, _, _, masses, _, discount = task
     choices, _, starts, lengths, successors_p, probs_p, coarse_p, rewards_p, sizes_p = policy
@@ -237,7 +237,7 @@ def _write_chunk(task: Task, policy: Policy, weights: Floats, c: int) -> None:
 
 @njit(cache=True)
 def _greedy_chunk(
-    task: Task, policy: Policy, v: Reals, out: Floats, change: Reals, drift: float, c: int
+    task: BoxedMDP, policy: PolicyRows, v: Reals, out: Floats, change: Reals, drift: float, c: int
 ) -> tuple[float, float, int]:
     states = np.empty((2, CHUNK), np.uint64)
     n_settled, n_open = _split_chunk(policy.lead, drift, states, c)
@@ -253,7 +253,7 @@ def _greedy_chunk(
 
 @njit(cache=True)
 def greedy_serial(
-    task: Task, policy: Policy, v: Reals, out: Floats, change: Reals, drift: float
+    task: BoxedMDP, policy: PolicyRows, v: Reals, out: Floats, change: Reals, drift: float
 ) -> tuple[float, float, int]:
     """Write T v and its policy, on one thread: range of T v - v, states that chose anew."""
     low, high, changed = np.inf, -np.inf, 0
@@ -265,7 +265,7 @@ def greedy_serial(
 
 @njit(cache=True, parallel=True)
 def greedy_parallel(
-    task: Task, policy: Policy, v: Reals, out: Floats, change: Reals, drift: float
+    task: BoxedMDP, policy: PolicyRows, v: Reals, out: Floats, change: Reals, drift: float
 ) -> tuple[float, float, int]:
     """As `greedy_serial`, on all threads."""
     low, high, changed = np.inf, -np.inf, 0
@@ -279,7 +279,7 @@ def greedy_parallel(
 
 @njit(cache=True, fastmath={"contract"})
 def _policy_chunk(
-    policy: Policy, rewards: Reals, v: Reals, out: Reals, c: int
+    policy: PolicyRows, rewards: Reals, v: Reals, out: Reals, c: int
 ) -> tuple[float, float]:
     """Write w = rewards + discount * P_pi v of chunk c; return the range of w - v.
 
@@ -305,7 +305,7 @@ def _policy_chunk(
 
 
 @njit(cache=True)
-def policy_serial(policy: Policy, rewards: Reals, v: Reals, out: Reals) -> tuple[float, float]:
+def policy_serial(policy: PolicyRows, rewards: Reals, v: Reals, out: Reals) -> tuple[float, float]:
     """Write w = rewards + discount * P_pi v, on one thread: range of w - v."""
     low, high = np.inf, -np.inf
     for c in range((v.size + CHUNK - 1) // CHUNK):
@@ -315,7 +315,9 @@ def policy_serial(policy: Policy, rewards: Reals, v: Reals, out: Reals) -> tuple
 
 
 @njit(cache=True, parallel=True)
-def policy_parallel(policy: Policy, rewards: Reals, v: Reals, out: Reals) -> tuple[float, float]:
+def policy_parallel(
+    policy: PolicyRows, rewards: Reals, v: Reals, out: Reals
+) -> tuple[float, float]:
     """As `policy_serial`, on all threads."""
     low, high = np.inf, -np.inf
     for c in prange((v.size + CHUNK - 1) // CHUNK):

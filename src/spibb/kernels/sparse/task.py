@@ -6,7 +6,8 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from spibb.kernels.sparse.bounds import SLIVER, Box, Floats, Kept, Rows, free_mass
+from spibb.kernels.sparse.bounds import SLIVER, Floats, Kept, free_mass
+from spibb.kernels.tuples import Box, Rows
 
 CHUNK = 256  # states swept by one thread at a time; their rows fit the second-level cache
 BARRED = np.array([-np.inf, 0.0])  # added to q of an action that cannot, that can take mass
@@ -19,7 +20,7 @@ def chunk_range(c: int, n_states: int) -> tuple[np.uint64, np.uint64]:
     return np.uint64(c * CHUNK), np.uint64(min(n_states, (c + 1) * CHUNK))
 
 
-class Task(NamedTuple):
+class BoxedMDP(NamedTuple):
     """A box-constrained MDP."""
 
     indptr: NDArray[np.uint64]  # [S * A + 1]
@@ -42,13 +43,21 @@ class Facts(NamedTuple):
     terms: int  # that a backup sums up at most
 
 
-@njit(cache=True)
-def _describe_chunk(task: Task, box: Box, v: Floats, facts: Floats, c: int) -> None:
-    """Fill penalty, mass, space and v of chunk c, and facts[c].
+class Chunks(NamedTuple):
+    """The same of each chunk of states [C], before the chunks are joined."""
 
-    These are the least and most that policies keep, that single actions keep, the longest row,
-    whether some action must be played, and whether some free one cannot take all the free mass.
-    """
+    least: Floats  # that policies keep
+    most: Floats
+    least_row: Floats  # that single actions keep
+    most_row: Floats
+    longest: Floats  # row, in terms
+    held: Floats  # whether some action must be played
+    tight: Floats  # whether some free action cannot take all the free mass
+
+
+@njit(cache=True)
+def _describe_chunk(task: BoxedMDP, box: Box, v: Floats, found: Chunks, c: int) -> None:
+    """Fill penalty, mass, space and v of chunk c, and what is found in it."""
     indptr, _, probs, rewards, _, _, penalty, mass, space, discount = task
     lower, upper, _ = box
     n_actions = np.uint64(lower.shape[1])
@@ -88,47 +97,50 @@ def _describe_chunk(task: Task, box: Box, v: Floats, facts: Floats, c: int) -> N
         least, most = min(least, kept + handed * worst), max(most, kept + handed * best)
         longest, tight = max(longest, needed), tight | shares
         mass[s], space[s] = handed, needed
-    facts[c, 0], facts[c, 1], facts[c, 2], facts[c, 3] = least, most, least_row, most_row
-    facts[c, 4], facts[c, 5], facts[c, 6] = longest, held, tight
+    found.least[c], found.most[c] = least, most
+    found.least_row[c], found.most_row[c] = least_row, most_row
+    found.longest[c], found.held[c], found.tight[c] = longest, held, tight
 
 
 @njit(cache=True)
-def _describe_serial(task: Task, box: Box, v: Floats, facts: Floats) -> None:
-    for c in range(len(facts)):
-        _describe_chunk(task, box, v, facts, c)
+def _describe_serial(task: BoxedMDP, box: Box, v: Floats, found: Chunks) -> None:
+    for c in range(len(found.least)):
+        _describe_chunk(task, box, v, found, c)
 
 
 @njit(cache=True, parallel=True)
-def _describe_parallel(task: Task, box: Box, v: Floats, facts: Floats) -> None:
-    for c in prange(len(facts)):
-        _describe_chunk(task, box, v, facts, c)
+def _describe_parallel(task: BoxedMDP, box: Box, v: Floats, found: Chunks) -> None:
+    for c in prange(len(found.least)):
+        _describe_chunk(task, box, v, found, c)
 
 
 def describe(
     rows: Rows, rewards: Floats, discount: float, box: Box, parallel: bool
-) -> tuple[Task, Facts, Floats]:
+) -> tuple[BoxedMDP, Facts, Floats]:
     """The task, facts about it, and values of its first step, from which to iterate."""
     n_states = len(rewards)
-    task = Task(
-        indptr=rows[0].astype(np.int64, copy=False).view(np.uint64),
-        successors=rows[1].view(np.uint32),
-        probs=rows[2],
+    task = BoxedMDP(
+        indptr=rows.indptr.astype(np.int64, copy=False).view(np.uint64),
+        successors=rows.successors.view(np.uint32),
+        probs=rows.probs,
         rewards=rewards,
-        lower=box[0],
-        upper=box[1],
+        lower=box.lower,
+        upper=box.upper,
         penalty=np.empty(rewards.shape, np.float32),
         mass=np.empty(n_states),
         space=np.empty(n_states, np.uint64),
         discount=discount,
     )
-    v, facts = np.empty(n_states), np.empty((-(-n_states // CHUNK), 7))
+    v, found = np.empty(n_states), Chunks(*np.empty((len(Chunks._fields), -(-n_states // CHUNK))))
     fill = _describe_parallel if parallel else _describe_serial
-    fill(task, box, v, facts)
-    least, _, least_alone, *_ = facts.min(axis=0).tolist()
-    _, most, _, most_alone, longest, held, tight = facts.max(axis=0).tolist()
+    fill(task, box, v, found)
+    held, tight = bool(found.held.any()), bool(found.tight.any())
     task = task._replace(
-        lower=box[0] if held else box[0][:0], upper=box[1] if tight else box[1][:0]
+        lower=box.lower if held else box.lower[:0],
+        upper=box.upper if tight else box.upper[:0],
     )
-    alone = min(least_alone, most_alone), most_alone
-    terms = int(longest) + (rewards.shape[1] if held or tight else 0)
-    return task, Facts((least, most), alone, terms), v
+    kept = float(found.least.min()), float(found.most.max())
+    most_alone = float(found.most_row.max())
+    alone = min(float(found.least_row.min()), most_alone), most_alone
+    terms = int(found.longest.max()) + (rewards.shape[1] if held or tight else 0)
+    return task, Facts(kept, alone, terms), v
