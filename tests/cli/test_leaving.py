@@ -1,0 +1,66 @@
+"""A command leaves as soon as it is done, and leaves nothing undone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+PROGRAM = """
+import atexit, gc, sys, threading, time
+import spibb.cli.app as app
+from spibb.__main__ import run
+
+class Kept:
+    def __del__(self): print("freed")
+
+def main():
+    atexit.register(print, "done at the exit")
+    threading.Thread(target=lambda: (time.sleep(0.2), print("thread ended"))).start()
+    print("looks for cycles after", gc.get_threshold()[0])
+    {ending}
+
+app.main, kept = main, Kept()
+run()
+"""
+SAID = "looks for cycles after 100000\nthread ended\ndone at the exit\n"
+
+
+def run(ending: str) -> subprocess.CompletedProcess:
+    program = [sys.executable, "-c", PROGRAM.format(ending=ending)]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("code", "found"), [("0", 0), ("None", 0), ("2", 2), ("143", 143)])
+def test_what_is_due_at_the_exit_is_done_and_objects_are_not_freed_one_by_one(code, found):
+    done = run(f"sys.exit({code})")
+    assert (done.returncode, done.stdout, done.stderr) == (found, SAID, "")
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"), [("raise KeyError('why')", "KeyError: 'why'"), ("sys.exit('no')", "no")]
+)
+def test_what_python_has_to_tell_it_tells(ending, words):
+    done = run(ending)
+    assert (done.returncode, done.stdout) == (1, SAID + "freed\n")
+    assert done.stderr.splitlines()[-1] == words
+
+
+def test_a_full_disk_at_the_exit_is_noticed():
+    program = [sys.executable, "-c", PROGRAM.format(ending="sys.exit(0)")]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            program, stdout=full, stderr=subprocess.PIPE, env=buffered, check=False
+        )
+    assert done.returncode == 120  # Python's own
+    assert b"No space left on device" in done.stderr
+
+
+def test_the_installed_command_is_the_module():
+    told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    assert told["project"]["scripts"] == {"spibb": "spibb.__main__:run"}
