@@ -19,6 +19,32 @@ def e_value(x, most_lost, bet):
     return total
 
 
+def e_value_with_rests(x, other, group, most_lost, bet):
+    """Σ_k w_k min over the groups' ends of Π_i (1 + λ_k x_i); `group` is None for known values."""
+    names, total = sorted({g for g in group if g is not None}), 0.0
+    for factor, weight in zip(SPREADS, WEIGHTS):
+        stake, worst = min(bet * factor, MOST / most_lost), math.inf
+        for ends in itertools.product((False, True), repeat=len(names)):
+            at_other = dict(zip(names, ends))
+            wealth = 1.0
+            for low, high, g in zip(x, other, group):
+                wealth *= 1 + stake * (high if at_other.get(g) else low)
+            worst = min(worst, wealth)
+        total += weight * worst
+    return total
+
+
+def lowest_value(returns, variance, log_wanted, lowest, span):
+    """The largest v on a fine grid with Π (1 + λ (G − v)) ≥ exp(`log_wanted`), else the lowest."""
+    bet = min(math.sqrt(2 * log_wanted / max(len(returns) * variance, 1e-300)), MOST / span)
+    found = lowest
+    for step in range(2001):
+        v = lowest + span * step / 2000
+        if sum(math.log(1 + bet * (g - v)) for g in returns) >= log_wanted:
+            found = v
+    return found
+
+
 def closed_p_values(e):
     """p_k: the largest 1/mean over all sets of hypotheses that contain k."""
     numbers = range(len(e))

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles_betting import betting_wealth, closed_p_values, e_value, holm
+from oracles_betting import betting_wealth, closed_p_values, e_value, e_value_with_rests, holm
 from scipy.stats import binom
 
-from spibb.betting import Sample, adjusted_p_values, log_e_value, lower_rate
+from spibb.betting import Rests, Sample, adjusted_p_values, log_e_value, lower_rate, together
 from spibb.errors import InputError
 from spibb.mean_bounds import betting_bound, student_t_bound
 
@@ -53,6 +53,56 @@ def test_under_the_null_the_wealth_is_rarely_large():
     assert abs(wealth.mean() - 1) < 4 * wealth.std() / math.sqrt(len(wealth))
     for delta in (0.05, 0.2):
         assert (wealth >= 1 / delta).mean() <= delta
+
+
+# ---- values that lack a number which groups share -----------------------------------------------
+
+
+def unsure_sample(seed: int, n: int = 9):
+    """Values of which some lie between two ends, with a number that up to three groups share."""
+    rng = np.random.default_rng(seed)
+    x, other = rng.uniform(-1, 2, size=(2, n))
+    group = rng.integers(-1, 3, size=n)
+    place = np.flatnonzero(group >= 0)
+    return Sample(x, np.ones(n), 1.0, 1.0, Rests(place, other[place], group[place])), other, group
+
+
+@given(st.integers(0, 10_000), st.floats(0.01, 3))
+def test_the_worst_number_of_each_group_is_found(seed, bet):
+    sample, other, group = unsure_sample(seed)
+    names = [None if g < 0 else g for g in group.tolist()]
+    wanted = e_value_with_rests(sample.x, other, names, 1.0, bet)
+    assert log_e_value(sample, bet) == pytest.approx(math.log(wanted), abs=1e-9)
+
+
+@given(st.integers(0, 10_000), st.floats(0.01, 3))
+def test_the_wealth_and_the_bound_are_at_most_those_at_any_numbers(seed, bet):
+    sample, other, group = unsure_sample(seed)
+    share = np.append(np.random.default_rng(seed).random(3), 0.0)[group]
+    true = sample_of(sample.x + share * (other - sample.x), 1.0)
+    assert log_e_value(sample, bet) <= log_e_value(true, bet) + 1e-9
+    assert lower_rate(sample, bet, 1.0) <= lower_rate(true, bet, 1.0) + 1e-9
+    assert -1 <= lower_rate(sample, bet, 1.0) <= sample.rate + 1e-9 <= true.rate + 2e-9
+
+
+def test_a_fair_game_with_a_hidden_number_has_a_mean_wealth_of_at_most_one():
+    """X = (w − 1)(g + V − 0.7), V = 0.3 hidden in [0, 1], w of mean 1: all 4^5 outcomes."""
+    outcomes = [(w, g) for w in (0.0, 2.0) for g in (0.0, 0.5)]
+    total = 0.0
+    for drawn in itertools.product(outcomes, repeat=5):
+        w, g = np.array(drawn).T
+        low, high = ((w - 1) * (g + v - 0.7) for v in (0.0, 1.0))
+        rests = Rests(np.arange(5), high, np.zeros(5, dtype=int))
+        sample = Sample(low, np.ones(5), 0.8, 1.0, rests)
+        total += math.exp(log_e_value(sample, 0.8)) / len(outcomes) ** 5
+    assert 0.3 < total <= 1
+
+
+def test_samples_put_together_keep_what_is_unknown_of_each():
+    first, second = unsure_sample(1)[0], unsure_sample(2, 5)[0]
+    both = together([first, second])
+    assert both.total == pytest.approx(first.total + second.total)
+    np.testing.assert_array_equal(both.x[both.rests.place[:2]], first.x[first.rests.place[:2]])
 
 
 @given(st.lists(st.floats(-20, 40), min_size=1, max_size=8))

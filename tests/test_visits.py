@@ -45,6 +45,45 @@ def test_every_visit_has_its_rank_step_and_return(seed):
     np.testing.assert_allclose(visits.high, [min(row[6], 5) for row in expected], atol=1e-12)
 
 
+CUT = Log.from_arrays(
+    [0, 1, 0, 0, 0], [0] * 5, [0.2, 0.6, 0.0, 0.1, 0.5], [1, 2, 2, None, 0],
+    [False, False, False, False, True], [False, True, True, True, False], n_states=3,
+)  # fmt: skip
+"""Two episodes cut at state 2, one nobody knows where, one complete."""
+
+
+def test_episodes_that_were_cut_at_a_state_lack_the_same_number():
+    visits = Visits.of(CUT, 0.5, ReturnBounds(0, 1, ""))
+    assert visits.rest.tolist() == [2, 2, 5, 6, 2]  # states 0, 0, 0, 0, 1
+    assert visits.unseen.tolist() == [0.25, 0.5, 0.5, 0.0, 0.5]
+    np.testing.assert_allclose(visits.low, [0.5, 0.0, 0.1, 0.5, 0.6])
+    # 0.6 + R/2 ≤ 1 holds for R ≤ 0.8, in all episodes that were cut there
+    np.testing.assert_allclose(visits.high, [0.5 + 0.2, 0.4, 0.6, 0.5, 1.0], atol=1e-8)
+    alone = Visits.of(CUT, 0.5, ReturnBounds(0, 1, ""), shared=False)
+    assert alone.rest.tolist() == [3, 4, 5, 6, 3]
+    np.testing.assert_allclose(alone.high, [0.7, 0.5, 0.6, 0.5, 1.0], atol=1e-8)
+    assert visits.lacks_values
+    assert not alone.lacks_values
+
+
+def test_cuts_that_no_value_of_the_state_explains_stay_alone():
+    log = Log.from_arrays(
+        [0, 0], [0, 0], [1.2, -1.2], [1, 1], [False, False], [True, True], n_states=2
+    )
+    visits = Visits.of(log, 0.5, ReturnBounds(-1, 1, ""))
+    assert visits.rest.tolist() == [2, 3]
+
+
+def test_values_narrow_what_is_missing():
+    visits = Visits.of(CUT, 0.5, ReturnBounds(0, 1, ""))
+    narrow = visits.within(np.array([0, 0, 0.5]), np.array([1, 1, 0.7]))
+    np.testing.assert_allclose(narrow.low, [0.625, 0.25, 0.1, 0.5, 0.85])
+    np.testing.assert_allclose(narrow.high, [0.675, 0.35, 0.6, 0.5, 0.95], atol=1e-8)
+    guessed = visits.valued(np.array([0.1, 0.2, 0.6]))
+    np.testing.assert_allclose(guessed.low, guessed.high)
+    np.testing.assert_allclose(guessed.low, [0.65, 0.3, 0.1 + 0.5 * 0.12, 0.5, 0.9])
+
+
 @pytest.mark.parametrize(
     ("declared", "low", "high"),
     [

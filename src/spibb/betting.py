@@ -9,6 +9,7 @@ is an *e-value*, and by Markov's inequality it exceeds 1/δ with probability at 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,17 +30,39 @@ HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
+class Rests:
+    """Values that depend on a number which is not known, but shared by all of a group.
+
+    The value at `place` [m] is `x` of the sample if the number of its `group` [m] is the smallest
+    possible, `other` [m] if it is the largest, and on the line between them otherwise. Groups are
+    numbered below the number of values.
+    """
+
+    place: np.ndarray
+    other: np.ndarray
+    group: np.ndarray
+
+    def least(self, change: np.ndarray) -> float:
+        """Σ over groups of the smaller of 0 and the sum of `change` [m], one for each value."""
+        return float(np.minimum(np.bincount(self.group, weights=change), 0.0).sum())
+
+
+NO_RESTS = Rests(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
 class Sample:
     """Independent values X [n] with the times T [n] over which they were earned.
 
     What is known of them beforehand: X ≥ −loss·T and T ≤ longest. A value without a time of its
-    own has T = 1.
+    own has T = 1. `rests` says which values are known but for a number that groups share.
     """
 
     x: np.ndarray
     times: np.ndarray
     loss: float
     longest: float
+    rests: Rests = NO_RESTS
 
     @property
     def most_lost(self) -> float:
@@ -47,14 +70,36 @@ class Sample:
         return self.loss * self.longest
 
     @property
+    def total(self) -> float:
+        """ΣX, with the rests that make it smallest."""
+        rests = self.rests
+        return float(self.x.sum()) + rests.least(rests.other - self.x[rests.place])
+
+    @property
     def rate(self) -> float:
-        """The estimate ΣX/ΣT of E[X]/E[T]; NaN without values."""
+        """The estimate ΣX/ΣT of E[X]/E[T], with the worst rests; NaN without values."""
         total = float(self.times.sum())
-        return float(self.x.sum()) / total if total > 0 else math.nan
+        return self.total / total if total > 0 else math.nan
 
     def shares(self, bet: float) -> np.ndarray:
         """κ_k = λ_k·c: the shares of the wealth that the bets around `bet` stake."""
         return np.minimum(bet * SPREADS * self.most_lost, MOST)
+
+
+def together(samples: Sequence[Sample]) -> Sample:
+    """One sample of all values; what is unknown of one is not shared with another."""
+    starts = np.cumsum([0, *(len(sample.x) for sample in samples)]).tolist()
+    rests = [sample.rests for sample in samples]
+    return Sample(
+        np.concatenate([sample.x for sample in samples]),
+        np.concatenate([sample.times for sample in samples]),
+        max(sample.loss for sample in samples), max(sample.longest for sample in samples),
+        Rests(
+            np.concatenate([rest.place + start for rest, start in zip(rests, starts)]),
+            np.concatenate([rest.other for rest in rests]),
+            np.concatenate([rest.group + start for rest, start in zip(rests, starts)]),
+        ),
+    )  # fmt: skip
 
 
 def growth(mean: float, second: float, most_lost: float) -> tuple[float, float]:
@@ -74,13 +119,25 @@ def log_e_value(sample: Sample, bet: float) -> float:
     independent, not negative and of mean at most 1, so is their product, and so is the weighted
     mean of the products. It does not depend on the order of the X_i. Against the best of the λ_k
     it loses −log w_k at most.
+
+    Where values depend on unknown numbers (`rests`), the smallest wealth over all of them is
+    taken: it is at most the wealth at the true ones. The logarithm of a product is a sum over
+    groups, each concave in its number, so that the smallest is at one of the two ends.
     """
-    return _log_mixture(sample.shares(bet)[:, None] * (sample.x / sample.most_lost))
+    shares, c = sample.shares(bet)[:, None], sample.most_lost
+    return _log_mixture(sample, lambda x, _: shares * (x / c))
 
 
-def _log_mixture(stakes: np.ndarray) -> float:
-    """log Σ_k w_k Π_i (1 + stakes[k, i])."""
-    logs = np.log1p(stakes).sum(axis=1) + np.log(WEIGHTS)
+def _log_mixture(sample: Sample, staked: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> float:
+    """log Σ_k w_k Π_i (1 + stake_ki), each product with its worst rests.
+
+    `staked` gives the stakes [9, m] of values [m] that were earned over times [m].
+    """
+    single = np.log1p(staked(sample.x, sample.times))
+    logs = single.sum(axis=1) + np.log(WEIGHTS)
+    rests, place = sample.rests, sample.rests.place
+    change = np.log1p(staked(rests.other, sample.times[place])) - single[:, place]
+    logs += [rests.least(row) for row in change]
     top = logs.max()
     return min(float(top + np.log(np.exp(logs - top).sum())), LARGEST_LOG)
 
@@ -107,10 +164,12 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
     never above ΣX/ΣT: there the logarithms of the factors have a sum of at most 0.
     """
 
-    above = sample.x + sample.loss * sample.times
-
     def wealth(rise: float) -> float:
-        return _log_mixture(shares[:, None] * ((above / rise - sample.times) / sample.longest))
+        def staked(x: np.ndarray, times: np.ndarray) -> np.ndarray:
+            above = x + sample.loss * times
+            return np.asarray(shares[:, None] * ((above / rise - times) / sample.longest))
+
+        return _log_mixture(sample, staked)
 
     high = sample.rate + sample.loss
     low = high * 2.0**-HALVINGS

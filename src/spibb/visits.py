@@ -107,23 +107,36 @@ class Visits:
 
     `action`, `step`, `rank` (how many visits of the same state came before it in the episode) and
     `episode` [N]; the visits of state s are the rows starts[s] … starts[s + 1]. The return from a
-    row on lies between `low` and `high` [N]: they are equal where the episode was recorded to its
-    end; where it was cut, the unseen rest is taken as the lowest and as the highest declared
-    return, discounted. `made` [N] is the recorded probability of the action, None without one.
+    row on is `recorded` + `unseen`·R: `unseen` [N] is 0 where the episode was recorded to its end,
+    and γ to the number of steps until it was cut elsewhere. R is the number `rest` [N] of the
+    numbers that the log does not tell, which lie between `least` and `most`. `made` [N] is the
+    recorded probability of the action, None without one.
+
+    **Which cuts share a number.** Where the successor y of a cut is recorded, what follows has the
+    mean V^{π_b}(y), whatever came before (Markov, and nothing was cut because of what would have
+    followed): R = V^{π_b}(y) is one number, `rest` = y, for all episodes that were cut there. It
+    keeps all their returns within the declared limits; if none does, the limits or the states are
+    wrong, and each of these episodes has a number of its own, as those without a successor have.
     """
 
     action: np.ndarray
     step: np.ndarray
     rank: np.ndarray
     episode: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    recorded: np.ndarray
+    unseen: np.ndarray
+    rest: np.ndarray
+    least: np.ndarray
+    most: np.ndarray
     starts: np.ndarray
     made: np.ndarray | None
 
     @classmethod
-    def of(cls, log: Log, discount: float, bounds: ReturnBounds) -> Visits:
-        """Look up every row's future; an error names a return that contradicts the bounds."""
+    def of(cls, log: Log, discount: float, bounds: ReturnBounds, *, shared: bool = True) -> Visits:
+        """Look up every row's future; an error names a return that contradicts the bounds.
+
+        Without `shared` every cut episode has a number of its own.
+        """
         lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
         episode = np.repeat(np.arange(log.n_episodes), lengths)
         step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
@@ -131,8 +144,8 @@ class Visits:
             lengths[episode] - step
         )
         recorded = returns_to_go(log, discount)
-        low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
-        _check(log, low, high, bounds)
+        _check(log, recorded, unseen, bounds)
+        rest, least, most = _rests(log, episode, recorded, unseen, bounds, shared)
         order = np.lexsort((step, episode, log.state))
         state, sorted_episode = log.state[order], episode[order]
         new = np.ones(len(log), dtype=bool)
@@ -140,20 +153,82 @@ class Visits:
         first = np.flatnonzero(new)
         rank = np.arange(len(log)) - np.repeat(first, np.diff(np.append(first, len(log))))
         return cls(
-            log.action[order], step[order], rank, sorted_episode,
-            np.clip(low, bounds.low, bounds.high)[order],
-            np.clip(high, bounds.low, bounds.high)[order],
-            np.searchsorted(state, np.arange(len(log.states) + 1)),
+            log.action[order], step[order], rank, sorted_episode, recorded[order], unseen[order],
+            rest[order], least, most, np.searchsorted(state, np.arange(len(log.states) + 1)),
             None if log.action_prob is None else log.action_prob[order],
         )  # fmt: skip
+
+    @property
+    def low(self) -> np.ndarray:
+        """The least that each return can be [N]."""
+        return np.asarray(self.recorded + self.unseen * self.least[self.rest])
+
+    @property
+    def high(self) -> np.ndarray:
+        """The most that each return can be [N]."""
+        return np.asarray(self.recorded + self.unseen * self.most[self.rest])
+
+    @property
+    def lacks_values(self) -> bool:
+        """Whether some episode was cut at a state whose value it lacks."""
+        return bool(((self.unseen > 0) & (self.rest < self.n_states)).any())
+
+    @property
+    def n_states(self) -> int:
+        """S: the numbers from S on are those of single episodes."""
+        return len(self.starts) - 1
 
     def of_state(self, s: int) -> slice:
         """The rows of a state."""
         return slice(int(self.starts[s]), int(self.starts[s + 1]))
 
+    def within(self, least: np.ndarray, most: np.ndarray) -> Visits:
+        """The same, where the values of states lie between `least` and `most` [S]."""
+        n, low, high = self.n_states, self.least.copy(), self.most.copy()
+        low[:n], high[:n] = np.maximum(low[:n], least), np.minimum(high[:n], most)
+        return replace(self, least=low, most=np.maximum(low, high))
 
-def _check(log: Log, low: np.ndarray, high: np.ndarray, bounds: ReturnBounds) -> None:
+    def valued(self, values: np.ndarray) -> Visits:
+        """The same with guessed `values` [S] of states; a number of its own is their mean."""
+        guess = np.full(len(self.least), np.average(values, weights=np.diff(self.starts)))
+        guess[: self.n_states] = values
+        return replace(self, least=guess, most=guess)
+
+
+def _rests(
+    log: Log, episode: np.ndarray, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds,
+    shared: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Which number each row lacks [N], and between what these lie [S + E]."""
+    alone, size = len(log.states) + episode, len(log.states) + log.n_episodes
+    reached = log.next_state[log.episode_starts[1:] - 1][episode]
+    rest = np.where((reached >= 0) & shared & (unseen > 0), reached, alone)
+    least, most = _ends(rest, size, recorded, unseen, bounds)
+    rest = np.where((least > most)[rest], alone, rest)
+    least, most = _ends(rest, size, recorded, unseen, bounds)
+    return rest, least, np.maximum(least, most)
+
+
+def _ends(
+    rest: np.ndarray, size: int, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds
+) -> tuple[np.ndarray, np.ndarray]:
+    """The least and the most that each rest can be.
+
+    All returns with that rest R stay within the limits: low ≤ recorded + unseen·R ≤ high.
+    """
+    cut, slack = unseen > 0, ROUNDING * max(abs(bounds.low), abs(bounds.high))
+    least, most = (np.full(size, float(end)) for end in (bounds.low, bounds.high))
+    with np.errstate(over="ignore"):
+        below = (bounds.low - slack - recorded[cut]) / unseen[cut]
+        above = (bounds.high + slack - recorded[cut]) / unseen[cut]
+    np.maximum.at(least, rest[cut], below)
+    np.minimum.at(most, rest[cut], above)
+    return least, most
+
+
+def _check(log: Log, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds) -> None:
     """No return that was recorded to its end may leave the bounds; nor may any cut one."""
+    low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
     slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
     bad = (high < bounds.low - slack) | (low > bounds.high + slack)
     if bad.any():

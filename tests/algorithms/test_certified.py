@@ -84,30 +84,39 @@ def chain_advantage(kept) -> float:
     return float((row / row.sum() - p) @ q)
 
 
+def chain_values() -> np.ndarray:
+    """V^{π_b} of the chain, by its Bellman equations."""
+    end, paid = np.array([0.5, 0.6, 0.2]), np.array([0.9, 0.2, 0.7])
+    own, on = BASELINE[0] @ (end * paid), BASELINE[0] @ ((1 - end) * DISCOUNT)
+    v0 = (own + on * 0.03) / (1 - on * 0.7 * DISCOUNT)
+    return np.array([v0, 0.03 + 0.7 * DISCOUNT * v0])
+
+
+@pytest.mark.parametrize("depth", [1, 2, 7])
 @pytest.mark.parametrize("kept", [[1, 0, 1], [1, 0, 0], [0, 0, 1]])
 @pytest.mark.parametrize(("counted", "last_step"), [(1, FOREVER), (3, FOREVER), (8, 2)])
-def test_the_mean_of_x_is_the_advantage_times_the_visits(kept, counted, last_step):
-    """Enumerated: all walks; those of 11 steps are cut, and weigh little."""
+def test_the_mean_of_x_is_the_advantage_times_the_visits(kept, counted, last_step, depth):
+    """Enumerated: all walks, cut after `depth` steps, with the true value where they were cut."""
     kept = np.array(kept, dtype=bool)
     plan = plan_for(0, kept, BASELINE[0][kept].sum(), counted=counted, last_step=last_step)
-    rows, chances, ended = zip(*walks(11))
+    rows, chances, ended = zip(*walks(depth))
     chances, lengths = np.array(chances), np.array([len(walk) for walk in rows])
     state, action, reward = zip(*(row for walk in rows for row in walk))
     last = np.zeros(lengths.sum(), dtype=bool)
     last[np.cumsum(lengths) - 1] = True
     terminated = last & np.repeat(ended, lengths)
     log = Log.from_arrays(
-        state, action, reward, terminated=terminated, truncated=last & ~terminated, n_actions=3
-    )
-    visits = Visits.of(log, DISCOUNT, UNIT)
-    sample = plan.sample(visits, UNIT)
-    assert (sample.x >= -sample.loss * sample.times - 1e-12).all()
+        state, action, reward, 1 - np.array(state), terminated, last & ~terminated,
+        n_states=2, n_actions=3,
+    )  # fmt: skip
     assert chances.sum() == pytest.approx(1, abs=1e-12)
-    flattered = plan.sample(dataclasses.replace(visits, low=visits.high, high=visits.low), UNIT)
-    exact = chain_advantage(kept) * (chances @ sample.times)
-    worst, best = chances @ sample.x, chances @ flattered.x
-    assert worst - 1e-12 <= exact <= best + 1e-12  # a cut walk counts at its worst
-    assert best - worst < 2e-4
+    visits = Visits.of(log, DISCOUNT, UNIT)
+    true = plan.sample(visits.valued(chain_values()), UNIT)
+    exact = chain_advantage(kept) * (chances @ true.times)
+    assert chances @ true.x == pytest.approx(exact, abs=1e-12)
+    for sample in (plan.sample(visits, UNIT), true):
+        assert (sample.x >= -sample.loss * sample.times - 1e-8).all()
+        assert (sample.rests.other >= -sample.most_lost - 1e-8).all()
 
 
 @pytest.mark.parametrize("b", [2, 3, 4])
@@ -177,6 +186,38 @@ def test_where_nothing_is_better_nothing_is_accepted_too_often(known):
         wrong += any(test.accepted for test in result.tests)
     assert wrong <= 60  # at most δ; binomial 95 % limit of 0.2 would be 72
     assert wrong > 0 or not known
+
+
+def cut_log(n: int, seed: int, value: float) -> Log:
+    """In state 0, action 0 pays 0.4 and ends; action 1 leads to state 1, where the record is cut.
+
+    Other episodes begin in state 1 and pay 1 with probability `value`.
+    """
+    rng = np.random.default_rng(seed)
+    state, action = rng.integers(2, size=n), rng.integers(2, size=n)
+    cut = (state == 0) & (action == 1)
+    paid = np.where(state == 0, 0.4 * (action == 0), rng.random(n) < value)
+    return Log.from_arrays(state, action, paid, np.where(cut, 1, 0), ~cut, cut, n_states=2)
+
+
+def test_what_was_cut_off_is_not_taken_for_nothing():
+    """0.95·V(1) is hardly more than 0.4, so that to avoid action 1 is wrong: 300 logs, δ = 0.2."""
+    wrong = 0
+    for seed in range(300):
+        result = certify(cut_log(150, seed, 0.43), Policy.uniform(2, 2), delta=0.2)
+        wrong += any(state == 0 and 1 in avoided for state, avoided in accepted_changes(result))
+    assert wrong <= 60
+
+
+def test_what_other_episodes_say_of_the_cut_is_used():
+    """V(1) = 0.1: to avoid action 1 is right, and no record of it was made to its end."""
+    log, baseline = cut_log(600, 0, 0.1), Policy.uniform(2, 2)
+    result = certify(log, baseline)
+    assert (0, frozenset({1})) in accepted_changes(result)
+    assert any("cut because of what" in said for said in result.certificate().assumptions)
+    unknown = dataclasses.replace(log, next_state=np.where(log.truncated, -1, log.next_state))
+    assert not accepted_changes(certify(unknown, baseline))
+    assert all(test.adjusted_p_value >= 0.005 for test in result.tests)  # what the limits cost
 
 
 def test_accepted_changes_are_truly_better_and_the_policy_no_worse():

@@ -22,6 +22,7 @@ from spibb.propensities import behaviour_probs, varies
 from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
+from spibb.value_limits import narrowed
 from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
 from spibb.words import counted
 
@@ -122,11 +123,15 @@ class Certified(Algorithm):
             scaled, judged.n_episodes / n_choose, self.delta, known, by_row,
         )  # fmt: skip
         families = self._families(chooser, declared.horizon == 1)
-        visits = Visits.of(judged, problem.discount, scaled)
-        judge = _Judge(problem, visits, scaled, self.delta)
+        visits = Visits.of(judged, problem.discount, scaled, shared=known)
+        if chooser.spent:
+            visits = narrowed(visits, scaled, chooser.noise, chooser.spent)
+        judge = _Judge(problem, visits, scaled, self.delta, chooser.spent)
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
-        facts = _Facts(bounds, declared, known, log.action_prob is not None, by_row)
+        facts = _Facts(
+            bounds, declared, known, log.action_prob is not None, by_row, visits.lacks_values
+        )
         return self._result(
             problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
         )
@@ -143,7 +148,7 @@ class Certified(Algorithm):
     def _families(self, chooser: Chooser, one_step: bool) -> list[_Family]:
         """What is tested together: single changes, or one group of them."""
         plans = chooser.plans()
-        singles = worth_testing(plans, self.delta)
+        singles = worth_testing(plans, chooser.delta)
         if one_step and chooser.known:
             group, bet, score = best_group(plans, chooser)
             alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
@@ -173,12 +178,7 @@ class _Family:
 
     def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
         """The values of all the plans' episodes; each plan's are those of other episodes."""
-        parts = [plan.sample(visits, bounds) for plan in self.plans]
-        return Sample(
-            np.concatenate([part.x for part in parts]),
-            np.concatenate([part.times for part in parts]),
-            max(part.loss for part in parts), max(part.longest for part in parts),
-        )  # fmt: skip
+        return betting.together([plan.sample(visits, bounds) for plan in self.plans])
 
 
 @dataclass(frozen=True)
@@ -190,6 +190,7 @@ class _Facts:
     known: bool
     recorded: bool
     by_row: bool
+    cut: bool
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -214,17 +215,23 @@ class _Facts:
             if self.declared.horizon == 1
             else "the process is Markov in the states given",
             f"every return lies in [{low + 0.0:g}, {high + 0.0:g}] ({self.bounds.source})",
+            *(("no record was cut because of what would have followed",) if self.cut else ()),
         )
 
 
 @dataclass(frozen=True)
 class _Judge:
-    """The episodes that chose nothing; their returns are in units of `bounds`."""
+    """The episodes that chose nothing; their returns are in units of `bounds`.
+
+    Of δ, `spent` went to limits of the values at which episodes were cut: a p-value is the test's
+    own and `spent`.
+    """
 
     problem: Problem
     visits: Visits
     bounds: ReturnBounds
     delta: float
+    spent: float
 
     def tests(self, families: Sequence[_Family]) -> tuple[ChangeTest, ...]:
         """Test all families together."""
@@ -234,7 +241,7 @@ class _Judge:
         log_e = np.array([
             betting.log_e_value(sample, family.bet) for sample, family in zip(samples, families)
         ])  # fmt: skip
-        adjusted = betting.adjusted_p_values(log_e)
+        adjusted = np.minimum(betting.adjusted_p_values(log_e) + self.spent, 1.0)
         return tuple(
             self._test(family, sample, float(e), float(p), len(families))
             for family, sample, e, p in zip(families, samples, log_e, adjusted)
@@ -244,14 +251,14 @@ class _Judge:
         self, family: _Family, sample: Sample, log_e: float, adjusted: float, n_tests: int
     ) -> ChangeTest:
         accepted = adjusted <= self.delta
-        wanted = math.log(n_tests / self.delta)
+        wanted = math.log(n_tests / (self.delta - self.spent))
         lower = betting.lower_rate(sample, family.bet, wanted) * self.bounds.unit
         blocks = family.plans[0].block
         scale = 1 / family.plans[0].mass if blocks else 1.0
         return ChangeTest(
             changes=tuple(self._change(plan) for plan in family.plans),
             accepted=accepted,
-            p_value=min(adjusted, math.exp(-log_e)),
+            p_value=min(adjusted, math.exp(-log_e) + self.spent),
             adjusted_p_value=adjusted,
             advantage=sample.rate * scale * self.bounds.unit,
             lower_bound=max(lower, 0.0) if accepted else lower,

@@ -11,8 +11,12 @@ given s, the ratio has mean 1, so V̂ changes the variance and not the mean. Thi
 of s, whatever came before it (Markov), so it holds for the sum over the first m visits that come
 before step T, m and T fixed in advance: its mean is A times the mean number of visits counted.
 X ≥ −c with c = max{G_max − V̂, (1/π_b(K|s) − 1)(V̂ − G_min)}, and the sum is at least −c times
-that number. A cut episode enters with the bound on its rest that hurts: the lower one where the
-ratio is above 1, the upper one elsewhere; that makes X smaller, never larger.
+that number. A cut episode lacks a rest R: its G is what was recorded and γ^k R, its X a line in R.
+All episodes that were cut at the same state y lack the same number on average, V^{π_b}(y), so that
+X with G = recorded + γ^k V^{π_b}(y) has the mean A too (`visits.Visits`). The number is not known;
+the smallest wealth over all that it can be is at most the wealth at the true one
+(`betting.log_e_value`). What is lost is the chance of a cut at y being different after kept and
+avoided actions, and not, as with single limits, the whole rest of each.
 
 **Unknown π_b.** With 1_K = 1 where a kept action was taken, A = Cov(1_K, G)/π_b(K|s). Of b first
 visits in different episodes
@@ -20,7 +24,8 @@ visits in different episodes
     Z = Σ_i (1_K^i − mean of 1_K)(G^i − mean of G),  E[Z] = (b − 1) Cov(1_K, G),  |Z| ≤ b/4·span
 
 where span = G_max − G_min: Z is n_K n_D/b times a difference of two means. Neither π_b nor its
-estimate enters; against the known π_b, a share 1/b of the evidence is lost.
+estimate enters; against the known π_b, a share 1/b of the evidence is lost. A cut episode enters
+with the limit of its rest that hurts: the lower one after a kept action, the upper one elsewhere.
 
 **Recorded row by row**, in episodes of one step. Where what made the log depends on more than the
 state, each row has its own recorded probability p. With π_b the average policy that the choosing
@@ -41,10 +46,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.special import ndtr
 
-from spibb.betting import MOST, Sample, growth
+from spibb.betting import MOST, Rests, Sample, growth
 from spibb.counts import Counts
 from spibb.departures import values_where_seen
 from spibb.log import Log
+from spibb.value_limits import narrowed
 from spibb.visits import ReturnBounds, Visits
 
 TRUSTED = 3
@@ -63,6 +69,8 @@ WORTH_TESTING = 0.3
 """A change is tested if this share of the evidence that it will need is predicted."""
 TYPICAL_FAMILY = 5
 """Number of tests that a single one expects to share δ with."""
+FOR_VALUES = 0.1
+"""The share of δ for limits of the values at which episodes were cut, if any were."""
 NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
@@ -107,14 +115,16 @@ class PlannedTest:
         rows = visits.of_state(self.state)
         use = (visits.rank[rows] < self.counted) & (visits.step[rows] <= self.last_step)
         kept = self.kept[visits.action[rows]][use]
-        g = np.where(kept, visits.low[rows][use], visits.high[rows][use])
+        low, high = visits.low[rows][use], visits.high[rows][use]
         if self.block:
-            return self._blocks(kept, g, bounds)
-        x = self._departed(visits, rows, use, kept) * (g - self.centre)
-        number = np.cumsum(visits.rank[rows][use] == 0) - 1
+            return self._blocks(kept, np.where(kept, low, high), bounds)
+        departed = self._departed(visits, rows, use, kept)
+        first = visits.rank[rows][use] == 0
+        number = np.cumsum(first) - 1
+        x, other = (np.bincount(number, weights=departed * (g - self.centre)) for g in (low, high))
         return Sample(
-            np.bincount(number, weights=x), np.bincount(number).astype(np.float64),
-            self.loss(bounds), float(self.counted),
+            x, np.bincount(number).astype(np.float64), self.loss(bounds), float(self.counted),
+            shared_rests(np.where(x != other, visits.rest[rows][use][first], -1), other),
         )  # fmt: skip
 
     def _departed(
@@ -135,6 +145,12 @@ class PlannedTest:
         return Sample(z, np.full(n, b - 1.0), limit / (b - 1), b - 1.0)
 
 
+def shared_rests(rest: np.ndarray, other: np.ndarray) -> Rests:
+    """The values whose `rest` [n] is missing, with what they are at its other end [n]."""
+    place = np.flatnonzero(rest >= 0)
+    return Rests(place, other[place], np.unique(rest[place], return_inverse=True)[1])
+
+
 def loss_per_visit(mass: float, centre: float, bounds: ReturnBounds) -> float:
     """c = max{G_max − V̂, (1/π_b(K) − 1)(V̂ − G_min)}."""
     return max(bounds.high - centre, (1 / mass - 1) * (centre - bounds.low))
@@ -144,6 +160,8 @@ def loss_per_visit(mass: float, centre: float, bounds: ReturnBounds) -> float:
 class Chooser:
     """What the choosing episodes say: model values, visits, and how many more will judge.
 
+    `likely` are the visits with cut rests as the model values them, `visits` with limits such as
+    the judging episodes may give them at the price of `spent`; `delta` is left for the tests.
     `scale` is the number of judging per choosing episode; `known` says whether π_b is, and `by_row`
     whether each row has its own.
     """
@@ -153,11 +171,12 @@ class Chooser:
     v: np.ndarray
     counts: np.ndarray
     visits: Visits
-    typical: np.ndarray
+    likely: Visits
     noise: np.ndarray
     bounds: ReturnBounds
     scale: float
     delta: float
+    spent: float
     known: bool
     by_row: bool
 
@@ -170,9 +189,14 @@ class Chooser:
             np.clip(values, bounds.low, bounds.high)
             for values in values_where_seen(counts, baseline, discount)
         )
-        visits = Visits.of(log, discount, bounds)
-        return cls(baseline, q, v, counts.pairs, visits, *_noise(visits, q, v, bounds), bounds,
-                   scale, delta, known, by_row)  # fmt: skip
+        visits = Visits.of(log, discount, bounds, shared=known)
+        likely = visits.valued(v)
+        noise = _noise(likely, q)
+        spent = FOR_VALUES * delta if visits.lacks_values else 0.0
+        if spent:
+            visits = _expected(narrowed(visits, bounds, noise, spent), v, scale)
+        return cls(baseline, q, v, counts.pairs, visits, likely, noise, bounds, scale,
+                   delta - spent, spent, known, by_row)  # fmt: skip
 
     def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
@@ -231,13 +255,22 @@ class Chooser:
             return None
         per_episode = float(sample.times.mean())
         prior = self.noise[s] * (1 / mass - 1) * per_episode
-        second = (float((sample.x**2).sum()) + 2 * prior) / (n + 2)
-        mean = lowered * per_episode - self._hurt(plan, n)
+        x = plan.sample(self.likely, self.bounds).x
+        second = (float((x**2).sum()) + 2 * prior) / (n + 2)
+        mean = lowered * per_episode - self._hurt(x, sample)
         if mean <= 0 or second <= INVISIBLE**2:
             return None
         plan = replace(plan, visiting=n, second=second)
         planned = self._with_bet(plan, mean) if self.known else self._with_block(plan, mean)
         return self._with_power(planned, error * per_episode)
+
+    def _hurt(self, x: np.ndarray, sample: Sample) -> float:
+        """What the worst rests will cost the mean of the likely X [n].
+
+        Of shared ones chance decides, and that falls with the root of the number of episodes.
+        """
+        more = math.sqrt(self.scale) if self.known else 1.0
+        return (float(x.sum()) - sample.total) / len(x) / more
 
     def _with_bet(self, plan: PlannedTest, mean: float) -> PlannedTest:
         bet, per_visit = growth(mean, plan.second, plan.loss(self.bounds) * plan.counted)
@@ -265,29 +298,21 @@ class Chooser:
         wanted = math.log(TYPICAL_FAMILY / self.delta)
         return replace(plan, power=float(ndtr((plan.evidence - wanted) / spread)))
 
-    def _hurt(self, plan: PlannedTest, n: int) -> float:
-        """What cut episodes cost the mean: the worst rest instead of a typical one."""
-        rows = self.visits.of_state(plan.state)
-        use = (self.visits.rank[rows] < plan.counted) & (self.visits.step[rows] <= plan.last_step)
-        kept = plan.kept[self.visits.action[rows]][use]
-        typical, low, high = (
-            part[rows][use] for part in (self.typical, self.visits.low, self.visits.high)
-        )
-        costs = np.where(kept, (1 / plan.mass - 1) * (typical - low), high - typical)
-        return float(costs.sum()) / n
+
+def _noise(likely: Visits, q: np.ndarray) -> np.ndarray:
+    """The variance of returns per state [S]."""
+    numbers = np.diff(likely.starts)
+    state = np.repeat(np.arange(len(q)), numbers)
+    squares = (likely.low - q[state, likely.action]) ** 2
+    per_state = np.bincount(state, weights=squares, minlength=len(q))
+    return np.asarray((per_state + TRUSTED * squares.mean()) / (numbers + TRUSTED))
 
 
-def _noise(
-    visits: Visits, q: np.ndarray, v: np.ndarray, bounds: ReturnBounds
-) -> tuple[np.ndarray, np.ndarray]:
-    """Typical returns [N], a cut rest worth the mean value, and their variance per state [S]."""
-    numbers = np.diff(visits.starts)
-    state = np.repeat(np.arange(len(v)), numbers)
-    share = np.clip((v[state].mean() - bounds.low) / bounds.span, 0.0, 1.0)
-    typical = visits.low + share * (visits.high - visits.low)
-    squares = (typical - q[state, visits.action]) ** 2
-    per_state = np.bincount(state, weights=squares, minlength=len(v))
-    return typical, (per_state + TRUSTED * squares.mean()) / (numbers + TRUSTED)
+def _expected(visits: Visits, v: np.ndarray, scale: float) -> Visits:
+    """The limits of values that `scale` times as many episodes will give: nearer to `v` [S]."""
+    n, nearer = visits.n_states, 1 / math.sqrt(scale)
+    least, most = (v + nearer * (ends[:n] - v) for ends in (visits.least, visits.most))
+    return visits.within(least, most)
 
 
 def worth_testing(plans: list[PlannedTest], delta: float) -> list[PlannedTest]:

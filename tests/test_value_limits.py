@@ -1,0 +1,60 @@
+"""Limits of values, from returns that may lack their end: validity, and a slow transcription."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from oracles_betting import lowest_value
+from oracles_ope import exact_values, random_mdp, simulate
+
+from spibb import value_limits
+from spibb.value_limits import narrowed
+from spibb.visits import ReturnBounds, Visits
+
+BOUNDS = ReturnBounds(0.0, 10.0, "declared")
+
+
+def drawn(seed: int, n: int, cap: int):
+    rng = np.random.default_rng(seed)
+    mdp = random_mdp(rng, n_states=3, n_actions=2)
+    pi = rng.dirichlet(np.ones(2), size=3)
+    log = simulate(mdp, pi, n, rng, cap=cap)
+    return Visits.of(log, mdp.discount, BOUNDS), exact_values(mdp, pi)[1]
+
+
+def test_one_round_is_that_of_the_slow_transcription(monkeypatch):
+    monkeypatch.setattr(value_limits, "ROUNDS", 1)
+    visits, _ = drawn(0, 60, 3)
+    found, noise = narrowed(visits, BOUNDS, np.full(3, 4.0), 0.05), 4.0
+    wanted = math.log(2 * 3 / 0.05)
+    for s in range(3):
+        rows = visits.of_state(s)
+        first = visits.rank[rows] == 0
+        low, high = visits.low[rows][first], visits.high[rows][first]
+        least = lowest_value(low.tolist(), noise, wanted, 0.0, 10.0)
+        most = -lowest_value((-high).tolist(), noise, wanted, -10.0, 10.0)
+        assert found.least[s] == pytest.approx(max(least, visits.least[s]), abs=0.006)
+        assert found.most[s] == pytest.approx(min(most, visits.most[s]), abs=0.006)
+
+
+def test_further_rounds_tighten_and_the_truth_stays_inside():
+    """200 worlds, δ = 0.2: all limits of all states hold in at least 80 % of them."""
+    missed, widths = 0, []
+    for seed in range(200):
+        visits, truth = drawn(seed, 150, 4)
+        found = narrowed(visits, BOUNDS, np.full(3, 2.0), 0.2)
+        again = narrowed(found, BOUNDS, np.full(3, 2.0), 0.2)
+        assert (again.least >= found.least).all()
+        assert (again.most <= found.most).all()
+        missed += bool(((found.least[:3] > truth) | (found.most[:3] < truth)).any())
+        widths.append((found.most - found.least)[:3].mean())
+    assert missed <= 40
+    assert np.mean(widths) < 4
+
+
+def test_a_state_that_was_never_visited_keeps_the_declared_limits():
+    visits, _ = drawn(3, 2, 2)
+    found = narrowed(visits, BOUNDS, np.full(3, 2.0), 0.05)
+    np.testing.assert_allclose(found.least, visits.least)
