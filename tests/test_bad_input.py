@@ -263,7 +263,7 @@ case("improve x.zip --table no.csv --out out", "'x.zip' holds no file 'no.csv'",
 case("improve x.zip --out out", "'x.zip' holds no file", x_zip=zipped({}))
 case("improve x.zip --out out", "which is not a table", x_zip=zipped({"evil.exe": "x"}))
 case("improve x.zip --out out", "which is not a table", x_zip=zipped({"inner.zip": "x"}))
-case("improve x.zip --out out", "cannot read 'x.zip'", "check that it is a .zip file", x_zip="PK")
+case("improve x.zip --out out", "cannot read 'x.zip'", "a complete .zip file", x_zip="PK")
 case(BOOK, "cannot read 'x.xlsx'", "check that it is an Excel workbook", x_xlsx="PK")
 case(BOOK, "cannot read 'x.xlsx'", x_xlsx=zipped({"a.xml": "<"}))
 case("improve x.feather --out out", "cannot read 'x.feather'", "Feather", x_feather="ARROW1")

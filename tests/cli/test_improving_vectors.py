@@ -148,7 +148,7 @@ def test_a_baseline_file_and_a_checkpoint(made):
         (["--state", STATE, "--baseline", "none.npz"], "there is no such file"),
         (["--state", STATE, "--baseline", "out/policy.npz"], "cannot be a baseline itself"),
         (["--state", STATE, "--checkpoint", "none/run.npz"], "in a folder that exists"),
-        (["--state", STATE, "--checkpoint", "run.txt"], "name of an .npz file"),
+        (["--state", STATE, "--checkpoint", "run.txt"], "must name an .npz file"),
     ],
 )
 def test_bad_input_is_one_line_and_nothing_is_written(made, arguments, message):

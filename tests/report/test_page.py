@@ -156,7 +156,7 @@ def test_ten_thousand_states_and_long_labels_stay_small():
     text = text_of(page)
     assert f"The {MAX_STATES} of most impact are listed" in text
     assert "4 less likely actions are left out here" in text
-    assert "the thresholds are not swept unasked" in text
+    assert "other thresholds are tried only on request" in text
 
 
 def test_rows_show_the_policies(assessment):
