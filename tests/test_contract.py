@@ -16,17 +16,25 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.simulate import simulate
 
+BASELINE = gridworld_baseline("spibb")
 STATES = [f"ward-{i}" for i in range(25)]
 
 
-def labelled_problem(order: np.ndarray | None = None, n_episodes: int = 60) -> Problem:
+def without(baseline: Policy, state: int, action: int) -> Policy:
+    """A policy that never takes this action there."""
+    probs = baseline.probs.copy()
+    probs[state, action] = 0
+    return Policy(probs / probs.sum(axis=1, keepdims=True), baseline.states, baseline.actions)
+
+
+def labelled_problem(order: np.ndarray | None = None, baseline: Policy = BASELINE) -> Problem:
     """A gridworld log with string labels, its states listed in any order.
 
     Its candidates for `auto`, whose draws depend on the order of states, are far enough apart.
     """
     order = np.arange(25) if order is None else order
-    mdp, baseline = gridworld_mdp(), gridworld_baseline("spibb")
-    log = simulate(mdp, baseline, n_episodes, rng=np.random.default_rng(5))
+    mdp = gridworld_mdp()
+    log = simulate(mdp, baseline, 60, rng=np.random.default_rng(5))
     names = Vocabulary(STATES, ("state",))
     named = dataclasses.replace(log, states=names)
     listed = Vocabulary([STATES[i] for i in order], ("state",))
@@ -42,7 +50,8 @@ def algorithm(request):
 
 
 def test_rows_are_distributions_over_available_actions(algorithm):
-    problem = labelled_problem()
+    problem = labelled_problem(baseline=without(BASELINE, state=6, action=2))
+    assert [tuple(pair) for pair in np.argwhere(~problem.available)] == [(6, 2)]
     result = algorithm.improve(problem)
     np.testing.assert_allclose(result.policy.probs.sum(axis=1), 1, atol=1e-9)
     assert (result.policy.probs >= 0).all()

@@ -23,8 +23,12 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    """Fenced blocks of a language; the empty language holds commands."""
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    """Fenced blocks of a language; the empty language holds commands.
+
+    Blocks of all languages are paired, since the end of one looks like the start of another.
+    """
+    found = re.findall(r"^```(.*)\n((?s:.*?))^```$", page.read_text("utf-8"), re.M)
+    return [block for name, block in found if re.fullmatch(language, name)]
 
 
 def pages_with(language: str, start: str = "") -> list[Path]:
@@ -39,6 +43,13 @@ def _lines(page: Path, language: str, start: str) -> list[str]:
 
 def name_of(page: Path) -> str:
     return str(page.relative_to(ROOT))
+
+
+def test_a_block_behind_another_is_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("```math\nx\n```\n\nprose\n\n```\nspibb demo\n```\n\n```python\ny\n```\n")
+    found = [blocks(page, language) for language in ("", "python", "(?:ba)?sh")]
+    assert found == [["spibb demo\n"], ["y\n"], []]
 
 
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
@@ -71,11 +82,8 @@ def test_commands_run_as_printed(page, tmp_path, monkeypatch):
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
     if page.name in WRITES_FILES:
         exec(compile(blocks(page, "python")[0], page.name, "exec"), {})
-    commands = [
-        line.split("#")[0] for block in blocks(page, "") for line in block.splitlines()
-        if line.startswith("spibb ")
-    ]  # fmt: skip
-    for command in commands:
+    for line in _lines(page, "", "spibb "):
+        command = line.split("#")[0]
         result = CliRunner().invoke(app, shlex.split(command)[1:])
         assert result.exit_code == 0, f"{command}: {result.output}"
 
@@ -92,15 +100,17 @@ ELSEWHERE = ("pip install", "python examples/", "dask scheduler", "dask worker")
 """Examples are run by their own test, and a Dask cluster by that of the runner."""
 
 
-@pytest.mark.parametrize("page", pages_with("(?:ba)?sh"), ids=name_of)
+def long_commands(page: Path) -> list[str]:
+    """Those that are run here."""
+    return [line for line in _lines(page, "(?:ba)?sh", "") if not line.startswith(ELSEWHERE)]
+
+
+@pytest.mark.parametrize("page", list(filter(long_commands, PAGES)), ids=name_of)
 def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md" and not os.environ.get("CI"):
         pytest.importorskip("jax")
-    lines = [line for block in blocks(page, "(?:ba)?sh") for line in block.splitlines() if line]
-    for line in lines:
-        if line.startswith(ELSEWHERE):
-            continue
+    for line in long_commands(page):
         (extra,) = (extra for start, extra in SMALLER.items() if line.startswith(start))
         command = re.sub(r" --dask \S+", "", f"{line} {extra}")
         arguments = [sys.executable, *shlex.split(command)[1:]]
@@ -112,7 +122,9 @@ def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
 
 def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text("utf-8")
-    for target in re.findall(r"^make (\w+)", (ROOT / "README.md").read_text("utf-8"), re.M):
+    targets = re.findall(r"^make (\w+)", (ROOT / "README.md").read_text("utf-8"), re.M)
+    assert len(targets) == 2
+    for target in targets:
         assert re.search(rf"^{target}:", makefile, re.M), target
 
 
@@ -129,9 +141,8 @@ def test_links_lead_to_files():
 
 
 def test_every_page_of_a_capability_has_commands_or_code_that_run():
-    run = {
-        name_of(page) for language in ("python", "", "(?:ba)?sh") for page in pages_with(language)
-    }
+    pages = [*pages_with("python"), *pages_with("", "spibb "), *filter(long_commands, PAGES)]
+    run = {name_of(page) for page in pages}
     capabilities = {
         "ingest",
         "inspect",
