@@ -13,7 +13,7 @@ from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
-from spibb.assurance.posterior import Belief, Posterior, in_own_order, rounding
+from spibb.assurance.posterior import Belief, Posterior, gains_over, in_own_order
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
@@ -178,8 +178,7 @@ class Auto(Algorithm):
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
         rho = self._drawn(problem, distinct)
-        gains = rho[:, 1:] - rho[:, :1]
-        gains[np.abs(gains) <= rounding(rho)] = 0.0
+        gains = gains_over(rho[:, 1:], rho[:, 0])
         tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), 1)
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()

@@ -23,7 +23,9 @@ from spibb.policy import Policy
 from spibb.showing import Range
 from spibb.solve import unit_of
 
-ROUNDING = 1e-12
+ROUNDING, STEP_ROUNDING = 1e-12, 1e-6
+"""Of a value, and of its steps from the mean model to a drawn one, which are as large as its
+standard deviation."""
 SETTLED = 1e-4
 """Successes, or failures, of an outcome that are too few to draw their share."""
 ASSUMES = (
@@ -60,13 +62,10 @@ class Posterior(Frozen):
     @classmethod
     def of(cls, rho: np.ndarray, *, zeta: float = 0.0, level: float = 0.95) -> Posterior:
         """From ρ(π, M) and ρ(π_b, M) in drawn models [draws, 2]."""
-        gains, tail = rho[:, 0] - rho[:, 1], (1 - level) / 2
+        gains, tail = gains_over(rho[:, :1], rho[:, 1])[:, 0], (1 - level) / 2
         low, high = np.quantile(gains, [tail, 1 - tail])
-        at_least = gains >= -zeta - rounding(rho)
-        return cls(
-            float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level,
-            gains, rho,
-        )  # fmt: skip
+        probability, gain = float((gains >= -zeta).mean()), float(gains.mean())
+        return cls(probability, zeta, gain, (float(low), float(high)), level, gains, rho)
 
     def _facts(self) -> Mapping[str, Any]:
         """The gain, its interval, and how many models were drawn."""
@@ -270,6 +269,8 @@ def in_own_order(labels: Vocabulary) -> Vocabulary:
     return Vocabulary(tuple(sorted(labels.labels, key=repr)), labels.names)
 
 
-def rounding(rho: np.ndarray) -> float:
-    """Two equal policies differ by rounding only; that is no deterioration."""
-    return ROUNDING * float(np.abs(rho).max())
+def gains_over(rho: np.ndarray, base: np.ndarray) -> np.ndarray:
+    """ρ(π, M) − ρ(π_b, M) [D, M]; 0 where it is rounding, which is no deterioration."""
+    gains = rho - base[:, None]
+    gains[np.abs(gains) <= ROUNDING * np.abs(base).max() + STEP_ROUNDING * base.std()] = 0.0
+    return gains

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -37,7 +37,7 @@ Backup = Callable[[np.ndarray, np.ndarray], None]
 
 
 class Start(NamedTuple):
-    """V̄ [M, S], Hᵀp₀ [M, S] and Hᵀ [M, S, S] of a mean model, Hᵀ in the precision of steps."""
+    """V̄ [M, S], Hᵀp₀ [M, S] and Hᵀ [M, S, S] of a mean model, the last in single precision."""
 
     v: np.ndarray
     reach: np.ndarray
@@ -93,46 +93,25 @@ class Evaluator(Frozen):
         found = np.matmul(by_state, self.policies.transpose(1, 2, 0))
         return np.ascontiguousarray(found.transpose(1, 2, 0))
 
-    @property
-    def _step_type(self) -> type[np.floating]:
-        """Steps need few digits, unlike values: single precision is quicker where models are."""
-        return np.float64 if self.rows.shape[0] <= DENSE_UP_TO else np.float32
+    def _backups(self, models: Models) -> tuple[Backup, Backup]:
+        """The function from V [D, M, S] to γ P_π V [D, M, S] in given models, in double precision,
+        and in single for steps: these need few digits."""
+        if self.rows.shape[0] > DENSE_UP_TO:
+            of_models = *models[:3], self.discount
+            double, single = (
+                partial(mixed.backup, self.rows.sparse, play, *of_models) for play in self._play
+            )
+            return double, single
+        left = self._averaged(self.discount * (1 - models.weight))
+        by_action = self.discount * np.ascontiguousarray(self.policies.transpose(0, 2, 1))
+        parts = self.rows.matrices(models), by_action, left
+        return _by_matrices(*parts), _by_matrices(*(part.astype(np.float32) for part in parts))
 
     @cached_property
-    def _by_action(self) -> np.ndarray:
-        """γ π [M, A, S]."""
-        return self.discount * np.ascontiguousarray(self.policies.transpose(0, 2, 1))
-
-    @cached_property
-    def _play(self) -> dict[type, np.ndarray]:
+    def _play(self) -> tuple[np.ndarray, ...]:
         """π [P, M] in both precisions."""
         play = self.policies.reshape(len(self.policies), -1).T
-        return {kind: np.ascontiguousarray(play, dtype=kind) for kind in (np.float64, np.float32)}
-
-    def _backup(self, models: Models) -> Backup:
-        """The function from V [D, M, S] to γ P_π V [D, M, S] in given models."""
-        if self.rows.shape[0] > DENSE_UP_TO:
-            return lambda v, out: mixed.backup(
-                self.rows.sparse, self._play[v.dtype.type], *models[:3], self.discount, v, out
-            )
-        matrices = self.rows.matrices(models)
-        left = self._averaged(self.discount * (1 - models.weight))
-        wide, by_action = matrices.reshape(*matrices.shape[:2], -1), self._by_action
-
-        def multiply(v: np.ndarray, out: np.ndarray) -> None:
-            found = np.matmul(v, wide).reshape(*v.shape[:2], *matrices.shape[2:])
-            np.einsum("dmas,mas->dms", found[:, :, :-1], by_action, out=out)
-            out += left * found[:, :, -1]
-
-        return multiply
-
-    def _lacks(self, backup: Backup, earned: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """e = R + γ P_π V − V [D, M, S], as precise as V."""
-        out = np.empty_like(v)
-        backup(v, out)
-        out += earned
-        out -= v
-        return out
+        return tuple(np.ascontiguousarray(play, dtype=kind) for kind in (np.float64, np.float32))
 
     @cached_property
     def _start(self) -> Start:
@@ -145,20 +124,22 @@ class Evaluator(Frozen):
             inverse = np.linalg.inv(unit - self.discount * chains)
             v.append((inverse @ earned[some, :, None])[..., 0])
             reach.append(self.rows.initial @ inverse)
-            inverses.append(inverse.transpose(0, 2, 1).astype(self._step_type, order="C"))
+            inverses.append(inverse.transpose(0, 2, 1).astype(np.float32, order="C"))
         return Start(*(np.concatenate(parts) for parts in (v, reach, inverses)))
 
     def _refined(self, models: Models) -> tuple[np.ndarray, np.ndarray]:
         """ρ [D, M] by iteration from the mean model, and where it still moves."""
         mean, reach, inverses = self._start
-        backup, v = self._backup(models), np.repeat(mean[None], len(models.rewards), axis=0)
-        lacks = self._lacks(backup, self._averaged(models.rewards), v)
+        exactly, roughly = self._backups(models)
+        v = np.repeat(mean[None], len(models.rewards), axis=0)
+        lacks = _lacks(exactly, self._averaged(models.rewards), v)
         rho = mean @ self.rows.initial + _summed(reach, lacks)
         scale, size = _scale(rho), _summed(reach, np.abs(lacks))
-        lacks, step = lacks.astype(self._step_type, copy=False), np.empty_like(lacks)
+        lacks, reach = lacks.astype(np.float32), reach.astype(np.float32)
+        step = np.empty_like(lacks)
         for _ in range(ITERATIONS):
             np.matmul(lacks.transpose(1, 0, 2), inverses, out=step.transpose(1, 0, 2))
-            lacks = self._lacks(backup, lacks, step)
+            lacks = _lacks(roughly, lacks, step)
             rho += _summed(reach, lacks)
             last, size = size, _summed(reach, np.abs(lacks))
             # if later changes shrink as this one did, they add up to at most size²/(last − size)
@@ -199,15 +180,37 @@ class Evaluator(Frozen):
 
     def _swept(self, models: Models) -> np.ndarray:
         """V [D, M, S] by plain sweeps, for models too large to invert."""
-        earned, backup = self._averaged(models.rewards), self._backup(models)
+        earned, backup = self._averaged(models.rewards), self._backups(models)[0]
         v = earned / (1 - self.discount)
         for _ in range(SWEEPS):
-            lacks = self._lacks(backup, earned, v)
+            lacks = _lacks(backup, earned, v)
             v += lacks
             error = np.abs(lacks).max() * self.discount / (1 - self.discount)
             if error <= 1e-6 * np.abs(v).max():
                 break
         return v
+
+
+def _by_matrices(matrices: np.ndarray, by_action: np.ndarray, left: np.ndarray) -> Backup:
+    """For rows as `PooledRows.matrices` has them, γ π [M, A, S], and γ Σ_a π(1 − w) [D, M, S]."""
+    wide = matrices.reshape(*matrices.shape[:2], -1)
+
+    def multiply(v: np.ndarray, out: np.ndarray) -> None:
+        found = np.matmul(v, wide).reshape(*v.shape[:2], *matrices.shape[2:])
+        np.einsum("dmas,mas->dms", found[:, :, :-1], by_action, out=out)
+        found[:, :, -1] *= left
+        out += found[:, :, -1]
+
+    return multiply
+
+
+def _lacks(backup: Backup, earned: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """e = R + γ P_π V − V [D, M, S], as precise as V."""
+    out = np.empty_like(v)
+    backup(v, out)
+    out += earned
+    out -= v
+    return out
 
 
 def _summed(reach: np.ndarray, of_states: np.ndarray) -> np.ndarray:
