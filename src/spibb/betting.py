@@ -166,7 +166,7 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
 
     def wealth(rise: float) -> float:
         def staked(x: np.ndarray, times: np.ndarray) -> np.ndarray:
-            above = x + sample.loss * times
+            above = np.maximum(x + sample.loss * times, 0.0)  # but for rounding it is
             return np.asarray(shares[:, None] * ((above / rise - times) / sample.longest))
 
         return _log_mixture(sample, staked)

@@ -125,3 +125,39 @@ def test_returns_that_change_over_time_give_a_warning_and_no_inverted_interval()
     assert found.summary["new"]["interval"] is None
     steady = spibb.monitor(deployed(coins(0.6, 400)), episodes(coins(0.6, 400, 1)))
     assert steady.warnings == () and steady.new.interval[0] < 0.6 < steady.new.interval[1]
+
+
+def test_a_stream_that_turns_bad_gives_an_alarm_and_one_that_turns_good_keeps_it():
+    """0.9 for 400 episodes and then 0.3, against 0.6: on average the new policy is no worse."""
+    old = deployed(coins(0.6, 2000))
+    good, bad = coins(0.9, 400, 1), coins(0.3, 300, 2)
+    early = spibb.monitor(old, episodes(good))
+    assert (early.verdict, early.after) == ("no worse", 0)
+    found = spibb.monitor(old, episodes(np.r_[good, bad]))
+    assert np.r_[good, bad].mean() > 0.6
+    assert found.verdict == "worse" and found.alarm
+    assert found.after == 400 and 400 < found.since < 600
+    assert "After its first 400 episodes the new policy earns less" in found.sentence
+    assert found.recent.episodes == 500 and found.recent.value < found.new.value
+    assert found.summary["after"] == 400
+    turned = spibb.monitor(old, episodes(np.r_[bad, good]))
+    assert turned.verdict == "worse" and turned.after == 0 and turned.since < 300
+    assert turned.recent.value > turned.new.value
+
+
+def test_no_worse_is_withdrawn_where_no_mean_fits_all_episodes():
+    """1,000 good ones, then 30 of nothing: too few for an alarm, too many for one mean."""
+    x = np.r_[np.ones(3000), np.zeros(40)]
+    old = deployed(np.r_[np.zeros(400), np.ones(400)])
+    found = spibb.monitor(old, episodes(x))
+    assert found.drifts and found.verdict in ("undecided", "worse")
+    assert found.verdict == "worse" or "changed over time" in found.sentence
+
+
+def test_false_alarms_of_all_tests_together_are_rare():
+    """400 streams of 300 as good as the baseline, δ = 0.2."""
+    alarms = 0
+    for seed in range(400):
+        old = deployed(coins(0.5, 60, 2 * seed))
+        alarms += spibb.monitor(old, episodes(coins(0.5, 300, 2 * seed + 1)), delta=0.2).alarm
+    assert alarms <= 80

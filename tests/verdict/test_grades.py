@@ -271,15 +271,57 @@ def test_a_log_that_contradicts_the_baseline_supports_nothing():
     assert "never takes" in verdict.sentence
 
 
-def test_counts_alone_can_support_and_say_what_is_not_known():
+def test_counts_alone_support_nothing_and_say_what_is_not_known():
+    """What cannot be checked is not passed; the same log with its episodes is supported."""
     problem = problem_of(two_steps(200))
+    assert PiBSpibb(5).improve(problem).verdict.grade == "supported"
     bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.9)
     result = PiBSpibb(5).improve(bare)
-    assert result.verdict.grade == "supported"
+    assert result.verdict.grade == "not supported"
+    assert result.verdict.lower_bound is None
+    assert "Nothing but the model speaks for the changes: only counts" in result.verdict.sentence
+    assert "spibb split" in result.verdict.remedy
     assert [c.name for c in result.verdict.criteria if c.passed is None] == [
         "model", "single changes", "beyond chance", "effective size", "whole episodes"
     ]  # fmt: skip
     assert "not known" in re.sub("<[^>]*>", "", render(assess(result, ORIGIN)))
+
+
+# ---- what the log cannot have shown --------------------------------------------------------------
+
+
+def rarely_tried(visits: int) -> Log:
+    """1,000 single decisions; action b, taken `visits` times, always paid."""
+    rng = np.random.default_rng(0)
+    action = np.r_[np.zeros(1000, dtype=int), np.ones(visits, dtype=int)]
+    paid = np.where(action == 1, 1.0, rng.random(len(action)) < 0.5)
+    return Log.from_arrays(
+        ["s"] * len(action), ["ab"[a] for a in action], paid, terminated=[True] * len(action)
+    )
+
+
+@pytest.mark.parametrize(
+    ("visits", "said"),
+    [
+        (2, "1 of 1 changed state rests on fewer than 100 visits of the action that gains there, "
+            "and the least tried on 2, where any event may have stayed unseen"),
+        (30, "and the least tried on 30, where an event in up to 10\N{NO-BREAK SPACE}% of the "
+             "cases may have stayed unseen"),
+        (300, "every changed state rests on at least 300 visits of the action that gains there, "
+              "where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
+    ],
+)  # fmt: skip
+def test_the_assumptions_say_how_rare_an_event_may_have_stayed_unseen(visits, said):
+    log = rarely_tried(visits)
+    result = PiBSpibb(1).improve(Problem.from_log(log, None, discount=0.9))
+    assert said in result.verdict.assumptions
+    page = re.sub("<[^>]*>", "", render(assess(result, ORIGIN))).replace("&#39;", "'")
+    assert said in page
+
+
+def test_where_nothing_changes_nothing_is_said_of_unseen_events():
+    verdict = PiBSpibb(10_000).improve(problem_of(two_steps(100))).verdict
+    assert "unseen" not in verdict.assumptions
 
 
 def test_no_repr_tells_a_probability():
@@ -302,8 +344,6 @@ def test_held_out_episodes_are_mentioned_only_if_they_tell():
     silent = decide(gather_for(result, held_out=never)).sentence
     assert "nor those held out" not in silent
     assert silent.endswith("contradict it; held-out episodes do not tell.")
-    bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.9)
-    assert PiBSpibb(5).improve(bare).verdict.sentence.endswith("own episodes do not tell.")
 
 
 def test_what_auto_chose_at_one_level_is_not_judged_at_another():

@@ -19,8 +19,13 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
         f"Return per episode, with intervals of {1 - found.delta:.0%}:",
         "policy", "episodes", "mean", "at least", "at most",
     )  # fmt: skip
-    for name, mean in (("baseline, before", found.baseline), ("new, at any time", found.new)):
-        table.add_row(name, *_cells(mean))
+    rows = (
+        ("baseline, before", found.baseline), ("new, at any time", found.new),
+        ("new, the last of them", found.recent),
+    )  # fmt: skip
+    for name, mean in rows:
+        if mean is not None:
+            table.add_row(name, *_cells(mean))
     console.print(table)
     if found.difference is not None:
         least, most = found.difference

@@ -30,6 +30,10 @@ from spibb.monitoring.evidence import (
 
 ROUNDING = 1e-9
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
+FOR_CHANGES = 0.2
+"""The share of δ for alarms that leave out the first episodes, which may have been better."""
+FIRST_START = 50
+"""The fewest first episodes that an alarm leaves out."""
 BY_LOG = "the order of the log's episodes"
 
 
@@ -47,17 +51,24 @@ class Monitoring:
     """What the episodes of a deployed policy say about it.
 
     `verdict` is "worse", "no worse" or "undecided", and `since` the number of episodes after which
-    it was first shown. `new.interval` holds at all times together with probability 1 − δ,
-    `baseline.interval` with 1 − δ; each end of `difference` (new − baseline) holds at all times
-    with 1 − δ. A false "worse", at any time, has probability at most δ, and so has a false
-    "no worse". An interval is None where its lower end would be above its upper one: the returns
-    changed over time. About `more_episodes` more would show a drop of `drop` (infinitely many: the
-    baseline's own log is too small to show it).
+    it was first shown. Where `after` is not 0, it is the episodes after that many that were shown
+    to be worse: the policy, or the world, changed. "Worse" stays; "no worse" is about a mean that
+    stays the same, and is withdrawn when no such mean fits the episodes. `recent` are the last ones
+    on their own, None where there are few; its interval holds with 1 − δ by itself.
+
+    `new.interval` holds at all times together with probability 1 − δ, `baseline.interval` with
+    1 − δ; each end of `difference` (new − baseline) holds at all times with 1 − δ. A false "worse",
+    at any time, has probability at most δ, and so has a false "no worse". An interval is None where
+    its lower end would be above its upper one: the returns changed over time. About `more_episodes`
+    more would show a drop of `drop` (infinitely many: the baseline's own log is too small to show
+    it).
     """
 
     verdict: str
     since: int | None
+    after: int
     new: Mean
+    recent: Mean | None
     baseline: Mean
     difference: tuple[float, float] | None
     margin: float
@@ -79,6 +90,11 @@ class Monitoring:
         """The verdict in words."""
         by = f" by more than {self.margin:g}" if self.margin else ""
         wrong = f"wrong with probability at most {self.delta:g}, however often you look"
+        if self.verdict == UNDECIDED and self.drifts:
+            return (
+                f"Undecided after {self.new.episodes:,} episodes: the returns changed over time, "
+                "so that no answer holds for all of them; look at the last ones."
+            )
         if self.verdict == UNDECIDED:
             return (
                 f"Undecided after {self.new.episodes:,} episodes: no evidence yet that the new "
@@ -86,17 +102,25 @@ class Monitoring:
             )
         after = f"Shown after {self.since:,} of {self.new.episodes:,} episodes; {wrong}."
         if self.alarm:
-            return f"Worse: roll back. The new policy earns less than the baseline did{by}. {after}"
+            late = f"After its first {self.after:,} episodes the" if self.after else "The"
+            return (
+                f"Worse: roll back. {late} new policy earns less than the baseline did{by}. {after}"
+            )
         return f"No worse. The new policy is not worse than the baseline was{by}. {after}"
+
+    @property
+    def drifts(self) -> bool:
+        """Whether no constant mean fits the episodes."""
+        return self.new.interval is None or self.difference is None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """What may be wrong with the comparison."""
         found = list(self.conformity.warnings)
-        if self.new.interval is None or self.difference is None:
+        if self.drifts:
             found.append(
-                "the returns changed over time: no constant mean fits the episodes, so that the "
-                "verdict is about some of them; look at early and late ones apart"
+                "the returns changed over time: no constant mean fits the episodes; look at early "
+                "and late ones apart"
             )
         if self.cut:
             found.append(
@@ -165,25 +189,75 @@ def monitor(
     span = high - low
     x = _inside("the log", returned.values, limits)
     z = _inside("the baseline's log", deployed.returns, limits)
-    verdict, since, (least, most) = _tested(x, z, margin / span, delta)
+    shown, (least, most) = _tested(x, z, margin / span, delta)
     drop, more = _outlook(x, z, drop and drop / span, delta)
+    new = _mean(returned.mean, interval_at_any_time(x, delta), limits)
+    difference = _ordered(span * least, span * most)
+    if shown.verdict == NO_WORSE and (new.interval is None or difference is None):
+        shown = _Shown(UNDECIDED)
     return Monitoring(
-        verdict, since, _mean(returned.mean, interval_at_any_time(x, delta), limits),
-        _mean(mean_of(deployed.returns), interval(z, delta), limits),
-        _ordered(span * least, span * most), margin, delta, limits, span * drop, more, conforms,
-        returned.cut, order,
+        shown.verdict, shown.since, shown.after, new, _recent(returned.values, x, delta, limits),
+        _mean(mean_of(deployed.returns), interval(z, delta), limits), difference, margin, delta,
+        limits, span * drop, more, conforms, returned.cut, order,
     )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A verdict, after how many episodes it was shown, and how many of these it leaves out."""
+
+    verdict: str
+    since: int | None = None
+    after: int = 0
 
 
 def _tested(
     x: np.ndarray, z: np.ndarray, margin: float, delta: float
-) -> tuple[str, int | None, tuple[float, float]]:
-    """The verdict on returns x against the baseline's z, all in [0, 1]; since when; and x̄ − z̄."""
-    up, down = Reference.of(z, delta), Reference.of(1 - z, delta)
+) -> tuple[_Shown, tuple[float, float]]:
+    """What returns x show against the baseline's z, all in [0, 1]; and the limits of x̄ − z̄.
+
+    The alarms share δ: the one for all episodes has most of it, and so has "no worse".
+    """
+    alone = (1 - FOR_CHANGES) * delta
+    up, down = Reference.of(z, alone), Reference.of(1 - z, alone)
     worse, better = first_shown_worse(x, up, margin), first_shown_worse(1 - x, down, -margin)
-    verdict = WORSE if worse != NEVER else NO_WORSE if better != NEVER else UNDECIDED
-    since = {WORSE: worse, NO_WORSE: better, UNDECIDED: None}[verdict]
-    return verdict, since, (-highest_difference(1 - x, down), highest_difference(x, up))
+    difference = -highest_difference(1 - x, down), highest_difference(x, up)
+    if worse != NEVER:
+        return _Shown(WORSE, worse), difference
+    if (late := _worse_later(x, z, margin, FOR_CHANGES * delta)) is not None:
+        return late, difference
+    return _Shown(UNDECIDED) if better == NEVER else _Shown(NO_WORSE, better), difference
+
+
+def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> _Shown | None:
+    """The earliest alarm of tests that leave out the first 50, 100, 200, … episodes.
+
+    The k-th of them, from 0 on, has the share 1/((k + 1)(k + 2)) of δ, all together have δ.
+    """
+    found = []
+    for k, start in enumerate(_starts(len(x))):
+        reference = Reference.of(z, delta / ((k + 1) * (k + 2)))
+        time = first_shown_worse(x[start:], reference, margin)
+        if time != NEVER:
+            found.append(_Shown(WORSE, start + time, start))
+    return min(found, key=lambda shown: shown.since or 0, default=None)
+
+
+def _starts(n: int) -> list[int]:
+    """The numbers of first episodes that a test leaves out."""
+    return [FIRST_START << k for k in range(64) if FIRST_START << k < n]
+
+
+def _recent(
+    values: np.ndarray, x: np.ndarray, delta: float, limits: tuple[float, float]
+) -> Mean | None:
+    """The episodes after the last start that leaves as many as it skips, if any does."""
+    starts = [start for start in _starts(len(x)) if 2 * start <= len(x)]
+    if not starts:
+        return None
+    return _mean(
+        mean_of(values[starts[-1] :]), interval_at_any_time(x[starts[-1] :], delta), limits
+    )
 
 
 def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:

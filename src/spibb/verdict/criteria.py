@@ -25,6 +25,10 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
+REMEDY = (
+    "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
+    "algorithm certified, which reads them all."
+)
 OF_CHANGES = (
     "sure gain", "single changes", "beyond chance", "effective size", "whole episodes", "held out",
 )  # fmt: skip
@@ -80,6 +84,15 @@ UNKNOWN = Kept()
 def nearest(tests: Sequence[ChangeTest]) -> int | None:
     """Episodes that the nearest of the changes that failed needs, if any may pass."""
     return min((test.more_episodes for test in tests if test.more_episodes), default=None)
+
+
+NEEDED = ("model", "single changes", "beyond chance", "effective size")
+"""The criteria that must be known: without them nothing but the model speaks for a change."""
+
+
+def lacking(found: Sequence[Criterion]) -> list[Criterion]:
+    """The conditions that do not hold, or are needed and not known."""
+    return [c for c in found if c.passed is False or (c.passed is None and c.name in NEEDED)]
 
 
 def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
@@ -204,7 +217,7 @@ def _model(evidence: Evidence) -> Criterion:
     what = "the model's value of the current policy"
     earned = evidence.earned
     if earned is None:
-        return Criterion("model", what, _unknown(evidence), "what the log earned", None)
+        return _untold(evidence, "model", what, "what the log earned")
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
     limit = FAR * math.hypot(earned.completed_error, spread)
     truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
@@ -221,7 +234,7 @@ def _departures(evidence: Evidence) -> Criterion:
     what = "gain of the changes one at a time, by the log's own episodes"
     found = evidence.departures
     if found is None:
-        return Criterion("single changes", what, _unknown(evidence), "not negative", None)
+        return _untold(evidence, "single changes", what, "not negative")
     text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
     alone = weak(evidence)
     passed = (
@@ -242,7 +255,7 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
     what = "differences between actions where the policy changes (Σ z²), by the log's own episodes"
     found = evidence.departures
     if found is None:
-        return Criterion("beyond chance", what, _unknown(evidence), "more than chance", None)
+        return _untold(evidence, "beyond chance", what, "more than chance")
     if not found.freedom:
         return Criterion(
             "beyond chance", what, "none: it has one action only there", "more than chance", False,
@@ -265,7 +278,7 @@ def _effective(evidence: Evidence) -> Criterion:
     what = "effective number of episodes behind the changes"
     found = evidence.departures
     if found is None:
-        return Criterion("effective size", what, _unknown(evidence), f"{FEW_EPISODES}", None)
+        return _untold(evidence, "effective size", what, f"at least {FEW_EPISODES}")
     n = found.effective_episodes
     return Criterion(
         "effective size", what, f"{n:.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
@@ -316,3 +329,11 @@ def _against(
 
 def _unknown(evidence: Evidence) -> str:
     return f"not known: {evidence.no_estimates}"
+
+
+def _untold(evidence: Evidence, name: str, what: str, wanted: str) -> Criterion:
+    """A condition of which the log's episodes would tell, and they are not at hand."""
+    return Criterion(
+        name, what, _unknown(evidence), wanted, None,
+        f"Nothing but the model speaks for the changes: {evidence.no_estimates}.", REMEDY,
+    )  # fmt: skip

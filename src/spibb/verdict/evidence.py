@@ -107,6 +107,14 @@ class Evidence:
         return changed_states(self.policy.probs, self.problem.baseline.probs)
 
     @cached_property
+    def tried(self) -> np.ndarray:
+        """Visits, in each state that changes, of the action that gains most there."""
+        moved = (self.policy.probs - self.problem.baseline.probs)[self.changed]
+        return np.asarray(
+            self.problem.counts.pairs[self.changed][np.arange(len(moved)), moved.argmax(axis=1)]
+        )
+
+    @cached_property
     def telling_rewards(self) -> float:
         """How many rewards carry the difference to a constant one."""
         return telling_rewards(self.problem.counts)

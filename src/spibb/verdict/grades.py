@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import Certified
 from spibb.assurance.posterior import ASSUMES
@@ -18,14 +20,18 @@ from spibb.verdict.criteria import (
     Criterion,
     Kept,
     criteria,
+    lacking,
     level,
     nearest,
 )
 from spibb.verdict.evidence import Evidence, gather_for
-from spibb.words import number, roughly, signed
+from spibb.words import number, percent, roughly, signed
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
+
+FEW_VISITS = 100
+"""After fewer visits an event of three in a hundred may not have shown."""
 
 DECISIVE = ("baseline", "held out")
 """The criteria that a certified policy must meet as well."""
@@ -109,7 +115,7 @@ def decide(
 ) -> Verdict:
     """The grade that the evidence gives; `kept` says why nothing changed, if that is so."""
     found = criteria(evidence, kept)
-    failed = [criterion for criterion in found if criterion.passed is False]
+    failed = lacking(found)
     contradicted = any(criterion.name in DECISIVE for criterion in failed)
     if isinstance(certificate, ChangeCertificate) and not certificate.refusal and not contradicted:
         return _certified(evidence, certificate, found)
@@ -160,8 +166,6 @@ def _agreement(found: tuple[Criterion, ...]) -> str:
     """Which episodes do not contradict the model, and which do not tell."""
     told = {criterion.name: criterion.passed for criterion in found}
     silent = "; held-out episodes do not tell" if told.get("held out", True) is None else ""
-    if told["model"] is None:
-        return f"; the log's own episodes do not tell{silent}"
     others = " nor those held out" if told.get("held out") else ""
     return (
         f", and neither the log's own episodes nor what they earned{others} contradict it{silent}"
@@ -179,7 +183,28 @@ def _assumed(evidence: Evidence) -> str:
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy is as the log shows it"
-    return _listed((made, *ASSUMES))
+    return _listed((made, *ASSUMES, *_unseen(evidence.tried)))
+
+
+def _unseen(tried: np.ndarray) -> tuple[str, ...]:
+    """What may not have shown in the states that change, by the visits of the new actions there.
+
+    An event of rate 3/n stays away from n visits with probability e⁻³ = 5 % (the rule of three).
+    """
+    if not len(tried):
+        return ()
+    fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
+    visits = f"{_several(fewest, 'visit')} of the action that gains there"
+    rests = f"every changed state rests on at least {visits}"
+    if thin:
+        rests = (
+            f"{thin:,} of {_several(len(tried), 'changed state')} "
+            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits of the action "
+            f"that gains there, and the least tried on {fewest:,}"
+        )
+    rare = f"an event in up to {percent(3 / fewest)} of the cases" if fewest > 3 else "any event"
+    return (f"nothing matters that the log has not shown: {rests}, where {rare} may have stayed "
+            "unseen",)  # fmt: skip
 
 
 def _listed(assumptions: tuple[str, ...]) -> str:
