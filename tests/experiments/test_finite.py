@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,6 +29,8 @@ COLUMNS = tuple(
         "robust-mdp:delta=0.5", "ramdp:kappa=0.003,safety_test=true",
         "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true",
         "robust-mdp:delta=0.1,safety_test=false",
+        "robust-mdp:delta=0.001,released=true,safety_test=false",
+        "hcpi:delta=0.9,estimator=dr,released=true",
         "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
         "model-free:n_wedge=5", "arbrm",
     )
@@ -66,8 +69,9 @@ def test_rows_of_the_compiled_path_equal_those_of_the_public_classes(study):
             for column in COLUMNS:
                 algorithm = column.make()
                 if isinstance(algorithm, HCPI):
-                    algorithm = HCPI(
-                        delta=0.9, baseline_value=world.baseline_value, behaviour=world.behaviour
+                    made = "baseline" if algorithm.released else world.behaviour
+                    algorithm = replace(
+                        algorithm, baseline_value=world.baseline_value, behaviour=made
                     )
                 policy = algorithm.improve(problem).policy
                 assert row[column.key] == pytest.approx(exact_value(world.mdp, policy), abs=1e-9)

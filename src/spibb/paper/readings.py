@@ -187,11 +187,8 @@ BEYOND = (
 """What the results show and the paper does not say."""
 
 
-TWINS = (
-    ("-correct", "-released", "as released it holds"),
-    ("-dr", "-pdis", "with per-decision IS, which the released estimator nearly equals, it holds"),
-)
-"""Endings of two versions of a claim, and what it means if only the second holds."""
+CORRECT, RELEASED = "-correct", "-released"
+"""Endings of the two versions of a claim."""
 
 
 @dataclass(frozen=True)
@@ -209,11 +206,10 @@ def quote(id: str) -> str:
 
 def cause(ruling: Ruling, rulings: Sequence[Ruling]) -> Cause:
     """Why a claim fails: if the version as released holds, that; else what the table says."""
-    for correct, released, words in TWINS:
-        twin = ruling.id.removesuffix(correct) + released
-        for other in rulings:
-            if ruling.id.endswith(correct) and other.id == twin and other.verdict == HOLDS:
-                return Cause(CODE, f"{words}: {other.value}")
+    twin = ruling.id.removesuffix(CORRECT) + RELEASED
+    for other in rulings:
+        if ruling.id.endswith(CORRECT) and other.id == twin and other.verdict == HOLDS:
+            return Cause(CODE, f"as released it holds: {other.value}")
     return Cause(*REASONS.get(_longest(ruling.id, REASONS), (UNEXPLAINED, "")))
 
 

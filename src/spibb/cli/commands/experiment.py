@@ -41,8 +41,10 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     grid: Annotated[
         str,
         typer.Option(
-            help="main: the paper's benchmark; search: its hyper-parameter search; helicopter: "
-            "main, noise, ramdp, single or passes; assurance: main, or large worlds."
+            help="main: the paper's benchmark; search: its hyper-parameter search; "
+            "search-released: that with Robust MDP and HCPI as released; ours: the benchmark with "
+            "auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
+            "main, or large worlds."
         ),
     ] = "main",
     column: Annotated[
@@ -54,6 +56,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         typer.Option(
             help="This algorithm beside the others; your own class as module.Class:option=value,…"
         ),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave this algorithm of the grid out; repeatable.")
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, as 0.1,0.9.")] = None,
@@ -93,7 +98,7 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     specs = [
         select_experiment(
             study, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
-            tuple(families.split(",")) if families else (), name,
+            tuple(families.split(",")) if families else (), name, without or [],
             noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
         )
         for name in names
