@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -63,7 +65,8 @@ def counted(log: Log, shape: tuple[int, int], place: int) -> np.ndarray:
 
 def worst_row(p: np.ndarray, budget: float, worth: np.ndarray) -> np.ndarray:
     """Mass goes to the worst state, and leaves the best ones until as much has left."""
-    order = np.argsort(worth, kind="stable")
+    order = np.empty(len(worth), dtype=np.int64)
+    robust_mdp_released.argsort_as_numpy(worth, order)
     moved = p.copy()
     left = min(budget, 1 - p[order[0]])
     moved[order[0]] += left
@@ -122,6 +125,32 @@ def test_sums_are_numpys_to_the_last_bit(n):
         x = np.random.default_rng((n, seed)).random((3, 2, n)) ** 9
         sums = [robust_mdp_released.total_as_numpy(row.copy()) for row in x.reshape(-1, n)]
         np.testing.assert_array_equal(sums, x.sum(axis=2).reshape(-1))
+
+
+SORTS = """
+import numpy as np
+rng = np.random.default_rng(0)
+for n in (1, 5, 16, 17, 18, 19, 25, 50, 128):
+    for equal in (1, 2, 5, 1000):
+        x = rng.integers(equal, size=n) / 7
+        print(" ".join(map(str, np.argsort(x))))
+"""
+
+
+def test_equals_are_sorted_as_numpy_did_without_vector_instructions():
+    """A process of its own, since NumPy decides at its start."""
+    built = np._core._multiarray_umath
+    off = " ".join(name for name in built.__cpu_dispatch__ if built.__cpu_features__.get(name))
+    ran = subprocess.run(
+        [sys.executable, "-c", SORTS], env={"NPY_DISABLE_CPU_FEATURES": off}, check=True,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    lines = iter(ran.stdout.splitlines())
+    for n, equal in itertools.product((1, 5, 16, 17, 18, 19, 25, 50, 128), (1, 2, 5, 1000)):
+        order = np.empty(n, dtype=np.int64)
+        robust_mdp_released.argsort_as_numpy(rng.integers(equal, size=n) / 7, order)
+        assert next(lines) == " ".join(map(str, order))
 
 
 def test_pairs_that_were_seen_are_left_out_by_rounding_alone():

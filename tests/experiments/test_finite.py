@@ -10,6 +10,7 @@ import pytest
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
@@ -221,3 +222,26 @@ def test_the_order_of_the_columns_makes_no_difference():
     found = Trainer(algorithms, world, 50).performances(20, np.random.default_rng(0))
     mixed = Trainer([algorithms[m] for m in order], world, 50)
     np.testing.assert_array_equal(mixed.performances(20, np.random.default_rng(0)), found[order])
+
+
+@pytest.mark.parametrize("study", ["gridworld", "gridworld-random"])
+def test_certified_is_told_the_limits_and_improves_the_policy_that_made_the_log(study):
+    """With data of the uniform policy its guarantee is about that one, not about the baseline."""
+    spec = Experiment(study, (200,), (Column.parse("certified"), Column.parse("auto")))
+    (row,) = repeat(spec, 0)
+    rng = np.random.default_rng(np.random.SeedSequence(spec.seed, spawn_key=(0,)))
+    (world,) = worlds(spec, rng)
+    log = Sampler(world.mdp, world.behaviour, spec.max_steps).log(200, rng=rng)
+    problem = Problem.from_log(log, world.behaviour, discount=0.95, v_max=1.0)
+    found = Certified(lowest_return=0, highest_return=1).improve(problem)
+    assert row["certified"] == pytest.approx(exact_value(world.mdp, found.policy), abs=1e-9)
+    assert row["certified"] >= exact_value(world.mdp, world.behaviour) - 1e-9
+    assert row["auto"] >= world.baseline_value - 1e-9
+
+
+def test_our_grid_repeats_columns_of_the_benchmark_and_adds_auto_and_certified():
+    ours, main = (
+        {column.key for column in default_experiment("gridworld", grid).columns}
+        for grid in ("ours", "main")
+    )
+    assert ours - main == {"auto", "certified"}

@@ -49,8 +49,9 @@ class RobustMDP(Algorithm):
        start at 0, unseen pairs stay there, and 200 sweeps or a change of at most 0.005 end the
        search; its last maximum then leaves out every pair, seen or not, whose adversarial row does
        not sum to exactly 1 in floating point, and takes the first action where none is left. `q`
-       and `v` are the correct worst-case values of that policy. Not known: in which order equal
-       values were sorted, which NumPy leaves open.
+       and `v` are the correct worst-case values of that policy. On small logs the result depends on
+       how NumPy sorted equal values: here as its versions of the paper's time. Where the goal is
+       not the last state that the log never shows (in some random MDPs), it is taken to be there.
 
     >>> result = spibb.RobustMDP().improve(problem)
     >>> result.policy.row("severe")

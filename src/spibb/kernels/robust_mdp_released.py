@@ -17,6 +17,7 @@ from spibb.kernels.tuples import Rows
 MAX_SWEEPS = 200
 MAX_RESIDUAL = 0.005
 """Sweeps stop when no value changes by more."""
+SMALL = 15
 LANES = 8
 """NumPy adds up to 128 numbers in so many interleaved sums."""
 
@@ -126,16 +127,69 @@ def sums_to_one(rows, p: int, masses: np.ndarray, worst: int, row: np.ndarray) -
     return total_as_numpy(row) == 1.0
 
 
+@njit(cache=True, inline="always")
+def exchange(order: np.ndarray, i: int, j: int):
+    """Swap two entries."""
+    order[i], order[j] = order[j], order[i]
+
+
+@njit(cache=True)
+def partition(x: np.ndarray, order: np.ndarray, low: int, high: int) -> int:
+    """Split order[low … high] at the median of its first, middle and last; gives its place."""
+    middle = low + (high - low) // 2
+    for i, j in ((middle, low), (high, middle), (middle, low)):
+        if x[order[i]] < x[order[j]]:
+            exchange(order, i, j)
+    pivot, i, j = x[order[middle]], low, high - 1
+    exchange(order, middle, j)
+    while True:
+        i, j = i + 1, j - 1
+        while x[order[i]] < pivot:
+            i += 1
+        while pivot < x[order[j]]:
+            j -= 1
+        if i >= j:
+            exchange(order, i, high - 1)
+            return i
+        exchange(order, i, j)
+
+
+@njit(cache=True)
+def argsort_as_numpy(x: np.ndarray, order: np.ndarray):
+    """The order of `x` [n] that NumPy's quicksort gives, equals included, into `order` [n].
+
+    That of the versions of the paper's time, and of later ones on processors without vector
+    instructions: parts of at most 16 are sorted by insertion.
+    """
+    ends = np.empty((len(x) + 1, 2), dtype=np.int64)
+    ends[0, 0], ends[0, 1], waiting = 0, len(x) - 1, 1
+    for i in range(len(x)):
+        order[i] = i
+    while waiting > 0:
+        waiting -= 1
+        low, high = ends[waiting]
+        if high - low > SMALL:
+            middle = partition(x, order, low, high)
+            ends[waiting, 0], ends[waiting, 1] = low, middle - 1
+            ends[waiting + 1, 0], ends[waiting + 1, 1] = middle + 1, high
+            waiting += 2
+            continue
+        for i in range(low + 1, high + 1):
+            moved, j = order[i], i
+            while j > low and x[moved] < x[order[j - 1]]:
+                order[j] = order[j - 1]
+                j -= 1
+            order[j] = moved
+
+
 @njit(cache=True)
 def rank_states(v: np.ndarray, discount: float, goal: int, reward: float, x, rank) -> int:
-    """What entering each state is worth into `x` [n], its rank into `rank` [n]; gives the worst.
-
-    Equals keep their order. In the released code that is up to NumPy's version and the processor.
-    """
+    """What entering each state is worth into `x` [n], its rank into `rank` [n]; gives the worst."""
     for s in range(len(v)):
         x[s] = discount * v[s]
     x[goal] = reward
-    order = np.argsort(x, kind="mergesort")
+    order = np.empty(len(x), dtype=np.int64)
+    argsort_as_numpy(x, order)
     for i in range(len(order)):
         rank[order[i]] = i
     return order[0]
