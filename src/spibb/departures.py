@@ -141,9 +141,10 @@ def _surprise(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> float:
     if not len(x) or not np.abs(x).max() > 0:
         return 0.0
     x = x / np.abs(x).max()
-    pairs, place = np.unique(np.stack([state, episode]), axis=1, return_inverse=True)
-    sums = np.bincount(place.reshape(-1), weights=x)
-    total, squares = np.bincount(pairs[0], weights=sums), np.bincount(pairs[0], weights=sums**2)
+    n_episodes = int(episode.max()) + 1
+    visited, place = np.unique(state.astype(np.int64) * n_episodes + episode, return_inverse=True)
+    sums, of = np.bincount(place, weights=x), visited // n_episodes
+    total, squares = np.bincount(of, weights=sums), np.bincount(of, weights=sums**2)
     good = (total > 0) & (squares > 0)
     return float((total[good] ** 2 / squares[good]).sum())
 

@@ -9,6 +9,7 @@ from strategies import random_problem
 from spibb.algorithms.auto import Auto, telling_rewards
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
+from spibb.assurance.posterior import posterior_improvement
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.small import SMALL
@@ -234,3 +235,19 @@ def test_values_refer_to_the_model_that_is_named_also_where_the_baseline_is_kept
     assert result.chosen is None
     kept = evaluate(result.model, result.problem.baseline.probs)
     np.testing.assert_allclose(result.v, kept.v, atol=1e-9)
+
+
+def test_models_that_chose_are_those_that_judge():
+    """The posterior of the choice is not drawn again, and is what drawing it again would give."""
+    problem = gridworld_problem(50, 0)
+    result = Auto().improve(problem)
+    kept = result.posterior()
+    again = posterior_improvement(
+        problem.counts, result.policy, problem.baseline, 0.95, rng=np.random.default_rng(0)
+    )
+    assert kept.values is result.values_in_models
+    assert np.abs(kept.values - again.values).max() < 0.03 * again.values.std()
+    assert kept.gain == pytest.approx(result.chosen.gain)
+    assert kept.interval == pytest.approx(result.chosen.interval)
+    assert len(result.posterior(draws=50).gains) == 50
+    assert not np.array_equal(result.posterior(seed=1).values, kept.values)

@@ -13,7 +13,7 @@ from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
-from spibb.assurance.posterior import Belief, in_own_order, rounding
+from spibb.assurance.posterior import Belief, Posterior, in_own_order, rounding
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
@@ -120,17 +120,18 @@ class Auto(Algorithm):
 
     def improve(self, problem: Problem) -> AutoImprovement:
         """Sweep N∧, judge every policy, and return the one whose gain is surest."""
-        sweep = self.sweep(problem)
+        sweep, rho = self._judged(problem, *self.candidates(problem))
         chosen = self.choose(problem, sweep)
         best = ("pi-b", math.inf) if chosen is None else (chosen.algorithm, chosen.n_wedge)
+        place = next((k for k, candidate in enumerate(sweep, 1) if candidate is chosen), 0)
         return AutoImprovement.from_solution(
-            *self._threshold(*best).solve(problem), problem, self,
-            sweep=sweep, chosen=chosen, reason=self._reason(problem, chosen, sweep),
+            *self._threshold(*best).solve(problem), problem, self, sweep=sweep, chosen=chosen,
+            reason=self._reason(problem, chosen, sweep), values_in_models=rho[:, [place, 0]],
         )  # fmt: skip
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
         """Every candidate with what the log says about it, without choosing one."""
-        return self._judged(problem, *self.candidates(problem))
+        return self._judged(problem, *self.candidates(problem))[0]
 
     def candidates(self, problem: Problem) -> tuple[list[tuple[str, float]], np.ndarray]:
         """The algorithms with their N∧, and their policies [M, S, A]."""
@@ -155,13 +156,18 @@ class Auto(Algorithm):
 
     def _judged(
         self, problem: Problem, named: Sequence[tuple[str, float]], policies: np.ndarray
-    ) -> tuple[Candidate, ...]:
-        """Evaluate all distinct policies, and the baseline, in the same models."""
+    ) -> tuple[tuple[Candidate, ...], np.ndarray]:
+        """Evaluate all distinct policies, and the baseline, in the same models.
+
+        Returns the candidates, and ρ of the baseline and of each candidate in each model.
+        """
         baseline = problem.baseline
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
-        gains = self._gains(problem, distinct)
+        rho = self._drawn(problem, distinct)
+        gains = rho[:, 1:] - rho[:, :1]
+        gains[np.abs(gains) <= rounding(rho)] = 0.0
         tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), 1)
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
@@ -170,16 +176,18 @@ class Auto(Algorithm):
             probability = [None] * len(distinct)
         value = _values(problem.model, distinct)
         off_policy = _off_policy(problem, distinct)
-        return tuple(
+        where = where.reshape(-1)
+        candidates = tuple(
             Candidate(
                 kind, n_wedge, value[k], probability[k], mean[k], (low[k], high[k]),
                 lower[k], int(changed[k]), off_policy[k],
             )
-            for (kind, n_wedge), k in zip(named, where.reshape(-1).tolist())
+            for (kind, n_wedge), k in zip(named, where.tolist())
         )  # fmt: skip
+        return candidates, rho[:, np.append(0, where + 1)]
 
-    def _gains(self, problem: Problem, policies: np.ndarray) -> np.ndarray:
-        """ρ(π, M) − ρ(π_b, M) in every drawn model [D, M]; 0 where it is rounding."""
+    def _drawn(self, problem: Problem, policies: np.ndarray) -> np.ndarray:
+        """ρ(π_b, M) and ρ(π, M) of policies [M, S, A] in every drawn model [D, 1 + M]."""
         states, actions = in_own_order(problem.states), in_own_order(problem.actions)
         baseline = problem.baseline.aligned(states, actions)
         belief = Belief.of(problem.counts.with_labels(states, actions), baseline, problem.discount)
@@ -187,10 +195,7 @@ class Auto(Algorithm):
         stacked = np.concatenate(
             [baseline.probs[None], policies[:, rows, problem.actions.codes(actions)]]
         )
-        rho = belief.values(stacked, self.draws, np.random.default_rng(self.seed))
-        gains = rho[:, 1:] - rho[:, :1]
-        gains[np.abs(gains) <= rounding(rho)] = 0.0
-        return gains
+        return belief.values(stacked, self.draws, np.random.default_rng(self.seed))
 
     def _reason(
         self, problem: Problem, chosen: Candidate | None, sweep: tuple[Candidate, ...]
@@ -265,8 +270,18 @@ def _with_interval(estimate: Estimate) -> OffPolicyValue | None:
 
 @dataclass(frozen=True, eq=False)
 class AutoImprovement(Improvement):
-    """What the sweep chose and why; `chosen` is None where the baseline was returned."""
+    """What the sweep chose and why; `chosen` is None where the baseline was returned.
+
+    `values_in_models` [draws, 2] are ρ(π, M) and ρ(π_b, M) in the models that were drawn to choose.
+    """
 
     sweep: tuple[Candidate, ...]
     chosen: Candidate | None
     reason: str
+    values_in_models: np.ndarray
+
+    def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
+        """As for any improvement; models that were drawn to choose are not drawn again."""
+        if (draws, seed) == (len(self.values_in_models), getattr(self.algorithm, "seed", None)):
+            return Posterior.of(self.values_in_models)
+        return super().posterior(draws=draws, seed=seed)

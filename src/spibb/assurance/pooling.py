@@ -123,8 +123,8 @@ class _Fit(NamedTuple):
 
 def pool(rows: PooledRows, baseline: Policy, discount: float) -> tuple[Pooling, ...]:
     """Every α that the log allows, most visits last, with its probability."""
-    first = rows.weighted(_share(rows.visits, FIRST_VISITS))
-    v = Evaluator(first, baseline.probs[None], discount).mean_values()[:, 0]
+    first = rows.mean(_share(rows.visits, FIRST_VISITS))
+    v = Evaluator(rows, baseline.probs[None], discount, first).mean_values()[0]
     pairs = _pairs(rows, baseline.probs, discount, v)
     within = _within(pairs, rows.unseen_variance)
     if within is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from spibb import checks
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rows import Models, PooledRows
-from spibb.assurance.values import Evaluator
+from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.counts import END, Counts
 from spibb.estimate import in_common
 from spibb.frozen import Frozen
@@ -55,6 +56,17 @@ class Posterior(Frozen):
     level: float
     gains: np.ndarray
     values: np.ndarray
+
+    @classmethod
+    def of(cls, rho: np.ndarray, *, zeta: float = 0.0, level: float = 0.95) -> Posterior:
+        """From ρ(π, M) and ρ(π_b, M) in drawn models [draws, 2]."""
+        gains, tail = rho[:, 0] - rho[:, 1], (1 - level) / 2
+        low, high = np.quantile(gains, [tail, 1 - tail])
+        at_least = gains >= -zeta - rounding(rho)
+        return cls(
+            float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level,
+            gains, rho,
+        )  # fmt: skip
 
     def _facts(self) -> Mapping[str, Any]:
         """The gain, its interval, and how many models were drawn."""
@@ -105,40 +117,56 @@ class Belief:
         """ρ of M policies [S, A] in the same drawn models [draws, M]."""
         checks.positive("draws", draws)
         likeliest = max(self.poolings, key=lambda pooling: pooling.probability)
-        stacked, rows = np.ascontiguousarray(policies), self.rows.weighted(likeliest.weight)
-        first, parts = Evaluator(rows, stacked, self.discount), []
-        for pooling, size in zip(self.poolings, self._shares(draws)):
-            evaluate = first.of_rows(self.rows.weighted(pooling.weight))
-            for begin in range(0, size, evaluate.batch):
-                batch = min(evaluate.batch, size - begin)
-                parts.append(evaluate(self._draw(pooling, evaluate.rows, batch, rng)))
+        evaluate = Evaluator(
+            self.rows, np.ascontiguousarray(policies), self.discount,
+            self.rows.mean(likeliest.weight),
+        )  # fmt: skip
+        which = np.repeat(np.arange(len(self.poolings)), self._shares(draws))
+        parts = [
+            evaluate(self._draw(which[begin : begin + self._batch], rng))
+            for begin in range(0, draws, self._batch)
+        ]
         low, high = return_limits(self.rows, self.counts.reward_range, self.discount)
         return self.unit * np.clip(np.concatenate(parts), low, high)
+
+    @property
+    def _batch(self) -> int:
+        """How many models to draw at once, whatever policies they evaluate."""
+        return max(1, BATCH_NUMBERS // max(len(self.rows.n), len(self.rows.visits)))
 
     def world(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
         """One drawn model: P [S, A, S], whose rows lack what ends, and mean rewards [S, A]."""
         chances = np.array([pooling.probability for pooling in self.poolings])
-        pooling = self.poolings[int(rng.choice(len(chances), p=chances / chances.sum()))]
-        rows = self.rows.weighted(pooling.weight)
-        models = self._draw(pooling, rows, 1, rng)
-        return rows.matrices(models)[0], self.unit * models.rewards.reshape(rows.shape)
+        which = rng.choice(len(chances), 1, p=chances / chances.sum())
+        models, rows = self._draw(which, rng), self.rows
+        return rows.transitions(models)[0], self.unit * models.rewards.reshape(rows.shape)
 
     def _shares(self, draws: int) -> list[int]:
         """How many of the models each pooling has: its probability times `draws`, rounded."""
         ends = draws * np.cumsum([pooling.probability for pooling in self.poolings])
         return np.diff(np.append(0.0, np.floor(ends + 0.5))).astype(int).tolist()
 
-    def _draw(
-        self, pooling: Pooling, rows: PooledRows, size: int, rng: np.random.Generator
-    ) -> Models:
-        """Models drawn given the log and one pooling."""
-        models = rows.models(self._mass(size, rng), self._mean_rewards(size, rng))
-        noise = np.sqrt(pooling.freedom / rng.chisquare(pooling.freedom, (size, 1)))
-        slope = pooling.slope + noise * pooling.slope_error * rng.standard_normal((size, 1))
-        models.rewards[...] += slope * pooling.preference
-        models.rewards[...] += noise * pooling.error * rng.standard_normal(models.rewards.shape)
-        of_state = noise * pooling.state_error * rng.standard_normal((size, rows.shape[0]))
-        models.rewards[...] += (1 - rows.weight) * np.repeat(of_state, rows.shape[1], axis=1)
+    @cached_property
+    def _stacked(self) -> dict[str, np.ndarray]:
+        """What the poolings say of pairs [L, P] and states [L, S], and their numbers [L, 1]."""
+        return {
+            name: np.stack([np.atleast_1d(getattr(pooling, name)) for pooling in self.poolings])
+            for name in ("freedom", "slope", "slope_error", "weight", "preference", "error",
+                         "state_error")
+        }  # fmt: skip
+
+    def _draw(self, which: np.ndarray, rng: np.random.Generator) -> Models:
+        """Models drawn given the log, each with a pooling of its own [D]."""
+        of, size = {name: stack[which] for name, stack in self._stacked.items()}, len(which)
+        models = self.rows.models(
+            self._mass(size, rng), self._mean_rewards(size, rng), of["weight"]
+        )
+        noise = np.sqrt(of["freedom"] / rng.chisquare(of["freedom"]))
+        slope = of["slope"] + noise * of["slope_error"] * rng.standard_normal((size, 1))
+        models.rewards[...] += slope * of["preference"]
+        models.rewards[...] += noise * of["error"] * rng.standard_normal(models.rewards.shape)
+        of_state = noise * of["state_error"] * rng.standard_normal((size, self.rows.shape[0]))
+        models.rewards[...] += (1 - of["weight"]) * np.repeat(of_state, self.rows.shape[1], axis=1)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -234,14 +262,7 @@ def posterior_improvement(
     counts = counts.with_labels(states, actions)
     policy, baseline = (p.aligned(states, actions) for p in (policy, baseline))
     rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
-    gains = rho[:, 0] - rho[:, 1]
-    tail = (1 - level) / 2
-    low, high = np.quantile(gains, [tail, 1 - tail])
-    at_least = gains >= -zeta - rounding(rho)
-    return Posterior(
-        float(at_least.mean()), zeta, float(gains.mean()), (float(low), float(high)), level, gains,
-        rho,
-    )  # fmt: skip
+    return Posterior.of(rho, zeta=zeta, level=level)
 
 
 def in_own_order(labels: Vocabulary) -> Vocabulary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,12 +21,17 @@ NO_DOUBT = 1e-3
 
 
 class Models(NamedTuple):
-    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], and the
-    rewards of pairs [D, P]."""
+    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], of the
+    pairs' own evidence, w [D, P], and the rewards of pairs [D, P]."""
 
     outcome: np.ndarray
     pair: np.ndarray
+    weight: np.ndarray
     rewards: np.ndarray
+
+    def among(self, which: np.ndarray | slice) -> Models:
+        """Some of the models."""
+        return Models(*(part[which] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +42,7 @@ class PooledRows(Frozen):
     acted. A state thus leads where it was seen to lead: if states tell how many steps are left,
     they do so in every model, and a constant in all rewards changes no comparison.
     `pair`, `successors`, `n`, `mean_reward` and `reward_squares` [K] describe the outcomes, sorted
-    by pair; `visits` and `weight` [P] the pairs; `overall` [S] and `overall_reward` the whole log;
+    by pair; `visits` [P] the pairs; `overall` [S] and `overall_reward` the whole log;
     `initial` [S] its first states. `two_valued` says whether rewards
     take two values at most.
     """
@@ -49,7 +54,6 @@ class PooledRows(Frozen):
     mean_reward: np.ndarray
     reward_squares: np.ndarray
     visits: np.ndarray
-    weight: np.ndarray
     overall: np.ndarray
     overall_reward: float
     initial: np.ndarray
@@ -57,7 +61,7 @@ class PooledRows(Frozen):
 
     @classmethod
     def of(cls, counts: Counts) -> PooledRows:
-        """The rows of a log; every tried pair is taken at its own word (w = 1)."""
+        """The rows of a log."""
         n, mean = counts.n.astype(np.float64), counts.reward_sum / counts.n
         squares = counts.reward_scatter * counts.unit**2
         stays = counts.successors != END
@@ -66,13 +70,9 @@ class PooledRows(Frozen):
         visits = counts.pairs.reshape(-1).astype(np.float64)
         return cls(
             counts.shape, counts.pair_of_outcome, counts.successors, n, mean, squares, visits,
-            (visits > 0) * 1.0, overall, float(n @ mean / total),
+            overall, float(n @ mean / total),
             counts.starts / counts.starts.sum(), counts.two_valued,
         )  # fmt: skip
-
-    def weighted(self, weight: np.ndarray) -> PooledRows:
-        """The same rows with other weights w [P]."""
-        return replace(self, weight=weight)
 
     @cached_property
     def tried(self) -> np.ndarray:
@@ -123,13 +123,13 @@ class PooledRows(Frozen):
             return 0.0
         return self.doubt * float(self.mean_reward.var(ddof=1))
 
-    @cached_property
-    def mean(self) -> Models:
-        """The one model in which every outcome has its frequency and its mean reward."""
-        return self.models(self.n[None], self.mean_reward[None])
+    def mean(self, weight: np.ndarray) -> Models:
+        """The one model in which every outcome has its frequency and its mean reward, for w [P]."""
+        return self.models(self.n[None], self.mean_reward[None], weight[None])
 
-    def models(self, mass: np.ndarray, paid: np.ndarray) -> Models:
-        """The models in which outcomes have a given mass [D, K] and mean reward [D or 1, K]."""
+    def models(self, mass: np.ndarray, paid: np.ndarray, weight: np.ndarray) -> Models:
+        """The models in which outcomes have a given mass [D, K] and mean reward [D or 1, K], and
+        pairs a weight w [D, P]."""
         per_pair = np.add.reduceat(mass, self.first, axis=1)
         outcome = mass / np.repeat(per_pair, np.diff(np.append(self.first, len(self.n))), axis=1)
         state = self.tried // self.shape[1]
@@ -138,43 +138,70 @@ class PooledRows(Frozen):
         own = np.add.reduceat(outcome * paid, self.first, axis=1)
         pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
         pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
-        rewards = (1 - self.weight) * np.repeat(pooled, self.shape[1], axis=1)
-        rewards[:, self.tried] += self.weight[self.tried] * own
-        return Models(outcome, pair, rewards)
+        rewards = (1 - weight) * np.repeat(pooled, self.shape[1], axis=1)
+        rewards[:, self.tried] += weight[:, self.tried] * own
+        return Models(outcome, pair, weight, rewards)
+
+    @cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Where `matrices` has the outcomes that stay [K'], and the pairs (x, x') of m [U]; the
+        order [K'] in which outcomes are summed to these, and where each sum begins [U]."""
+        n_states, n_actions = self.shape
+        state, action = np.divmod(self.pair[self.stays], n_actions)
+        row = self.successors[self.stays].astype(np.int64) * (n_actions + 1)
+        moves = (row + n_actions) * n_states + state
+        order = np.argsort(moves, kind="stable")
+        to, begin = np.unique(moves[order], return_index=True)
+        return (row + action) * n_states + state, to, order, begin
 
     def matrices(self, models: Models) -> np.ndarray:
-        """P of each model [D, S, A, S]."""
-        n_states, n_actions = self.shape
-        draws, n_pairs = len(models.outcome), len(self.visits)
-        own = np.zeros((draws, n_states, n_actions, n_states))
-        place = self.pair[self.stays] * n_states + self.successors[self.stays]
-        own.reshape(draws, -1)[:, place] = models.outcome[:, self.stays]
-        share = np.zeros((draws, n_pairs))
-        share[:, self.tried] = models.pair
-        pooled = np.matmul(share.reshape(draws, n_states, 1, n_actions), own)
-        pooled[:, self.idle] = self.overall
-        weight = self.weight.reshape(n_states, n_actions, 1)
-        own *= weight
-        own += (1 - weight) * pooled
-        return own
+        """w P(x'|x, a) of the pairs' own outcomes, and m_x(x') as a last action: [D, x', A + 1, x].
 
-    def chain(self, probs: np.ndarray, model: Models) -> np.ndarray:
-        """P_π [S, S] of a policy [S, A] in the only model of a batch."""
-        n_states = self.shape[0]
-        state, successor, prob = self.steps(probs, model)
-        place = state * n_states + successor
-        found = np.bincount(place, prob, n_states**2).reshape(n_states, n_states)
-        found[self.idle] = self.overall
+        Transposed, and action before state, because values are multiplied from the left.
+        """
+        n_states, n_actions = self.shape
+        found = np.zeros((len(models.outcome), n_states, n_actions + 1, n_states))
+        flat = found.reshape(len(found), -1)
+        own, to, order, begin = self._places
+        outcome, pair = models.outcome[:, self.stays], self.pair[self.stays]
+        flat[:, own] = outcome * models.weight[:, pair]
+        if len(to):
+            outcome *= models.pair[:, np.searchsorted(self.tried, pair)]
+            flat[:, to] = np.add.reduceat(outcome[:, order], begin, axis=1)
+        found[:, :, -1, self.idle] = self.overall[:, None]
         return found
 
-    def steps(self, probs: np.ndarray, model: Models) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """From where, to where and how likely [K']: P_π but for the idle states."""
+    def transitions(self, models: Models) -> np.ndarray:
+        """P of each model [D, S, A, S]."""
+        found, (n_states, n_actions) = self.matrices(models).transpose(0, 3, 2, 1), self.shape
+        left = (1 - models.weight).reshape(-1, n_states, n_actions, 1)
+        return found[:, :, :-1] + left * found[:, :, -1:]
+
+    def chains(self, policies: np.ndarray, models: Models) -> np.ndarray:
+        """P_π [N, S, S] of N policies [N, S, A], each in its own model or all in the only one."""
+        n_states = self.shape[0]
+        state, successor, prob = self.steps(policies, models)
+        place = (np.arange(len(prob))[:, None] * n_states + state) * n_states + successor
+        found = np.bincount(place.reshape(-1), prob.reshape(-1), len(prob) * n_states**2)
+        found = found.reshape(-1, n_states, n_states)
+        found[:, self.idle] = self.overall
+        return found
+
+    def steps(
+        self, policies: np.ndarray, models: Models
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """From where [K'], to where [K'] and how likely [N, K']: P_π but for the idle states."""
         n_actions = self.shape[1]
-        left = (probs * (1 - self.weight.reshape(self.shape))).sum(axis=1)
-        share = probs.reshape(-1) * self.weight
-        share[self.tried] += left[self.tried // n_actions] * model.pair[0]
-        own = (share[self.pair] * model.outcome[0])[self.stays]
-        return (self.pair // n_actions)[self.stays], self.successors[self.stays], own
+        play = policies.reshape(len(policies), -1)
+        left = (play * (1 - models.weight)).reshape(policies.shape).sum(axis=2)
+        share = play * models.weight
+        share[:, self.tried] += left[:, self.tried // n_actions] * models.pair
+        pair = self.pair[self.stays]
+        return (
+            pair // n_actions,
+            self.successors[self.stays],
+            share[:, pair] * models.outcome[:, self.stays],
+        )
 
     @cached_property
     def idle_are_beyond(self) -> bool:
@@ -182,10 +209,8 @@ class PooledRows(Frozen):
         reached = np.bincount(self.successors[self.stays], minlength=self.shape[0]) + self.initial
         return not reached[self.idle].any()
 
-    def sparse(self, policies: np.ndarray) -> mixed.Mixed:
-        """What the kernel needs to average values over the successors of policies [M, S, A]."""
-        weight = self.weight.reshape(self.shape)
+    @cached_property
+    def sparse(self) -> mixed.Mixed:
+        """What the kernel needs to average values over successors."""
         first = np.append(self.first, len(self.pair))
-        play = np.ascontiguousarray((policies * weight).reshape(len(policies), -1).T)
-        left = np.ascontiguousarray((policies * (1 - weight)).sum(axis=2).T)
-        return mixed.Mixed(self.tried, first, self.successors, self.overall, self.idle, play, left)
+        return mixed.Mixed(self.tried, first, self.successors, self.overall, self.idle)

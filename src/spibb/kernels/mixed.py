@@ -9,11 +9,11 @@ from numba import njit
 
 
 class Mixed(NamedTuple):
-    """Rows w Σ_k θ_k [x'_k] + (1 − w) m_x of M policies.
+    """Rows w Σ_k θ_k [x'_k] + (1 − w) m_x.
 
     `tried` [T] are the pairs with outcomes, `first` [T + 1] where these begin in `successors` (−1:
     the end); `overall` [S] is the distribution of the whole log's successors, and m_x of the
-    `idle` states; `play` [P, M] is π(a|x)·w, and `left` [S, M] is Σ_a π(a|x)(1 − w).
+    `idle` states.
     """
 
     tried: np.ndarray
@@ -21,36 +21,50 @@ class Mixed(NamedTuple):
     successors: np.ndarray
     overall: np.ndarray
     idle: np.ndarray
-    play: np.ndarray
-    left: np.ndarray
 
 
 @njit(cache=True)
-def backup(rows: Mixed, outcome, pair, v, out):
-    """Fills out [D, S, M] with Σ_x' P_π(x'|x) v(x'), for v [D, S, M].
+def backup(rows: Mixed, play, outcome, pair, weight, discount, v, out):
+    """Fills out [D, M, S] with γ Σ_x' P_π(x'|x) v(x'), for v [D, M, S].
 
-    `outcome` [D, K] are the weights of outcomes within pairs, `pair` [D, T] those of pairs in m_x.
+    `play` [P, M] are M policies, `outcome` [D, K] the weights of outcomes within pairs, `pair`
+    [D, T] those of pairs in m_x, and `weight` [D, P] is w.
     """
-    n_states, n_policies = out.shape[1], out.shape[2]
-    n_actions = len(rows.play) // n_states
+    n_policies, n_states = out.shape[1:]
+    n_actions = len(play) // n_states
+    gamma, one = v.dtype.type(discount), v.dtype.type(1.0)
+    by_state = np.empty((n_states, n_policies), v.dtype)
     mean, whole = np.empty(n_policies, v.dtype), np.empty(n_policies, v.dtype)
+    own, pooled, kept = np.empty((3, n_policies), v.dtype)
     for d in range(len(v)):
+        by_state[:] = v[d].T
         out[d] = 0.0
         if len(rows.idle):
             whole[:] = 0.0
             for x in range(n_states):
                 for m in range(n_policies):
-                    whole[m] += v.dtype.type(rows.overall[x]) * v[d, x, m]
+                    whole[m] += v.dtype.type(rows.overall[x]) * by_state[x, m]
             for x in rows.idle:
-                out[d, x] = whole
-        for t in range(len(rows.tried)):
-            p, share = rows.tried[t], v.dtype.type(pair[d, t])
-            x = p // n_actions
-            mean[:] = 0.0
-            for k in range(rows.first[t], rows.first[t + 1]):
-                q, y = v.dtype.type(outcome[d, k]), rows.successors[k]
-                if y >= 0:
-                    for m in range(n_policies):
-                        mean[m] += q * v[d, y, m]
+                out[d, :, x] = gamma * whole
+        t = 0
+        while t < len(rows.tried):
+            x = rows.tried[t] // n_actions
+            own[:] = 0.0
+            pooled[:] = 0.0
+            kept[:] = 0.0
+            while t < len(rows.tried) and rows.tried[t] // n_actions == x:
+                p = rows.tried[t]
+                share, w = v.dtype.type(pair[d, t]), v.dtype.type(weight[d, p])
+                mean[:] = 0.0
+                for k in range(rows.first[t], rows.first[t + 1]):
+                    q, y = v.dtype.type(outcome[d, k]), rows.successors[k]
+                    if y >= 0:
+                        for m in range(n_policies):
+                            mean[m] += q * by_state[y, m]
+                for m in range(n_policies):
+                    own[m] += w * play[p, m] * mean[m]
+                    kept[m] += w * play[p, m]
+                    pooled[m] += share * mean[m]
+                t += 1
             for m in range(n_policies):
-                out[d, x, m] += (rows.play[p, m] + rows.left[x, m] * share) * mean[m]
+                out[d, m, x] = gamma * (own[m] + (one - kept[m]) * pooled[m])

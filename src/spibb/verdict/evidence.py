@@ -135,15 +135,19 @@ def gather(
     seed: int = 0,
     held_out: Log | None = None,
     bounds: Sequence[str] = ("student-t",),
+    posterior: Posterior | None = None,
 ) -> Evidence:
-    """Ask the log everything about a policy; all draws come from the seed."""
+    """Ask the log everything about a policy; all draws come from the seed.
+
+    A `posterior` that is known already, of as many models from that seed, is not drawn again.
+    """
     if not problem.counts.n.sum():
         raise InputError(
             "no row of the log has a known successor or an end, so nothing can be learned from "
             "it: give next_state or terminated, or the rows that follow in each episode"
         )
     rng = np.random.default_rng(seed)
-    posterior = posterior_improvement(
+    posterior = posterior or posterior_improvement(
         problem.counts, policy, problem.baseline, problem.discount,
         rng=np.random.default_rng(seed), draws=n_draws(problem),
     )  # fmt: skip
@@ -183,8 +187,9 @@ def gather_for(
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
     found = gather(
-        result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds
-    )
+        result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
+        posterior=result.posterior(draws=n_draws(result.problem), seed=seed),
+    )  # fmt: skip
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)
