@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
@@ -28,6 +30,8 @@ COLUMNS = tuple(
         "robust-mdp:delta=0.5", "ramdp:kappa=0.003,safety_test=true",
         "basic-rl", "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true",
         "robust-mdp:delta=0.1,safety_test=false",
+        "robust-mdp:delta=0.001,released=true,safety_test=false",
+        "hcpi:delta=0.9,estimator=dr,released=true",
         "hcpi:delta=0.9,estimator=dr", "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
         "model-free:n_wedge=5", "arbrm",
     )
@@ -66,8 +70,9 @@ def test_rows_of_the_compiled_path_equal_those_of_the_public_classes(study):
             for column in COLUMNS:
                 algorithm = column.make()
                 if isinstance(algorithm, HCPI):
-                    algorithm = HCPI(
-                        delta=0.9, baseline_value=world.baseline_value, behaviour=world.behaviour
+                    made = "baseline" if algorithm.released else world.behaviour
+                    algorithm = replace(
+                        algorithm, baseline_value=world.baseline_value, behaviour=made
                     )
                 policy = algorithm.improve(problem).policy
                 assert row[column.key] == pytest.approx(exact_value(world.mdp, policy), abs=1e-9)
@@ -217,3 +222,26 @@ def test_the_order_of_the_columns_makes_no_difference():
     found = Trainer(algorithms, world, 50).performances(20, np.random.default_rng(0))
     mixed = Trainer([algorithms[m] for m in order], world, 50)
     np.testing.assert_array_equal(mixed.performances(20, np.random.default_rng(0)), found[order])
+
+
+@pytest.mark.parametrize("study", ["gridworld", "gridworld-random"])
+def test_certified_is_told_the_limits_and_improves_the_policy_that_made_the_log(study):
+    """With data of the uniform policy its guarantee is about that one, not about the baseline."""
+    spec = Experiment(study, (200,), (Column.parse("certified"), Column.parse("auto")))
+    (row,) = repeat(spec, 0)
+    rng = np.random.default_rng(np.random.SeedSequence(spec.seed, spawn_key=(0,)))
+    (world,) = worlds(spec, rng)
+    log = Sampler(world.mdp, world.behaviour, spec.max_steps).log(200, rng=rng)
+    problem = Problem.from_log(log, world.behaviour, discount=0.95, v_max=1.0)
+    found = Certified(lowest_return=0, highest_return=1).improve(problem)
+    assert row["certified"] == pytest.approx(exact_value(world.mdp, found.policy), abs=1e-9)
+    assert row["certified"] >= exact_value(world.mdp, world.behaviour) - 1e-9
+    assert row["auto"] >= world.baseline_value - 1e-9
+
+
+def test_our_grid_repeats_columns_of_the_benchmark_and_adds_auto_and_certified():
+    ours, main = (
+        {column.key for column in default_experiment("gridworld", grid).columns}
+        for grid in ("ours", "main")
+    )
+    assert ours - main == {"auto", "certified"}

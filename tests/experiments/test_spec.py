@@ -94,3 +94,12 @@ def test_a_gridworld_may_name_its_baseline_and_nothing_else_may():
         select_experiment("random-mdps", "main", baseline="spibb")
     with pytest.raises(InputError, match="drawn-0"):
         select_experiment("gridworld", "main", baseline="drawn-20")
+
+
+def test_columns_of_a_grid_can_be_left_out():
+    key = "hcpi:delta=0.9,estimator=dr,released=true"
+    whole = select_experiment("gridworld", "main")
+    less = select_experiment("gridworld", "main", without=[key])
+    assert [c.key for c in whole.columns if c not in less.columns] == [key]
+    with pytest.raises(InputError, match="not there"):
+        select_experiment("gridworld", "search", without=[key])

@@ -21,7 +21,8 @@ ValueOf = Callable[[Column, int, float | None, str], float]
 
 def everything(study: str) -> Experiment:
     """The experiment of a study with every column that any claim or figure needs."""
-    keys = dict.fromkeys((*GRIDS["main"], *GRIDS["search"], *EXTRA))
+    grids = ("main", "search", "search-released")
+    keys = dict.fromkeys((*(key for grid in grids for key in GRIDS[grid]), *EXTRA))
     plain = default_experiment(study)
     columns = tuple(Column.parse(key) for key in keys)
     return Experiment(study, plain.sizes, columns, plain.etas)

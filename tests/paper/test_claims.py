@@ -112,7 +112,7 @@ def test_absent_sizes_are_named():
     found = verdicts_of(make_results(experiment, as_the_paper_says("gridworld")))
     assert found["grid-b-unsafe-low"].note == "no sizes from 0 to 10"
     assert found["grid-basic-poor"].verdict == ABSENT
-    assert found["grid-hcpi-far-dr"].verdict == HOLDS
+    assert found["grid-hcpi-far-correct"].verdict == HOLDS
 
 
 def test_absent_etas_are_named():

@@ -182,7 +182,7 @@ def test_curves_show_performance_in_a_gridworld(gridworld):
     assert axes.get_ylabel() == "performance ρ"
     levels = {line.get_ydata()[0] for line in axes.lines if len(set(line.get_ydata())) == 1}
     assert {gridworld.baseline, gridworld.optimal} <= levels
-    assert len(axes.collections) == 7  # one band per column: both versions of RaMDP
+    assert len(axes.collections) == 9  # one band per column: two versions of three of them
 
 
 def test_curves_show_normalised_performance_in_random_mdps(random_mdps):
@@ -195,7 +195,7 @@ def test_curves_show_normalised_performance_in_random_mdps(random_mdps):
 
 
 def test_no_two_curves_of_a_figure_look_the_same(gridworld):
-    for number in ("1d", "5a", "7a"):
+    for number in ("1d", "5a", "6a", "7a"):
         axes = by_number("gridworld", number).plot.draw(gridworld, "").axes[0]
         looks = [
             (line.get_color(), line.get_marker(), line.get_linestyle())

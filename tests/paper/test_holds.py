@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from synthetic import make_results
 
 from spibb.errors import InputError
-from spibb.experiments.spec import FINITE
+from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import FAILS, HOLDS, REGISTRY
 from spibb.paper.claims import claims
@@ -135,6 +137,23 @@ def test_the_stored_page_is_what_the_stored_tables_say(monkeypatch):
     assert len(family) == 22
     written = holds.markdown(holds.gather(single, family), Path())
     assert Path("paper.md").read_text(encoding="utf-8") == written
+
+
+def test_folders_may_have_a_part_of_the_sizes_and_etas_but_no_others():
+    whole = read_results(RESULTS / "random-mdps")
+    part = make_results(
+        Experiment("random-mdps", (10, 20), (Column.parse("auto"),), (0.1, 0.9)),
+        lambda *_: 0.5, runs=10,
+    )  # fmt: skip
+    both = joined([part, whole])
+    assert both.experiment.sizes == whole.experiment.sizes
+    assert both.cell("auto", 20, 0.9).runs == 10
+    assert both.cell("auto", 50, 0.9) is None
+    assert both.cell("basic-rl", 50, 0.9).runs == whole.runs
+    for change in ({"sizes": (10, 11)}, {"etas": (0.11,)}, {"seed": 1}):
+        other = replace(part, experiment=replace(part.experiment, **change))
+        with pytest.raises(InputError, match="differ in more than their columns"):
+            joined([whole, other])
 
 
 def test_folders_of_different_baselines_are_not_mixed():

@@ -14,11 +14,12 @@ from scipy.special import stdtrit
 from spibb import checks, ope
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.baselines import Provenance
+from spibb.algorithms.released import only_the_end_pays
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
-from spibb.kernels.tuples import Codebook
+from spibb.kernels.tuples import Codebook, Episodes, Record
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
@@ -57,6 +58,14 @@ class HCPI(Algorithm):
     7. The paper retains δ = 0.9 (10 % confidence) for its benchmark; the default here is 0.1.
     8. δ is that of each candidate alone, as in the paper: the best of eleven bounds fails more
        often, at most 11δ.
+    9. `released=True` is for the reproduction of the paper's curves only, on tasks where nothing
+       pays but a goal that pays 1 and ends. It repeats the released code: π_t plays the first
+       action where nothing was learnt; the candidates stop at α = 0.9; dr cuts V̂ and Q̂ to whole
+       numbers, which leaves per-decision importance sampling but for pairs that always ended in
+       the goal; Student's t divides by √(n − 1); ratios divide by the baseline even if another
+       policy made the log; and the true performance of the baseline is to be beaten, which
+       `baseline_value` must give. Not known: the draws of its Q-learning, which has no seed of
+       its own.
 
     **Guarantee.** The bound of each candidate, at δ; exact for "bernstein" and "betting" only.
 
@@ -97,6 +106,7 @@ class HCPI(Algorithm):
     seed: int = 0
     truncated: str = "recorded"
     lowest_return: float | None = None
+    released: bool = False
 
     def __post_init__(self) -> None:
         checks.choice("estimator", self.estimator, ope.ESTIMATORS)
@@ -120,6 +130,12 @@ class HCPI(Algorithm):
             checks.number("lowest_return", self.lowest_return, -math.inf, math.inf, "()")
         if not isinstance(self.behaviour, Policy):
             checks.choice("behaviour", self.behaviour, SOURCES)
+        checks.flags(self)
+        if self.released and not self._has_released_form:
+            raise InputError(
+                "hcpi as released knows is, pdis and dr with Student's t: leave bound, trainer, "
+                "behaviour, truncated and lowest_return out"
+            )
 
     def improve(self, problem: Problem) -> HCPIImprovement:
         """Train on the first episodes, test on the rest."""
@@ -127,6 +143,8 @@ class HCPI(Algorithm):
             raise InputError(
                 "hcpi needs the episodes, and this problem holds counts only: build it from a log"
             )
+        if self.released:
+            return self._as_released(problem)
         propensities = behaviour_probs(problem.log, self._behaviour(problem))
         n_train = self._n_train(problem.log.n_episodes)
         n_test = problem.log.n_episodes - n_train
@@ -151,8 +169,37 @@ class HCPI(Algorithm):
             and self.baseline_value is not None
             and (self.bound, self.trainer, self.truncated) == ("student-t", None, "recorded")
             and self._training == HCPI()._training
-            and self._made(known)
+            and (self.released or self._made(known))
         )
+
+    @property
+    def _has_released_form(self) -> bool:
+        others = self.bound, self.trainer, self.behaviour, self.truncated, self.lowest_return
+        usual = ("student-t", None, "baseline", "recorded", None)
+        return self.estimator in kernels.ESTIMATORS and others == usual
+
+    def _as_released(self, problem: Problem) -> HCPIImprovement:
+        """What the released code makes of the episodes."""
+        only_the_end_pays(problem, self.name)
+        if self.baseline_value is None:
+            raise InputError("hcpi as released must be told the true performance: baseline_value")
+        if problem.n_episodes - self._n_train(problem.n_episodes) < 2:
+            return self._keep(problem, "fewer than 2 test episodes, and a bound needs them")
+        grid = self.columns([self], problem.circumstances)
+        record, baseline = _record(problem), problem.baseline.probs.copy()
+        model, trained, testing = kernels.prepare(record, baseline, problem.discount, grid)
+        mixtures = kernels.Mixtures(trained[1], baseline, ALPHAS)
+        code = kernels.ESTIMATORS.index(self.estimator)
+        found = kernels.test(record, testing, mixtures, model, code, 0.0, True)
+        bounds, probs = np.empty(len(ALPHAS)), np.empty(baseline.shape)
+        kernels.lower_bounds_as_released(found, float(grid.quantile[0]), bounds)
+        lane = kernels.choose_as_released(bounds, self.baseline_value)
+        kernels.mix(mixtures, lane, probs)
+        policy = Policy.trusted(probs, problem.states, problem.actions)
+        kept = lane == len(ALPHAS) - 1
+        reason = f"as released, alpha = {ALPHAS[lane]:g}{': the baseline is kept' if kept else ''}"
+        policy = problem.baseline if kept else policy
+        return self._result(problem, policy, lane, reason, bounds, self.baseline_value)
 
     @property
     def _training(self) -> tuple[float, ...]:
@@ -178,6 +225,7 @@ class HCPI(Algorithm):
             floats(_quantile(freedom, a.delta) for a in algorithms),
             floats(a.baseline_value or 0.0 for a in algorithms),
             floats(math.nan if a.lowest_return is None else a.lowest_return for a in algorithms),
+            floats(a.released for a in algorithms),
             ALPHAS, replay_uniforms(like.seed, like.updates), like.step_size, n_train,
         )  # fmt: skip
 
@@ -343,6 +391,21 @@ def _training(problem: Problem, n_train: int) -> Problem:
 def _log_of(problem: Problem) -> Log:
     assert problem.log is not None  # `improve` has checked it
     return problem.log
+
+
+def _record(problem: Problem) -> Record:
+    """The log as the compiled studies have it: every transition a code, sorted by its pair."""
+    log = _log_of(problem)
+    pair = log.state.astype(np.int64) * len(problem.actions) + log.action
+    order = np.lexsort((log.next_state, pair))
+    codes = np.empty(len(order), dtype=np.int32)
+    codes[order] = np.arange(len(order))
+    codebook = Codebook(
+        log.state[order].astype(np.int64), log.action[order].astype(np.int32),
+        log.next_state[order].astype(np.int32), log.reward[order].astype(float), pair[order],
+    )  # fmt: skip
+    lengths = np.diff(log.episode_starts)
+    return Record(Episodes(codes, lengths), codebook, np.ones(len(order)))
 
 
 def replayed_rows(seed: int, updates: int, n: int) -> np.ndarray:

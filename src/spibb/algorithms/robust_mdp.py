@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
+import numpy as np
+
+from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
+from spibb.algorithms.released import only_the_end_pays
 from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import (
     UncertaintySet,
@@ -15,9 +19,13 @@ from spibb.algorithms.uncertainty import (
     radius_of_one,
     worst_case,
 )
+from spibb.errors import InputError
 from spibb.kernels import robust_mdp
 from spibb.mdp import MDP
 from spibb.solve import is_dense
+
+RELEASED_UP_TO = 128
+"""States up to which NumPy adds rows in the order that `released` repeats."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +43,15 @@ class RobustMDP(Algorithm):
        An unseen pair is never chosen where the state has a seen one.
     3. Where nothing tells the actions of a state apart, its row is uniform, as in Basic RL.
     4. `known_rewards` drops the error on R, as Petrik et al. do; see `UncertaintySet`.
+    5. `released=True` is for the reproduction of the paper's curves only, on tasks where nothing
+       pays but a goal that ends. It repeats the released code, which uses `delta` 0.001: e lacks
+       the factor 2 in its logarithm, and moves the goal's reward along with its probability; values
+       start at 0, unseen pairs stay there, and 200 sweeps or a change of at most 0.005 end the
+       search; its last maximum then leaves out every pair, seen or not, whose adversarial row does
+       not sum to exactly 1 in floating point, and takes the first action where none is left. `q`
+       and `v` are the correct worst-case values of that policy. On small logs the result depends on
+       how NumPy sorted equal values: here as its versions of the paper's time. Where the goal is
+       not the last state that the log never shows (in some random MDPs), it is taken to be there.
 
     **Guarantee.** With the safety test: with probability 1 − δ, no worse than the baseline.
 
@@ -63,13 +80,23 @@ class RobustMDP(Algorithm):
     known_rewards: bool = False
     r_max: float | None = None
     method: str = "auto"
+    released: bool = False
 
     def __post_init__(self) -> None:
         check_options(self)
+        if self.released and (self.safety_test or self.known_rewards or self.r_max is not None):
+            raise InputError(
+                "robust-mdp as released has neither a safety test here nor options for rewards: "
+                "give released=True with safety_test=False and delta alone"
+            )
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP of the problem's log."""
         xi = self.uncertainty(problem)
+        if self.released:
+            kept = worst_case(xi, self._as_released(problem), method=self.method)
+            safety = SafetyTest.untested(kept.value)
+            return TestedImprovement.after_test(kept, kept.mdp, safety, problem, self)
         baseline = problem.baseline.probs
         kept = optimise_worst_case(xi, problem.seen_first, method=self.method)
         safety = SafetyTest.untested(kept.value)
@@ -82,16 +109,26 @@ class RobustMDP(Algorithm):
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call; a given R_max is checked first."""
-        return is_dense(self.method, known.shape[0]) and self.r_max is None
+        small = known.shape[0] <= RELEASED_UP_TO if self.released else True
+        return is_dense(self.method, known.shape[0]) and self.r_max is None and small
 
     @classmethod
     def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> robust_mdp.Grid:
-        """The radius of a pair seen once, whether tested, and whether rewards are known."""
+        """The radius of a pair seen once, whether tested, known rewards, as released."""
         return robust_mdp.Grid(
             floats(radius_of_one(known, a.delta) for a in algorithms),
             floats(a.safety_test for a in algorithms),
             floats(a.known_rewards for a in algorithms),
+            floats(_released_log(known.shape, a.delta) if a.released else 0 for a in algorithms),
         )
+
+    def _as_released(self, problem: Problem) -> np.ndarray:
+        """The rows [S, A] that the released code gives, on a task like the paper's."""
+        only_the_end_pays(problem, self.name)
+        checks.number("states (as released)", len(problem.states), 1, RELEASED_UP_TO)
+        pis = np.empty((1, *problem.baseline.probs.shape))
+        robust_mdp.policies(problem.data, self.columns([self], problem.circumstances), pis)
+        return pis[0]
 
     def uncertainty(self, problem: Problem) -> UncertaintySet:
         """The set Ξ(M̂, e) of the problem."""
@@ -102,3 +139,9 @@ class RobustMDP(Algorithm):
     def model(self, problem: Problem) -> MDP:
         """The worst MDP of Ξ for the policy returned; its values refer to it."""
         return self.improve(problem).model
+
+
+def _released_log(shape: tuple[int, int], delta: float) -> float:
+    """log(|A||X|2^|X|/δ), without the leading 2 of Proposition 1."""
+    n_states, n_actions = shape
+    return float(np.log(n_actions * n_states / delta * 2.0**n_states))

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
@@ -38,14 +39,19 @@ V_MAX = 1.0
 """Largest return of a task with one goal that pays 1."""
 
 SPIBB = tuple(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in N_WEDGES)
-MAIN = (
+ROBUST_RELEASED = "robust-mdp:delta=0.001,released=true,safety_test=false"
+"""Robust MDP as released; the code has δ = 0.001 where the text has 0.1."""
+HCPI_RELEASED = "hcpi:delta=0.9,estimator=dr,released=true"
+COMPETITORS = (
     "basic-rl",
     "ramdp:kappa=0.003",
     "ramdp:kappa=0.003,released=true",
     "robust-mdp:delta=0.1,safety_test=false",
+    ROBUST_RELEASED,
     "hcpi:delta=0.9,estimator=dr",
-    *SPIBB,
+    HCPI_RELEASED,
 )
+MAIN = (*COMPETITORS, *SPIBB)
 SEARCH = (
     "basic-rl",
     "basic-rl:unseen=optimistic",
@@ -57,11 +63,32 @@ SEARCH = (
     *(f"hcpi:delta={d:g},estimator={e}" for e in HCPI_ESTIMATORS for d in HCPI_DELTAS),
     *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in (5, 20)),
 )
-GRIDS = {"main": MAIN, "search": SEARCH}
+SEARCH_RELEASED = (
+    "basic-rl",
+    ROBUST_RELEASED,
+    *(f"robust-mdp:delta={d:g},released=true,safety_test=false" for d in ROBUST_DELTAS),
+    *(
+        f"hcpi:delta={d:g},estimator={e},released=true"
+        for e in HCPI_ESTIMATORS
+        for d in HCPI_DELTAS
+    ),
+)
+SHOWN_WEDGES = (5, 10, 20)
+OURS = (
+    *COMPETITORS,
+    *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in SHOWN_WEDGES),
+    "auto",
+    "certified",
+)
+GRIDS = {"main": MAIN, "search": SEARCH, "search-released": SEARCH_RELEASED, "ours": OURS}
 
 
 def default_experiment(study: str, grid: str = "main") -> Experiment:
-    """The paper's grid of a study: `main` is its benchmark, `search` its hyper-parameter search."""
+    """The paper's grid of a study: `main` is its benchmark, `search` its hyper-parameter search.
+
+    `search-released` is the search again with Robust MDP and HCPI as released (RaMDP as released is
+    in `search`); `ours` has what the figures of the benchmark show, and `auto` and `certified`.
+    """
     columns = tuple(Column.parse(key) for key in GRIDS[grid])
     if study == "random-mdps":
         return Experiment(study, RANDOM_SIZES, columns, ETAS)
@@ -168,15 +195,28 @@ class Trainer:
         if any(group[0].needs_log for _, group in self.others):
             problem = replace(problem, log=self.sampler.to_log(codes, lengths))
         for places, group in self.others:
-            yield places, type(group[0]).policies(group, problem)
+            seen = self._recorded(problem) if type(group[0]) is Certified else problem
+            yield places, type(group[0]).policies(group, seen)
+
+    def _recorded(self, problem: Problem) -> Problem:
+        """The log with its propensities: what `certified` improves is the policy that made it."""
+        behaviour, log = self.world.behaviour, problem.log
+        if behaviour is self.world.baseline or log is None:
+            return problem
+        made = replace(log, action_prob=behaviour.probs[log.state, log.action])
+        return Problem.from_log(made, "recorded", discount=problem.discount, v_max=V_MAX)
 
 
 def told(algorithm: Algorithm, world: World) -> Algorithm:
-    """HCPI is told the baseline's true performance and the true behaviour, as in the paper's
-    benchmark; the others know the data only."""
+    """HCPI is told the baseline's true performance, as in the paper's benchmark, and the true
+    behaviour, which the released code is not. `certified` is told between which limits returns
+    lie. The others know the data only."""
+    if isinstance(algorithm, Certified):
+        return replace(algorithm, lowest_return=0.0, highest_return=V_MAX)
     if not isinstance(algorithm, HCPI):
         return algorithm
-    return replace(algorithm, baseline_value=world.baseline_value, behaviour=world.behaviour)
+    made = algorithm.behaviour if algorithm.released else world.behaviour
+    return replace(algorithm, baseline_value=world.baseline_value, behaviour=made)
 
 
 def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:

@@ -112,17 +112,19 @@ def select_experiment(
     also: Sequence[str] = (),
     families: Sequence[str] = (),
     baseline: str | None = None,
+    without: Sequence[str] = (),
     **training: Any,
 ) -> Experiment:
     """The paper's grid of a study, cut down to what is named; nothing named keeps all.
 
-    `also` are columns beside those, `baseline` names that of a gridworld, or the file of the
-    helicopter's. `training` are entries of `Training`; None and () keep those of the grid.
+    `also` are columns beside those, `without` those left out; `baseline` names that of a gridworld,
+    or the file of the helicopter's. `training` are entries of `Training`; None and () keep those of
+    the grid.
     """
     kind = STUDIES[checks.choice("study", study, STUDY_NAMES)]
     checks.choice("grid", grid, kind.grids)
     whole = kind.default(study, grid)
-    chosen = tuple(Column.parse(key) for key in columns) or whole.columns
+    chosen = _left(tuple(Column.parse(key) for key in columns) or whole.columns, without)
     named = {name: value for name, value in training.items() if value not in (None, ())}
     if etas and not whole.etas:
         raise InputError(f"{study} has no eta: it has one baseline; leave --etas out")
@@ -142,3 +144,11 @@ def select_experiment(
         network=NetworkFile.of(str(baseline)) if flies else None,
         training=None if whole.training is None else replace(whole.training, **named),
     )
+
+
+def _left(columns: tuple[Column, ...], without: Sequence[str]) -> tuple[Column, ...]:
+    """The columns but those of the given keys, each of which must be there."""
+    out = {Column.parse(key) for key in without}
+    for column in out - set(columns):
+        raise InputError(f"column {column.key!r} cannot be left out, it is not there: check --grid")
+    return tuple(column for column in columns if column not in out)

@@ -116,7 +116,39 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
     return probs
 
 
+@njit(cache=True)
+def greedy_as_released(q: np.ndarray) -> np.ndarray:
+    """The first of the best of all actions in every state, also where nothing was learnt [S, A]."""
+    probs = np.zeros(q.shape)
+    for s in range(len(q)):
+        probs[s, np.argmax(q[s])] = 1.0
+    return probs
+
+
 # ---- testing -----------------------------------------------------------------------------------
+
+
+@njit(cache=True)
+def truncated_values(model, mixtures):
+    """Q [S, A, K] and V [S, K] of the mixtures, cut to whole numbers as the released code does.
+
+    Where nothing pays but a goal that pays 1 and ends, they are 0, but 1 for a pair that always
+    ended there, and 1 for a state whose actions, with the whole mass of the mixture, all do.
+    """
+    n_states, n_actions = model.rewards.shape
+    n_lanes = len(mixtures.alphas)
+    q, v = np.zeros((n_states, n_actions, n_lanes)), np.zeros((n_states, n_lanes))
+    pi = np.empty(model.rewards.shape)
+    for k in range(n_lanes):
+        mix(mixtures, k, pi)
+        for s in range(n_states):
+            sure = 0.0
+            for a in range(n_actions):
+                if model.counts[s, a] > 0 and model.rewards[s, a] >= 1.0:
+                    q[s, a, k] = 1.0
+                    sure += pi[s, a]
+            v[s, k] = np.floor(sure)
+    return q, v
 
 
 @njit(cache=True, inline="always")
@@ -146,17 +178,20 @@ def mix(mixtures, lane: int, out: np.ndarray):
 
 
 @njit(cache=True)
-def step_tables(record, mixtures, model, estimator: int, lowest: float):
+def step_tables(record, mixtures, model, estimator: int, lowest: float, released: bool):
     """The steps of all outcome codes for is, pdis or dr (see `ope.step`).
 
     What the log lacks counts as `lowest`: pdis pays (1 − γ) · lowest less per step, and dr asks a
     model whose unseen pairs are worth that much. Whole importance sampling has no gains, and its
-    ratios are not discounted. Unused codes have action −1 and no row.
+    ratios are not discounted. Unused codes have action −1 and no row. As released, dr asks for
+    whole numbers, and ratios divide by the baseline, whoever made the log.
     """
     codebook, discount = record.codebook, model.discount
     shape = model.rewards.shape
     q, v = np.zeros((*shape, N_LANES)), np.zeros((shape[0], N_LANES))
-    if estimator == DR:
+    if estimator == DR and released:
+        q, v = truncated_values(model, mixtures)
+    elif estimator == DR:
         q, v = mixture_values(model, mixtures, lowest)
     shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
     factors = np.empty((len(codebook.state), 2 * N_LANES))
@@ -168,7 +203,7 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float):
         for k in range(N_LANES):
             alpha = mixtures.alphas[k]
             mixed = (1.0 - alpha) * mixtures.trained[s, a] + alpha * mixtures.baseline[s, a]
-            weight = mixed / record.propensity[c]
+            weight = mixed / (mixtures.baseline[s, a] if released else record.propensity[c])
             gain, ratio = step(weight, codebook.reward[c] - shift, q[s, a, k], v[s, k], discount)
             factors[c, k] = 0.0 if estimator == IS else gain
             factors[c, N_LANES + k] = weight if estimator == IS else ratio
@@ -272,6 +307,25 @@ def lower_bounds(found, quantile: float, out: np.ndarray):
 
 
 @njit(cache=True)
+def lower_bounds_as_released(found, quantile: float, out: np.ndarray):
+    """x̄ − quantile · σ/√(n − 1) of the mixtures into `out` [11], −∞ where it is no number.
+
+    The baseline itself, the last, was no candidate.
+    """
+    for k in range(N_LANES):
+        error = np.sqrt(found.square[k] / (found.n - 1)) / np.sqrt(found.n - 1)
+        bound = found.mean[k] - error * quantile
+        out[k] = -np.inf if np.isnan(bound) or k == LAST else bound
+
+
+@njit(cache=True)
+def choose_as_released(bounds: np.ndarray, rival: float) -> int:
+    """The lane of the first of the highest bounds [11] if that is above `rival`, else the last."""
+    best = np.argmax(bounds)
+    return best if bounds[best] > rival else LAST
+
+
+@njit(cache=True)
 def choose(bounds: np.ndarray, rival: float) -> int:
     """The lane of the highest of lower bounds [11] if it is above `rival`, else the baseline's.
 
@@ -296,13 +350,14 @@ def choose(bounds: np.ndarray, rival: float) -> int:
 def train(codes, codebook, model, baseline: np.ndarray, uniforms, step_size: float):
     """π_t [S, A]: greedy on offline Q-learning over codes that the `uniforms` draw.
 
-    The tables of the outcome codes serve as the transitions, and codes as their row numbers.
+    The tables of the outcome codes serve as the transitions, and codes as their row numbers. Gives
+    it as we define it and as released.
     """
     available = playable(baseline, model.counts)
     q = np.zeros(baseline.shape)
     rows = replayed(codes, uniforms)
     q_learning(codebook, rows, available, model.discount, step_size, q)
-    return greedy(q, available, baseline)
+    return greedy(q, available, baseline), greedy_as_released(q)
 
 
 @njit(cache=True)
@@ -315,6 +370,24 @@ def split(episodes, n_first: int):
     return first, Episodes(episodes.codes[rows:], episodes.lengths[n_first:])
 
 
+@njit(cache=True)
+def prepare(record, baseline: np.ndarray, discount: float, grid):
+    """The model of the training episodes, π_t (ours, as released), and the test episodes."""
+    training, testing = split(record.episodes, grid.n_train)
+    visits = histogram(training.codes, len(record.codebook.reward))
+    model = counting.estimate(visits, record.codebook, baseline.shape, discount)[0]
+    trained = train(training.codes, record.codebook, model, baseline, grid.uniforms, grid.step_size)
+    return model, trained, testing
+
+
+@njit(cache=True)
+def test(record, testing, mixtures, model, estimator: int, lowest: float, released: bool):
+    """The moments of what the test episodes contribute to an estimate of every mixture."""
+    reward = record.codebook.reward
+    steps = step_tables(record, mixtures, model, estimator, lowest, released)
+    return moments(testing, reward, model.discount, steps, estimator, lowest)
+
+
 @njit(cache=True, inline="always")
 def policies(data, grid, pis: np.ndarray):
     """HCPI for several tests of one trained policy: fills `pis` [M, S, A].
@@ -325,11 +398,7 @@ def policies(data, grid, pis: np.ndarray):
         return
     record, baseline = data.record, data.baseline
     reward, discount = record.codebook.reward, data.model.discount
-    training, testing = split(record.episodes, grid.n_train)
-    visits = histogram(training.codes, len(reward))
-    model = counting.estimate(visits, record.codebook, baseline.shape, discount)[0]
-    trained = train(training.codes, record.codebook, model, baseline, grid.uniforms, grid.step_size)
-    mixtures = Mixtures(trained, baseline, grid.alphas)
+    model, trained, testing = prepare(record, baseline, discount, grid)
     lowest = grid.lowest.copy()
     for m in range(len(pis)):
         if np.isnan(lowest[m]):
@@ -338,27 +407,35 @@ def policies(data, grid, pis: np.ndarray):
     for first in range(len(pis)):
         if done[first]:
             continue
-        kind, low = int(grid.estimator[first]), lowest[first]
-        steps = step_tables(record, mixtures, model, kind, low)
-        found = moments(testing, reward, discount, steps, kind, low)
+        kind, low, old = int(grid.estimator[first]), lowest[first], grid.released[first] > 0.0
+        mixtures = Mixtures(trained[1] if old else trained[0], baseline, grid.alphas)
+        found = test(record, testing, mixtures, model, kind, low, old)
         for m in range(first, len(pis)):
-            if grid.estimator[m] == kind and lowest[m] == low:
-                lower_bounds(found, grid.quantile[m], bounds)
-                mix(mixtures, choose(bounds, grid.rival[m]), pis[m])
+            same = grid.estimator[m] == kind and lowest[m] == low
+            if same and grid.released[m] == grid.released[first]:
+                if old:
+                    lower_bounds_as_released(found, grid.quantile[m], bounds)
+                    lane = choose_as_released(bounds, grid.rival[m])
+                else:
+                    lower_bounds(found, grid.quantile[m], bounds)
+                    lane = choose(bounds, grid.rival[m])
+                mix(mixtures, lane, pis[m])
                 done[m] = True
 
 
 class Grid(NamedTuple):
     """Configurations: estimators, Student's t quantiles, values to beat, lowest returns [M].
 
-    A lowest return of NaN is the lowest of the log. All share the α of the mixtures, the uniforms
-    and the step size of Q-learning, and the number of episodes that train.
+    A lowest return of NaN is the lowest of the log. `released` [M] says which are as released. All
+    share the α of the mixtures, the uniforms and the step size of Q-learning, and the number of
+    episodes that train.
     """
 
     estimator: np.ndarray
     quantile: np.ndarray
     rival: np.ndarray
     lowest: np.ndarray
+    released: np.ndarray
     alphas: np.ndarray
     uniforms: np.ndarray
     step_size: float

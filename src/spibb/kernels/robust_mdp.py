@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import dense, robust
+from spibb.kernels import dense, robust, robust_mdp_released
 from spibb.kernels.projection import free_box, playable, seen_or_available
 from spibb.kernels.tuples import Box
 
@@ -26,6 +26,9 @@ def policies(data, grid, pis: np.ndarray):
     moved = np.empty(baseline.size)
     pi, pi_b = box.start.copy(), baseline.copy()
     for m in range(len(pis)):
+        if grid.released[m] > 0.0:
+            robust_mdp_released.policy(data, grid.released[m], pis[m])
+            continue
         radius = robust.radii(model.counts, grid.radius[m])
         low, high = reward_bounds(data, radius, grid.known_rewards[m] > 0.0)
         xi = (model.rows, low, radius, model.discount)
@@ -56,11 +59,15 @@ def reward_bounds(data, radius: np.ndarray, known: bool):
 
 
 class Grid(NamedTuple):
-    """Configurations: e(1) of a pair seen once, whether tested, whether R is known [M]."""
+    """Configurations: e(1) of a pair seen once, whether tested, whether R is known [M].
+
+    `released` is the logarithm of the released code's e = √(2 · log/N), and 0 for the others.
+    """
 
     radius: np.ndarray
     tested: np.ndarray
     known_rewards: np.ndarray
+    released: np.ndarray
 
     @staticmethod
     def kernel() -> Callable[..., None]:

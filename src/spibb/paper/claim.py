@@ -54,12 +54,25 @@ RAMDP = (
     Version("correct", "correct RaMDP", lambda k: f"ramdp:kappa={k:g}"),
 )
 HCPI = (
-    Version("dr", "doubly robust", lambda d: f"hcpi:delta={d:g},estimator=dr"),
     Version(
-        "pdis", "per-decision IS: what the released 'doubly robust' computed",
-        lambda d: f"hcpi:delta={d:g},estimator=pdis",
+        "released", "HCPI as released", lambda d: f"hcpi:delta={d:g},estimator=dr,released=true"
     ),
+    Version("correct", "correct HCPI", lambda d: f"hcpi:delta={d:g},estimator=dr"),
+)
+ROBUST_VERSIONS = (
+    Version(
+        "released", "Robust MDP as released",
+        lambda d: f"robust-mdp:delta={d:g},released=true,safety_test=false",
+    ),
+    Version("correct", "correct Robust MDP", lambda d: f"robust-mdp:delta={d:g},safety_test=false"),
 )  # fmt: skip
+DELTA_IN_TEXT, DELTA_IN_CODE = 0.1, 0.001
+"""δ of Robust MDP in the paper, and in the released code."""
+
+
+def robust_key(key: Keys) -> str:
+    """The column of the benchmark of a version of Robust MDP."""
+    return key(DELTA_IN_CODE if "released" in key(DELTA_IN_TEXT) else DELTA_IN_TEXT)
 
 
 @dataclass(frozen=True)

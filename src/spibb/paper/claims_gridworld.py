@@ -5,7 +5,17 @@ from __future__ import annotations
 from functools import partial
 from itertools import combinations, pairwise
 
-from spibb.paper.claim import HCPI, RAMDP, Keys, above, below, between, claim
+from spibb.paper.claim import (
+    HCPI,
+    RAMDP,
+    ROBUST_VERSIONS,
+    Keys,
+    above,
+    below,
+    between,
+    claim,
+    robust_key,
+)
 from spibb.paper.evidence import (
     View,
     average,
@@ -185,9 +195,10 @@ def _hcpi_far(view: View, key: Keys) -> Interval:
     "grid-robust-worse-mean", "3.1, Figure 1d; B.2.3, Figure 6a",
     "Robust MDP does worse than Basic RL in mean.",
     "largest lead in mean of Robust MDP over Basic RL, over sizes", below(0),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_worse_mean(view: View) -> Interval:
-    pairs = zip(view.curve(ROBUST, "mean"), view.curve(BASIC, "mean"))
+def _robust_worse_mean(view: View, key: Keys) -> Interval:
+    pairs = zip(view.curve(robust_key(key), "mean"), view.curve(BASIC, "mean"))
     return largest([difference(robust, basic) for robust, basic in pairs])
 
 
@@ -195,10 +206,10 @@ def _robust_worse_mean(view: View) -> Interval:
     "grid-robust-ignores-goal", MEAN,
     "Robust MDP stays where the data are and ignores the goal completely.",
     "mean performance ρ, averaged over sizes (ignores: below the uniform policy's 0.0522)",
-    below(UNIFORM),
+    below(UNIFORM), versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_ignores_goal(view: View) -> Interval:
-    return view.results.raw(view.overall(ROBUST, "mean"))
+def _robust_ignores_goal(view: View, key: Keys) -> Interval:
+    return view.results.raw(view.overall(robust_key(key), "mean"))
 
 
 @gridworld(
@@ -298,9 +309,10 @@ def _hcpi_near_safe(view: View, key: Keys) -> Interval:
     "grid-robust-off", "3.1, Figure 1e; B.2.3, Figure 6a",
     "Robust MDP's 1 %-CVaR is too bad to show on the graph.",
     "highest 1 %-CVaR over sizes (off the graph: below −1)", below(-1),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_off(view: View) -> Interval:
-    return largest(view.curve(ROBUST, "cvar1"))
+def _robust_off(view: View, key: Keys) -> Interval:
+    return largest(view.curve(robust_key(key), "cvar1"))
 
 
 @gridworld(
@@ -344,9 +356,10 @@ def _wedge_20_near_optimal(view: View) -> Interval:
     "grid-robust-worse-tail", "B.2.3, Figure 6a",
     "Robust MDP does worse than Basic RL in CVaR too.",
     "largest lead in 1 %-CVaR of Robust MDP over Basic RL, over sizes", below(0),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_worse_tail(view: View) -> Interval:
-    pairs = zip(view.curve(ROBUST, "cvar1"), view.curve(BASIC, "cvar1"))
+def _robust_worse_tail(view: View, key: Keys) -> Interval:
+    pairs = zip(view.curve(robust_key(key), "cvar1"), view.curve(BASIC, "cvar1"))
     return negative(smallest([difference(basic, robust) for robust, basic in pairs]))
 
 

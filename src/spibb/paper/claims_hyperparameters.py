@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 from itertools import combinations
 
-from spibb.paper.claim import HCPI, RAMDP, Keys, above, below, claim
+from spibb.experiments.finite import ROBUST_DELTAS
+from spibb.paper.claim import HCPI, RAMDP, ROBUST_VERSIONS, Keys, above, below, claim
 from spibb.paper.evidence import View, average, difference, distance, largest, smallest
 from spibb.stats import Interval
 
@@ -25,13 +26,13 @@ def _optimistic_awful(view: View) -> Interval:
     "search-hcpi-estimators", "B.2.2, Figures 5a-b",
     "The three estimators of HCPI behave more or less the same.",
     "largest distance between their means, over sizes, with δ = 0.1 and 0.9 (more or less the "
-    "same: below 0.1)", below(0.1),
+    "same: below 0.1)", below(0.1), versions=HCPI,
 )  # fmt: skip
-def _hcpi_estimators(view: View) -> Interval:
+def _hcpi_estimators(view: View, key: Keys) -> Interval:
     gaps = []
     for delta in (0.1, 0.9):
         curves = [
-            view.curve(f"hcpi:delta={delta:g},estimator={name}", "mean")
+            view.curve(key(delta).replace("=dr", f"={name}"), "mean")
             for name in ("is", "pdis", "dr")
         ]
         gaps += [
@@ -83,9 +84,11 @@ def _hcpi_compromise_tail(view: View, key: Keys) -> Interval:
     "search-robust-insensitive", "B.2.3, Figure 6b",
     "Robust MDP does not depend much on its δ.",
     "largest distance between the means of two δ at one size (not much: below 0.1)", below(0.1),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_insensitive(view: View) -> Interval:
-    keys = view.keys("robust-mdp", "delta", safety_test=False).values()
+def _robust_insensitive(view: View, key: Keys) -> Interval:
+    found = view.keys("robust-mdp", "delta", safety_test=False, **_version(key))
+    keys = [column for delta, column in found.items() if delta in ROBUST_DELTAS]
     return largest(
         [
             distance(view.at(one, "mean", size), view.at(other, "mean", size))
@@ -121,15 +124,19 @@ def _ramdp_test(view: View) -> Interval:
     versions=RAMDP,
 )  # fmt: skip
 def _ramdp_best(view: View, key: Keys) -> Interval:
-    fixed = {"released": True} if "released" in key(0.003) else {}
-    others = [k for k in view.keys("ramdp", "kappa", **fixed).values() if k != key(0.003)]
+    found = view.keys("ramdp", "kappa", **_version(key))
+    others = [k for k in found.values() if k != key(0.003)]
     return view.margin(key(0.003), others, "mean")
 
 
 def _deltas(view: View, key: Keys) -> list[float]:
-    """The δ of HCPI in the results, for the estimator of this version."""
-    estimator = key(1).rpartition("=")[2]
-    return list(view.keys("hcpi", "delta", estimator=estimator))
+    """The δ of HCPI in the results, for this version."""
+    return list(view.keys("hcpi", "delta", estimator="dr", **_version(key)))
+
+
+def _version(key: Keys) -> dict[str, bool]:
+    """The option that tells a version as released from the correct one."""
+    return {"released": True} if "released" in key(1) else {}
 
 
 def _from_baseline(curve: list[Interval]) -> Interval:

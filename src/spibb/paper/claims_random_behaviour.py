@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.paper.claim import HCPI, RAMDP, Keys, above, below, between, claim
+from spibb.paper.claim import (
+    HCPI,
+    RAMDP,
+    ROBUST_VERSIONS,
+    Keys,
+    above,
+    below,
+    between,
+    claim,
+    robust_key,
+)
 from spibb.paper.claims_gridworld import BASIC, HCPI_DR, ROBUST, SAFE, largest_drop, wedge_cells
 from spibb.paper.evidence import View, average, difference, largest, smallest
 from spibb.stats import Interval
@@ -90,9 +100,10 @@ def _hcpi_harder(view: View, key: Keys) -> Interval:
 @random_behaviour(
     "rand-robust-off", BENCHMARK, "Robust MDP's 1 %-CVaR still does not show on the graph.",
     "highest 1 %-CVaR over sizes (off the graph: below −1)", below(-1),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_off(view: View) -> Interval:
-    return largest(view.curve(ROBUST, "cvar1"))
+def _robust_off(view: View, key: Keys) -> Interval:
+    return largest(view.curve(robust_key(key), "cvar1"))
 
 
 @random_behaviour(

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.paper.claim import HCPI, RAMDP, Keys, above, below, between, claim
+from spibb.paper.claim import (
+    HCPI,
+    RAMDP,
+    ROBUST_VERSIONS,
+    Keys,
+    above,
+    below,
+    between,
+    claim,
+    robust_key,
+)
 from spibb.paper.claims_gridworld import BASIC, HCPI_DR, ROBUST, SAFE
 from spibb.paper.evidence import View, average, difference, largest, share_below, smallest
 from spibb.stats import Interval
@@ -137,10 +147,10 @@ def _good_ramdp_unsafe(view: View, key: Keys) -> Interval:
 
 @random_mdps(
     "mdps-good-robust-unsafe", TAIL, "With η = 0.9, Robust MDP fails to be safe.",
-    "lowest 1 %-CVaR over sizes", below(SAFE),
+    "lowest 1 %-CVaR over sizes", below(SAFE), versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _good_robust_unsafe(view: View) -> Interval:
-    return smallest(view.curve(ROBUST, "cvar1", eta=GOOD))
+def _good_robust_unsafe(view: View, key: Keys) -> Interval:
+    return smallest(view.curve(robust_key(key), "cvar1", eta=GOOD))
 
 
 @random_mdps(
@@ -252,9 +262,10 @@ def _still_improves(view: View) -> Interval:
     "mdps-robust-often-bad", "B.2.3, Figure 10c",
     "On random MDPs, too, Robust MDP often does worse than Basic RL.",
     "mean of Robust MDP minus that of Basic RL, averaged over all η and sizes", below(0),
+    versions=ROBUST_VERSIONS,
 )  # fmt: skip
-def _robust_often_bad(view: View) -> Interval:
-    robust, basic = (average(_map(view, key, "mean")) for key in (ROBUST, BASIC))
+def _robust_often_bad(view: View, key: Keys) -> Interval:
+    robust, basic = (average(_map(view, k, "mean")) for k in (robust_key(key), BASIC))
     return difference(robust, basic)
 
 

@@ -98,8 +98,8 @@ class Curves:
         axes.plot(
             sizes, values, color=look.colour, marker=look.marker,
             markersize=max(4.0, 6.5 - 0.4 * number), linewidth=max(1.2, 2.3 - 0.2 * number),
-            linestyle=("--" if tail else "-") if several else look.dashes,
-            markerfacecolor="white" if several and tail else look.colour,
+            linestyle=look.dashes_of(tail) if several else look.dashes,
+            markerfacecolor="white" if look.hollow or (several and tail) else look.colour,
             label=self._legend(results, column, statistic, min(values)),
         )  # fmt: skip
         axes.fill_between(
@@ -113,7 +113,7 @@ class Curves:
             text += f": {style.STATISTIC_NAMES[statistic]}"
         if not _raw(results) and lowest < LOWEST:
             text += f" [falls to {lowest:.1f}]".replace("-", "−")
-        return text
+        return text + style.fewer_runs(results, column.key)
 
 
 def _raw(results: Results) -> bool:

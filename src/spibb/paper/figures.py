@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +11,8 @@ from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
 from spibb.paper.plot import require_matplotlib, save
+from spibb.paper.provenance import experiment_command
+from spibb.paper.stored import joined
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,24 +28,34 @@ DATA = {
 """What the logs of a study are."""
 
 
-def write_figures(results: Results, folder: Path) -> list[Path]:
+def write_figures(
+    results: Results, folder: Path, others: Sequence[tuple[Path, Results]] = (),
+    small: bool = False,
+) -> list[Path]:  # fmt: skip
     """Write every figure of the paper that the results can give, and a gallery page.
 
-    PNG and SVG go to figures/ by the paper's figure number and label, with figures/index.html
-    last in the list. Figures whose columns are absent are listed there.
+    `others` are folders whose columns are drawn too; `small` leaves SVG and supplementary figures
+    out. PNG and SVG go to figures/ by the paper's figure number and what they show, with
+    figures/index.html last in the list. Figures whose columns are absent are listed there.
     """
     require_matplotlib()
     _make(folder / "figures")
+    sources = [(folder, results), *others]
+    results = joined([found for _, found in sources])
     paths, pictures, absent = [], [], []
     for figure in paper_figures(results.experiment.study):
+        if small and figure.supplementary:
+            continue
         missing = figure.plot.missing(results.experiment)
         if missing:
             absent.append(Absent(figure.number, figure.label, figure.caption, missing))
             continue
         drawing = _drawn(figure, results)
-        paths += save(drawing, folder / "figures" / figure.stem)
+        paths += save(drawing, folder / "figures" / figure.stem, svg=not small)
         pictures.append(_picture(figure, results, wide=drawing.get_figwidth() > WIDE))
-    return [*paths, write_gallery(results, folder, pictures, absent)]
+    commands = [experiment_command(found, place) for place, found in sources]
+    commands.append(" --with ".join(["spibb figures " + str(folder), *(str(f) for f, _ in others)]))
+    return [*paths, write_gallery(results, folder, pictures, absent, commands, not small)]
 
 
 def _make(folder: Path) -> None:

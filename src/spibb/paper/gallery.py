@@ -10,7 +10,6 @@ from urllib.parse import quote
 from spibb import __version__
 from spibb.experiments.results import Results
 from spibb.files import write_text
-from spibb.paper.provenance import experiment_command
 from spibb.report.filling import fill
 
 if TYPE_CHECKING:
@@ -57,13 +56,14 @@ def symbols(caption: str) -> Markup:
 
 
 def write_gallery(
-    results: Results, folder: Path, pictures: list[Picture], absent: list[Absent]
-) -> Path:
+    results: Results, folder: Path, pictures: list[Picture], absent: list[Absent],
+    commands: list[str], svg: bool = True,
+) -> Path:  # fmt: skip
     """Write index.html into the folder's figures; it refers to nothing outside."""
     page = fill(
         "gallery.html.jinja", {"symbols": symbols}, results=results,
         pictures=pictures, absent=absent, version=__version__,
-        commands=[experiment_command(results, folder), f"spibb figures {folder}"],
+        commands=commands, svg=svg,
     )  # fmt: skip
     path = folder / "figures" / INDEX
     write_text(path, page)

@@ -1,10 +1,10 @@
 """Heat maps of normalised performance (appendix B.1, second and third type of figure).
 
-The paper's red, yellow and green mean below, equal to, and above the baseline. These three differ
-for colour-blind readers too, in three ways: the green is a teal, so that it holds blue where the
-red holds none; yellow in the middle is the lightest, and the scale is symmetric around it, so
-that lightness is the distance from the baseline; and every cell prints its value, with its sign
-and, below the baseline, a dark corner. A question mark means that the 95 % interval reaches
+The paper's red, yellow and green mean below, equal to, and above the baseline. Here they are
+orange, cream and blue, which differ for colour-blind readers too, in three ways: in hue; cream in
+the middle is the lightest, and the scale is symmetric around it, so that lightness is the distance
+from the baseline; and every cell prints its value, with its sign and, below the baseline, a dark
+corner. A question mark means that the 95 % interval reaches
 visibly to both sides of the baseline.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-ANCHORS = ("#7a0016", "#c8402f", "#f39a5b", "#fff9c4", "#8fd3b4", "#2f9e8f", "#005a63")
+ANCHORS = ("#6b2400", "#c4540a", "#f5a95c", "#fff9dc", "#92c5e3", "#3a86c0", "#08386b")
 VISIBLE = 0.005
 """A normalised performance this far from the baseline's is printed with a sign."""
 FEWEST_ROWS = 3
@@ -145,7 +145,7 @@ class Look:
 
 
 def palette() -> Colormap:
-    """Dark red, light yellow, dark teal."""
+    """Dark orange, cream, dark blue."""
     from matplotlib.colors import LinearSegmentedColormap
 
     return LinearSegmentedColormap.from_list("baseline", ANCHORS)
@@ -185,7 +185,7 @@ def _draw(results: Results, panels: dict[str, list[Row]], look: Look) -> Figure:
         axes.set_xticks(range(len(sizes)), [style.short_size(size) for size in sizes])
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
         axes.set_ylabel(look.y_label)
-        axes.set_title(title, fontsize=9)
+        axes.set_title(title + style.fewer_runs(results, rows[0].column), fontsize=9)
         all_axes.append(axes)
     _finish(figure, all_axes, image, look)
     return figure

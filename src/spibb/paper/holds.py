@@ -20,6 +20,7 @@ from spibb.paper.stored import joined
 
 TITLE = "Does the paper hold?"
 WIDTH = 80
+LEQ_B = "leq-b"
 FIGURE = re.compile(r"Figures? (\d+)([a-z])(?:-([a-z]))?")
 
 
@@ -53,10 +54,14 @@ class Page:
         return f"holds on {holds} of {n} baselines"
 
     def figure(self, ruling: Ruling) -> Path | None:
-        """The first figure that the claim names and some folder has."""
-        for number, first, _ in FIGURE.findall(ruling.where):
-            if f"fig{number}{first}" in self.figures:
-                return self.figures[f"fig{number}{first}"]
+        """The first figure that the claim names and some folder has.
+
+        Of a pair of figures, the second is that of Π_≤b.
+        """
+        for number, first, last in FIGURE.findall(ruling.where):
+            letter = last if last and LEQ_B in ruling.id else first
+            if f"fig{number}{letter}" in self.figures:
+                return self.figures[f"fig{number}{letter}"]
         return None
 
 
@@ -130,9 +135,8 @@ def markdown(page: Page, folder: Path) -> str:
                 lines += [f"![{ruling.where}]({_relative(image, folder)}){{ width=420 }}", ""]
     lines += ["## What the paper does not say", "", *(f"- {text}" for text in BEYOND), ""]
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):
-        lines += [f"## {verdict.capitalize()}", "", *_HEAD]
-        lines += [_row(page, r, folder) for r in page.rulings if r.verdict == verdict]
-        lines += [""]
+        lines += [f"## {verdict.capitalize()}", ""]
+        lines += _beside_figures(page, [r for r in page.rulings if r.verdict == verdict], folder)
     lines += ["## Made with", "", *(f"- {text}" for text in page.studies), ""]
     return "\n".join(lines)
 
@@ -142,22 +146,31 @@ _INTRODUCTION = (
     "interval; it holds or fails if the whole interval is on one side of a limit. Performances are "
     "normalised (0: baseline, 1: optimum) unless ρ is named."
 )
-_HEAD = [
-    "| claim | the paper | decided by | value | baselines | figure |",
-    "|---|---|---|---|---|---|",
-]
+_HEAD = ["| claim | the paper | decided by | value | baselines |", "|---|---|---|---|---|"]
 
 
 def _said(ruling: Ruling) -> str:
     return quote(ruling.id) or ruling.sentence
 
 
-def _row(page: Page, ruling: Ruling, folder: Path) -> str:
-    image = page.figure(ruling)
-    link = f"[{ruling.where}]({_relative(image, folder)})" if image else ruling.where
+def _beside_figures(page: Page, rulings: Sequence[Ruling], folder: Path) -> list[str]:
+    """A table of claims below each figure that shows them; those without one come first."""
+    by_figure: dict[Path | None, list[Ruling]] = {None: []}
+    for ruling in rulings:
+        by_figure.setdefault(page.figure(ruling), []).append(ruling)
+    lines = []
+    for image, group in by_figure.items():
+        if image is not None:
+            lines += [f"![{group[0].where}]({_relative(image, folder)}){{ width=420 }}", ""]
+        if group:
+            lines += [*_HEAD, *(_row(page, ruling) for ruling in group), ""]
+    return lines
+
+
+def _row(page: Page, ruling: Ruling) -> str:
     cells = (
-        ruling.id, f"{ruling.sentence} {quote(ruling.id)}", ruling.statistic,
-        f"{ruling.value} {ruling.note}".strip(), page.baselines(ruling.id), link,
+        f"{ruling.id} ({ruling.where})", f"{ruling.sentence} {quote(ruling.id)}", ruling.statistic,
+        f"{ruling.value} {ruling.note}".strip(), page.baselines(ruling.id),
     )  # fmt: skip
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
@@ -203,7 +216,8 @@ _FRAME = """<!doctype html>
 <meta name="viewport" content="width=device-width"><style>
 :root {{ color-scheme: light dark; }}
 body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: auto; padding: 1rem; }}
-article {{ display: grid; grid-template-columns: 3fr 2fr; gap: 1rem; border-top: 1px solid #8888; }}
+article {{ display: grid; grid-template-columns: 3fr 2fr; gap: 1rem; border-top: 1px solid #8888;
+  padding: .7rem 0; }}
 blockquote {{ margin: 0; font-style: italic; }}
 img {{ max-width: 100%; background: white; align-self: center; }}
 @media (max-width: 40rem) {{ article {{ display: block; }} }}

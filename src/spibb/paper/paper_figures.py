@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spibb.experiments.assurance import OLD_RULE, covered, worse
-from spibb.experiments.finite import ETAS, N_WEDGES
+from spibb.experiments.finite import (
+    COMPETITORS,
+    ETAS,
+    HCPI_RELEASED,
+    N_WEDGES,
+    ROBUST_RELEASED,
+)
 from spibb.paper.assurance_figures import CellDots, GainPanels, ReliabilityPanels
 from spibb.paper.curves import Curves
 from spibb.paper.domain import Domain
@@ -26,13 +32,24 @@ BASIC, ROBUST, HCPI = (
     "robust-mdp:delta=0.1,safety_test=false",
     "hcpi:delta=0.9,estimator=dr",
 )
-RAMDP, RAMDP_RELEASED = "ramdp:kappa=0.003", "ramdp:kappa=0.003,released=true"
-COMPETITORS = (BASIC, RAMDP, RAMDP_RELEASED, ROBUST, HCPI)
-RAMDP_VERSIONS = (Version("as released", (("released", True),)), Version("correct"))
-HCPI_VERSIONS = (
-    Version("doubly robust", (("estimator", "dr"),)),
-    Version("per-decision IS: what the released code computed", (("estimator", "pdis"),)),
+RELEASED = (("released", True),)
+RAMDP_VERSIONS = (Version("as released", RELEASED), Version("correct"))
+HCPI_VERSIONS = tuple(
+    Version(name, (("estimator", "dr"), *more))
+    for name, more in (("as released", RELEASED), ("correct", ()))
 )
+ROBUST_VERSIONS = tuple(
+    Version(name, (("safety_test", False), *more))
+    for name, more in (("as released", RELEASED), ("correct", ()))
+)
+HCPI_PANELS = (("as released", HCPI_RELEASED), ("correct", HCPI))
+ROBUST_PANELS = (("as released", ROBUST_RELEASED), ("correct", ROBUST))
+OTHERS = (
+    ("basic", "Basic RL", (("", BASIC),)),
+    ("HCPI", "HCPI, doubly robust", HCPI_PANELS),
+    ("RobustMDP", "Robust MDP", ROBUST_PANELS),
+)
+"""Competitors whose maps have no hyper-parameter: name of the file, name, panels."""
 SHOWN_KAPPAS = (0.001, 0.002, 0.003, 0.004, 0.005)
 PRINTED_WEDGES = (5, 10, 20, 50, 100)
 """N∧ of the heat maps in Figure 10; the paper keeps the others for its supplementary package."""
@@ -42,7 +59,7 @@ BOTH = ("mean", "cvar1")
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """A figure of the paper: its number, its label in the source, what it shows, how it is drawn.
+    """A figure of the paper: its number, a label and a caption of what it shows, how it is drawn.
 
     A number that ends in s is a figure that the paper mentions as part of its supplementary
     package, or a wider version of a printed one.
@@ -52,6 +69,11 @@ class PaperFigure:
     label: str
     caption: str
     plot: Plot
+
+    @property
+    def supplementary(self) -> bool:
+        """Whether the paper does not print it."""
+        return self.number.endswith("s")
 
     @property
     def stem(self) -> str:
@@ -141,18 +163,18 @@ def _figure_2() -> Iterator[PaperFigure]:
 
 def _figure_3() -> Iterator[PaperFigure]:
     for letter, name, statistic, eta in (
-        ("a", "mean", "mean", 0.1), ("b", "mean", "mean", 0.9), ("c", "percentile", "cvar1", 0.9),
+        ("a", "mean", "mean", 0.1), ("b", "mean", "mean", 0.9), ("c", "1-CVaR", "cvar1", 0.9),
     ):  # fmt: skip
         yield PaperFigure(
-            f"3{letter}", f"benchmark_randomMDP_{name}_ratio={eta:g}",
+            f"3{letter}", f"random_MDPs_{name}_eta={eta:g}",
             _benchmark_caption(statistic, 10, eta), _benchmark(statistic, 10, eta),
         )  # fmt: skip
-    yield _ramdp_eta_map("3d", "heatmap_RaMDP", 0.003, "cvar1")
+    yield _ramdp_eta_map("3d", "random_MDPs_heat_RaMDP_kappa=0.003", 0.003, "cvar1")
     yield _eta_map(
-        "3e", "heatmap_pi_<b_randomMDP_N=10", f"{PI_LEQ_B} with N_∧ = 10", "cvar1",
+        "3e", "random_MDPs_heat_pi<b_N=10", f"{PI_LEQ_B} with N_∧ = 10", "cvar1",
         ("", "pi-leq-b:n_wedge=10"),
     )  # fmt: skip
-    yield _wedge_map("3f", "heatmap_pi_<b_randomMDP_ratio=0.9", "pi-leq-b", 0.9)
+    yield _wedge_map("3f", "random_MDPs_heat_pi<b_eta=0.9", "pi-leq-b", 0.9)
 
 
 def _figure_4() -> Iterator[PaperFigure]:
@@ -169,10 +191,11 @@ def _figure_4() -> Iterator[PaperFigure]:
 def _figure_5() -> Iterator[PaperFigure]:
     for letter, delta in (("a", 0.1), ("b", 0.9)):
         columns = tuple(f"hcpi:delta={delta:g},estimator={e}" for e in ("is", "pdis", "dr"))
+        released = f"hcpi:delta={delta:g},estimator=dr,released=true"
         caption = f"Mean and 1 %-CVaR of HCPI with δ = {delta:g}, by estimator."
-        plot = Curves(BOTH, columns)
+        plot = Curves(BOTH, columns, (released,))
         yield PaperFigure(f"5{letter}", f"HCPI_delta={delta:g}", caption, plot)
-    for letter, name, statistic in (("c", "mean", "mean"), ("d", "percentile", "cvar1")):
+    for letter, name, statistic in (("c", "mean", "mean"), ("d", "CVaR", "cvar1")):
         caption = f"{_capital(statistic)} of HCPI against |D| and δ."
         plot_map = HyperMap("hcpi", "delta", statistic, HCPI_VERSIONS)
         yield PaperFigure(f"5{letter}", f"HCPI_heatmap_{name}", caption, plot_map)
@@ -180,11 +203,12 @@ def _figure_5() -> Iterator[PaperFigure]:
 
 def _figure_6() -> Iterator[PaperFigure]:
     caption = "Mean and 1 %-CVaR of Robust MDP without its safety test, beside Basic RL."
-    yield PaperFigure("6a", "RobustMDP_delta=0.1", caption, Curves(BOTH, (ROBUST,), (BASIC,)))
+    plot = Curves(BOTH, (ROBUST,), (ROBUST_RELEASED, BASIC))
+    yield PaperFigure("6a", "RobustMDP_delta=0.1", caption, plot)
     yield PaperFigure(
         "6b", "RobustMDP_heatmap_mean",
         "Mean of Robust MDP without its safety test against |D| and δ.",
-        HyperMap("robust-mdp", "delta", "mean", (Version(options=(("safety_test", False),)),)),
+        HyperMap("robust-mdp", "delta", "mean", ROBUST_VERSIONS),
     )  # fmt: skip
 
 
@@ -197,7 +221,7 @@ def _figure_7_gridworld() -> Iterator[PaperFigure]:
         )
         plot = Curves(BOTH, (key, f"{key},released=true"), (BASIC,))
         yield PaperFigure(f"7{letter}", f"RaMDP_kappa={kappa}", caption, plot)
-    for letter, name, statistic in (("c", "mean", "mean"), ("d", "percentile", "cvar1")):
+    for letter, name, statistic in (("c", "mean", "mean"), ("d", "CVaR", "cvar1")):
         caption = f"{_capital(statistic)} of RaMDP against |D| and κ."
         shown = HyperMap("ramdp", "kappa", statistic, RAMDP_VERSIONS, SHOWN_KAPPAS)
         yield PaperFigure(f"7{letter}", f"RaMDP_heatmap_{name}", caption, shown)
@@ -208,21 +232,16 @@ def _figure_7_gridworld() -> Iterator[PaperFigure]:
 
 def _figure_7_random_mdps() -> Iterator[PaperFigure]:
     for letter, kappa in (("e", 0.002), ("f", 0.003)):
-        label = f"RaMDP_heatmap_percentile_randomMDP_{kappa:g}"
+        label = f"random_MDPs_heat_RaMDP_kappa={kappa:g}"
         yield _ramdp_eta_map(f"7{letter}", label, kappa, "cvar1")
 
 
 def _figure_8() -> Iterator[PaperFigure]:
-    for letter, label, statistic in (
-        ("a", "heat_mean_pib_5", "cvar10"), ("b", "heat_mean_pileqb_5", "cvar0.1"),
-    ):  # fmt: skip
-        caption = _benchmark_caption(statistic, 5)
+    for letter, name, statistic in (("a", "10CVaR", "cvar10"), ("b", "0.1CVaR", "cvar0.1")):
+        label, caption = f"benchmark_{name}_maze_N=5", _benchmark_caption(statistic, 5)
         yield PaperFigure(f"8{letter}", label, caption, _benchmark(statistic, 5))
-    for letter, label, n_wedge in (
-        ("c", "heat_mean_basic", 5), ("d", "heat_mean_pib_10", 10), ("e", "heat_mean_pib_20", 50),
-        ("f", "heat_mean_pileqb_20", 100),
-    ):  # fmt: skip
-        yield _spibb_curves(f"8{letter}", label, n_wedge)
+    for letter, n_wedge in (("c", 5), ("d", 10), ("e", 50), ("f", 100)):
+        yield _spibb_curves(f"8{letter}", f"maze_spibb_N={n_wedge}", n_wedge)
 
 
 def _figure_9() -> Iterator[PaperFigure]:
@@ -230,18 +249,15 @@ def _figure_9() -> Iterator[PaperFigure]:
         ("a", "mean", "mean"), ("b", "10CVaR", "cvar10"), ("c", "0.1CVaR", "cvar0.1"),
     ):  # fmt: skip
         caption = "Data from the uniform policy: " + _benchmark_caption(statistic, 20)
-        label, plot = f"maze_rand_baseline_{name}_benchmark", _benchmark(statistic, 20)
+        label, plot = f"benchmark_{name}_rand_N=20", _benchmark(statistic, 20)
         yield PaperFigure(f"9{letter}", label, caption, plot)
     for letter, n_wedge in (("d", 5), ("e", 10), ("f", 50)):
-        yield _spibb_curves(f"9{letter}", f"maze_rand_baseline_N={n_wedge}", n_wedge)
+        yield _spibb_curves(f"9{letter}", f"rand_spibb_N={n_wedge}", n_wedge)
 
 
 def _figure_10() -> Iterator[PaperFigure]:
-    for letter, label, name, key in (
-        ("a", "basic", "Basic RL", BASIC), ("b", "HCPI", "HCPI, doubly robust", HCPI),
-        ("c", "RobustMDP", "Robust MDP", ROBUST),
-    ):  # fmt: skip
-        yield _eta_map(f"10{letter}", f"random_MDPs_heat_{label}", name, "cvar1", ("", key))
+    for letter, (label, name, panels) in zip("abc", OTHERS):
+        yield _eta_map(f"10{letter}", f"random_MDPs_heat_{label}", name, "cvar1", *panels)
     printed = [("pi<b", n) for n in (5, 20, 50, 100)] + [("pib", n) for n in PRINTED_WEDGES]
     for letter, (algorithm, n_wedge) in zip("defghijkl", printed):
         yield _spibb_eta_map(f"10{letter}", "heat", algorithm, n_wedge, "cvar1")
@@ -259,11 +275,8 @@ def _spibb_eta_map(
 
 def _figure_10_supplement() -> Iterator[PaperFigure]:
     """Means, the N∧ that Figure 10 leaves out, and N∧ maps at fixed η (caption of Figure 10)."""
-    for label, name, key in (
-        ("basic", "Basic RL", BASIC), ("HCPI", "HCPI, doubly robust", HCPI),
-        ("RobustMDP", "Robust MDP", ROBUST),
-    ):  # fmt: skip
-        yield _eta_map("10s", f"random_MDPs_heat_mean_{label}", name, "mean", ("", key))
+    for label, name, panels in OTHERS:
+        yield _eta_map("10s", f"random_MDPs_heat_mean_{label}", name, "mean", *panels)
     yield _ramdp_eta_map("10s", "random_MDPs_heat_mean_RaMDP", 0.003, "mean")
     for algorithm in ("pib", "pi<b"):
         for n_wedge in N_WEDGES:

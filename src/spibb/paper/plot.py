@@ -66,8 +66,8 @@ def set_title(figure: Figure, title: str) -> None:
     figure.suptitle(typeset("\n".join(textwrap.wrap(whole, wide))), fontsize=10.5)
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write PNG and SVG, each whole; the same drawing gives the same bytes.
+def save(figure: Figure, stem: Path, svg: bool = True) -> list[Path]:
+    """Write PNG and perhaps SVG, each whole; the same drawing gives the same bytes.
 
     The canvases write by themselves: `Figure.savefig` would draw everything twice.
     """
@@ -75,11 +75,13 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    png, svg = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
+    png, drawing = (stem.with_name(f"{stem.name}.{kind}") for kind in ("png", "svg"))
     canvas: Any = FigureCanvasAgg(figure)
     write_whole(png, lambda name: canvas.print_png(name, metadata={"Software": None}))
+    if not svg:
+        return [png]
     figure.set_layout_engine("none")  # the first drawing has placed everything
     vectors: Any = FigureCanvasSVG(figure)
     with mpl.rc_context({"svg.hashsalt": stem.name}):
-        write_whole(svg, lambda name: vectors.print_svg(name, metadata={"Date": None}))
-    return [png, svg]
+        write_whole(drawing, lambda name: vectors.print_svg(name, metadata={"Date": None}))
+    return [png, drawing]

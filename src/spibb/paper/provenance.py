@@ -9,6 +9,9 @@ from spibb.experiments.results import Results
 from spibb.experiments.spec import Column, Experiment, Training
 from spibb.experiments.studies import study_of
 
+FEW = 4
+"""Columns from which on those that are there are listed, not those that are left out."""
+
 
 def experiment_command(results: Results, folder: Path) -> str:
     """The command that makes the same rows, as it is typed."""
@@ -28,8 +31,11 @@ def _selection(experiment: Experiment) -> list[str]:
     name = max(same or whole or kind[:1], key=lambda name: len(grids[name].columns))
     words, grid = [] if name == "main" else ["--grid", name], grids[name]
     option, columns = "--column", experiment.columns
+    absent = tuple(column for column in grid.columns if column not in columns)
     if whole:
         option, columns = "--also", columns[len(grid.columns) :]
+    elif columns == tuple(c for c in grid.columns if c not in absent) and len(absent) < FEW:
+        option, columns = "--without", absent
     words += [word for column in columns for word in (option, column.key)]
     if experiment.sizes != grid.sizes:
         words += ["--sizes", _listed(experiment.sizes)]

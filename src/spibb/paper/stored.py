@@ -63,15 +63,14 @@ def _cells(experiment: Experiment, rows: list[dict[str, str]]) -> list[Cell]:
 
 
 def joined(results: Sequence[Results]) -> Results:
-    """Results of one study with different columns; where two have a cell, that of more runs."""
+    """Results of one study with different columns; where two have a cell, that of more runs.
+
+    The sizes and η are those of the folder with most runs, which the others may have in part.
+    """
     most = sorted(results, key=lambda r: r.runs, reverse=True)
     first = most[0]
     for other in most[1:]:
-        if replace(other.experiment, columns=first.experiment.columns) != first.experiment:
-            raise InputError(
-                f"two folders of {first.experiment.study} differ in more than their columns: name "
-                "folders of one seed, one baseline and the same sizes"
-            )
+        _check_same(first.experiment, other.experiment)
     cells: dict[tuple[object, ...], Cell] = {}
     columns = {column.key: column for r in most for column in r.experiment.columns}
     for result in most:
@@ -80,3 +79,14 @@ def joined(results: Sequence[Results]) -> Results:
             cells.setdefault(place, c)
     experiment = replace(first.experiment, columns=tuple(columns.values()))
     return replace(first, experiment=experiment, cells=tuple(cells.values()))
+
+
+def _check_same(first: Experiment, other: Experiment) -> None:
+    """Refuse experiments of which one does not repeat the other's data sets."""
+    inside = {*other.sizes} <= {*first.sizes} and {*other.etas} <= {*first.etas}
+    like = replace(other, columns=first.columns, sizes=first.sizes, etas=first.etas)
+    if not inside or like != first:
+        raise InputError(
+            f"two folders of {first.study} differ in more than their columns: name folders of one "
+            "seed, one baseline and the same sizes"
+        )

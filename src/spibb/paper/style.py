@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from spibb.experiments.results import Results
 from spibb.experiments.spec import Column, Experiment
 
 STATISTIC_NAMES = {
@@ -17,11 +18,21 @@ Dashes = str | tuple[int, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Style:
-    """Colour, marker and dashes of a curve: any one of the three tells it from the others."""
+    """Colour, marker and dashes of a curve: one colour per algorithm, in all figures.
+
+    Versions of an algorithm differ in marker and dashes; those as released have hollow markers.
+    """
 
     colour: str
     marker: str
     dashes: Dashes = "-"
+    hollow: bool = False
+
+    def dashes_of(self, tail: bool) -> Dashes:
+        """The dashes of a mean, or of a tail mean, where a figure shows both."""
+        if self.hollow:
+            return "-." if tail else ":"
+        return "--" if tail else "-"
 
 
 # The palette of Okabe & Ito, whose colours differ for every common colour vision.
@@ -32,11 +43,13 @@ STYLES = {
     "auto": Style("#882255", "*"),
     "certified": Style("#332288", "h"),
     "ramdp": Style("#009E73", "D", "-."),
-    "ramdp released": Style("#E69F00", "v", ":"),
+    "ramdp released": Style("#009E73", "v", ":", hollow=True),
     "robust-mdp": Style("#CC79A7", "P", (0, (5, 1, 1, 1, 1, 1))),
+    "robust-mdp released": Style("#CC79A7", "<", ":", hollow=True),
     "hcpi": Style("#56B4E9", "X", (0, (3, 1, 1, 1))),
-    "hcpi is": Style("#E69F00", "^", (0, (3, 1, 1, 1))),
-    "hcpi pdis": Style("#009E73", "v", (0, (3, 1, 1, 1))),
+    "hcpi released": Style("#56B4E9", ">", ":", hollow=True),
+    "hcpi is": Style("#1F5F8B", "^", (0, (3, 1, 1, 1))),
+    "hcpi pdis": Style("#2E8FC4", "d", (0, (3, 1, 1, 1))),
 }
 OTHER_STYLES = tuple(
     Style(colour, marker, (0, (1, 1)))
@@ -102,6 +115,12 @@ def typeset(text: str) -> str:
 def find(experiment: Experiment, key: str) -> Column | None:
     """The column of that key, if the experiment has it."""
     return next((column for column in experiment.columns if column.key == key), None)
+
+
+def fewer_runs(results: Results, key: str) -> str:
+    """How many runs a column has, where others have more: [10,000 runs]."""
+    runs = max((cell.runs for cell in results.cells if cell.column == key), default=results.runs)
+    return f" [{runs:,} runs]" if runs < results.runs else ""
 
 
 def short_size(size: int) -> str:

@@ -14,9 +14,11 @@ from spibb.errors import InputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spibb.experiments.runner import Plan
     from spibb.experiments.spec import Experiment
 
-FAMILY = "gridworld-baselines"
+FAMILY, PAPER = "gridworld-baselines", "paper"
+PAGE = "paper.html"
 
 
 def experiment(  # noqa: PLR0913 (one parameter per option)
@@ -24,8 +26,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         str,
         typer.Argument(
             help="gridworld, gridworld-random, random-mdps or helicopter: the paper's studies; "
-            "gridworld-baselines: the gridworld with each of 22 baselines; assurance: how often a "
-            "policy that is said to be safe is truly worse."
+            "paper: the first three, and the page that says what holds; gridworld-baselines: the "
+            "gridworld with each of 22 baselines; assurance: how often a policy that is said to be "
+            "safe is truly worse."
         ),
     ],
     out: Annotated[Path, typer.Option(help="Folder for the rows.")],
@@ -47,8 +50,10 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     grid: Annotated[
         str,
         typer.Option(
-            help="main: the paper's benchmark; search: its hyper-parameter search; helicopter: "
-            "main, noise, ramdp, single or passes; assurance: main, or large worlds."
+            help="main: the paper's benchmark; search: its hyper-parameter search; "
+            "search-released: that with Robust MDP and HCPI as released; ours: the benchmark with "
+            "auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
+            "main, or large worlds."
         ),
     ] = "main",
     column: Annotated[
@@ -60,6 +65,9 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         typer.Option(
             help="Add this algorithm to the others; your own as module.Class:option=value,…"
         ),
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="Leave out this algorithm of the grid; repeatable.")
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, such as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, such as 0.1,0.9.")] = None,
@@ -92,31 +100,69 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 
     Afterwards run `spibb figures` and `spibb claims` on the same folder.
     """
-    from spibb.cli import terminal
-    from spibb.envs.baselines import GRIDWORLD_BASELINES
     from spibb.experiments.studies import select_experiment, usual_runs
 
     console = new_console()
-    family = study == FAMILY
-    study = "gridworld" if family else study
-    names = GRIDWORLD_BASELINES if family and baseline is None else (baseline,)
-    specs = [
-        select_experiment(
-            study, grid, column or [], _numbers(sizes), _numbers(etas), seed, also or [],
-            tuple(families.split(",")) if families else (), name,
+    places = _places(study, out, baseline)
+    specs = {
+        folder: select_experiment(
+            name, grid, column or [], _numbers(sizes), _etas(name, study, etas), seed, also or [],
+            tuple(families.split(",")) if families else (), table, without or [],
             noises=_numbers(noises), passes=_numbers(passes), seeds=seeds, episodes=episodes,
         )
-        for name in names
-    ]  # fmt: skip
-    runs = usual_runs(study, grid) if runs is None else runs
-    for name, spec in zip(names, specs):
-        _run_study(console, spec, out / str(name) if family else out, runs, jobs, dask, dry_run)
-    if not dry_run:
-        drawn = f"spibb claims {out}" if family else f"spibb figures {out} ; spibb claims {out}"
-        terminal.say_path(console, f"Next: {drawn}")
+        for folder, (name, table) in places.items()
+    }  # fmt: skip
+    first = next(iter(specs.values())).study
+    runs = usual_runs(first, grid) if runs is None else runs
+    todo = {
+        folder: _plan(console, spec, folder, runs, jobs, dask, dry_run)
+        for folder, spec in specs.items()
+    }
+    if dry_run:
+        return
+    for planned, workers in todo.values():
+        _execute(console, planned, workers, dask)
+    _say_next(console, study, out)
 
 
-def _run_study(
+def _places(study: str, out: Path, baseline: str | None) -> dict[Path, tuple[str, str | None]]:
+    """Folders of what is run, with study and baseline: one, or one each of several."""
+    from spibb.envs.baselines import GRIDWORLD_BASELINES
+    from spibb.experiments.spec import FINITE
+
+    if study == PAPER and baseline is not None:
+        raise InputError(f"{PAPER} runs the authors' baseline: leave --baseline out")
+    if study == PAPER:
+        return {out / name: (name, None) for name in FINITE}
+    if study == FAMILY:
+        names = GRIDWORLD_BASELINES if baseline is None else (baseline,)
+        return {out / name: ("gridworld", name) for name in names}
+    return {out: (study, baseline)}
+
+
+def _etas(name: str, study: str, etas: str | None) -> tuple[float, ...]:
+    """The η that are asked for, which of the paper's studies only the random MDPs have."""
+    return () if study == PAPER and name != "random-mdps" else _numbers(etas)
+
+
+def _say_next(console: Console, study: str, out: Path) -> None:
+    """What to type next; for the whole paper, the page itself."""
+    from spibb.cli import terminal
+    from spibb.cli.commands.claims import claims
+    from spibb.cli.commands.figures import figures
+    from spibb.experiments.spec import FINITE
+    from spibb.paper.plot import has_matplotlib
+
+    if study == PAPER:
+        for name in FINITE if has_matplotlib() else ():
+            figures(out / name, small=True)
+        claims([out / name for name in FINITE], html=out / PAGE)
+        return
+    drawn = f"spibb figures {out} ; " if study != FAMILY else ""
+    terminal.say_path(console, f"Next: {drawn}spibb claims {out}")
+
+
+def _plan(
     console: Console,
     spec: Experiment,
     out: Path,
@@ -124,10 +170,10 @@ def _run_study(
     jobs: int | None,
     dask: str | None,
     dry_run: bool,
-) -> None:
-    """Run what is missing of one experiment, with its cost and progress."""
+) -> tuple[Plan, int]:
+    """Look at what is missing of one experiment, and say what it costs; with the processes."""
     from spibb.cli import studies, terminal
-    from spibb.experiments.runner import execute, plan
+    from spibb.experiments.runner import plan
 
     cores = os.cpu_count() or 1
     with progress(console, "looking at the folder and timing one run", compiles=STUDY):
@@ -137,7 +183,15 @@ def _run_study(
         fate = "will be set aside" if dry_run else "set aside"
         terminal.say_path(console, f"Cannot be read, {fate} and done again: {broken}")
     terminal.say_path(console, studies.cost(todo, workers, dask))
-    if todo.chunks and not dry_run:
+    return todo, workers
+
+
+def _execute(console: Console, todo: Plan, workers: int, dask: str | None) -> None:
+    """Run what is missing, with progress."""
+    from spibb.cli import studies
+    from spibb.experiments.runner import execute
+
+    if todo.chunks:
         studies.show_progress(console, todo, execute(todo, jobs=workers, dask=dask))
 
 

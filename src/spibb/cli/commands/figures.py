@@ -12,6 +12,15 @@ from spibb.cli.waiting import new_console, progress
 
 def figures(
     folder: Annotated[Path, typer.Argument(help="A folder that `spibb experiment` wrote.")],
+    others: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--with", help="Draw the columns of this folder of the same study too; repeatable."
+        ),
+    ] = None,
+    small: Annotated[
+        bool, typer.Option("--small", help="PNG only, and no supplementary figures: for a site.")
+    ] = False,
 ) -> None:
     """Draw every figure of the paper that the stored rows allow, and a page that shows them."""
     from spibb.cli import terminal
@@ -25,8 +34,9 @@ def figures(
     console = new_console()
     with progress(console, "aggregating the rows", "of the columns") as tell:
         results = read_results(folder, tell)
+        more = [(other, read_results(other, tell)) for other in others or []]
     with progress(console, "drawing"):
         write_table(results_table(results), folder / "table.csv")
-        paths = write_figures(results, folder)
+        paths = write_figures(results, folder, more, small)
     terminal.say_path(console, f"Numbers: {folder / 'table.csv'}")
     terminal.say_path(console, f"{len(paths) - 1} figures; open {paths[-1]}")
