@@ -8,7 +8,7 @@ import gc
 import os
 import sys
 
-ALLOCATED = 100_000
+ALLOCATED = 300_000
 """New objects after which Python looks for cycles, 700 by default: imports make few cycles and many
 objects, which it would look through again and again, a tenth of what `spibb improve` takes."""
 

@@ -27,7 +27,7 @@ def main():
 app.main, kept = main, Kept()
 run()
 """
-SAID = "looks for cycles after 100000\nthread ended\ndone at the exit\n"
+SAID = "looks for cycles after 300000\nthread ended\ndone at the exit\n"
 
 
 def run(ending: str) -> subprocess.CompletedProcess:
