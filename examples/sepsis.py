@@ -59,6 +59,31 @@ def print_study(
         print(f"{'':>8} {'in the model':>16}", *(f"{cell:>16}" for cell in row), flush=True)
 
 
+GRADED: list[tuple[str, dict[str, float]]] = [
+    ("auto", {}), ("pi-b", {"n_wedge": 20}), ("pi-leq-b", {"n_wedge": 20}), ("certified", {}),
+]  # fmt: skip
+
+
+def print_grades(
+    mdp: spibb.MDP, clinicians: spibb.Policy, sizes: list[int], logs: int, seed: int
+) -> None:
+    """What the verdict says of each policy, beside what it truly gains."""
+    value = spibb.exact_value(mdp, clinicians)
+    print(f"\n{'patients':>8} {'log':>4} {'algorithm':>12} {'grade':>14} {'true gain':>10}")
+    for size in sizes:
+        children = np.random.SeedSequence([seed, size, 1]).spawn(logs)
+        for number, child in enumerate(children):
+            log = spibb.Sampler(mdp, clinicians, MAX_STEPS).log(
+                size, rng=np.random.default_rng(child)
+            )
+            problem = spibb.Problem.from_log(log, clinicians, discount=DISCOUNT, v_max=1.0)
+            for name, options in GRADED:
+                result = make(name, **options).improve(problem)
+                gain = spibb.exact_value(mdp, result.policy) - value
+                grade = result.verdict.grade
+                print(f"{size:>8} {number:>4} {name:>12} {grade:>14} {gain:>+10.4f}", flush=True)
+
+
 def write_report(
     mdp: spibb.MDP, clinicians: spibb.Policy, patients: int, folder: Path, seed: int
 ) -> None:
@@ -80,12 +105,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--patients", type=int, nargs="+", default=[1000, 10_000, 100_000])
     parser.add_argument("--logs", type=int, default=5, help="logs per size")
+    parser.add_argument("--graded", type=int, nargs="*", default=[300, 1000, 10_000],
+                        help="patients in the logs whose verdicts are printed")  # fmt: skip
+    parser.add_argument("--graded-logs", type=int, default=2, help="such logs per size")
     parser.add_argument("--report", type=int, default=10_000, help="patients in the report's log")
     parser.add_argument("--out", type=Path, default=Path("icu-sepsis"))
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     mdp, clinicians = icu_sepsis()
     print_study(mdp, clinicians, given.patients, given.logs, given.seed)
+    print_grades(mdp, clinicians, given.graded, given.graded_logs, given.seed)
     write_report(mdp, clinicians, given.report, given.out, given.seed)
 
 

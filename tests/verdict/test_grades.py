@@ -138,6 +138,14 @@ def test_a_gain_that_the_episodes_contradict_is_not_supported():
         assert "contradict the model" in doubtful.sentence
 
 
+def test_changes_that_rest_on_few_episodes_are_not_supported():
+    evidence = gather_for(PiBSpibb(5).improve(problem_of(two_steps(200))))
+    assert decide(evidence).grade == "supported"
+    thin = replace(evidence, departures=replace(evidence.departures, effective_episodes=3.0))
+    assert decide(thin).grade == "not supported"
+    assert decide(thin).sentence == "The changes rest on 3.0 episodes, in effect."
+
+
 def test_held_out_episodes_may_take_a_certificate_back():
     problem = problem_of(two_steps(400))
     result = Certified(lowest_reward=-3, highest_reward=4, horizon=2).improve(problem)
