@@ -321,7 +321,7 @@ def lower_bounds_as_released(found, quantile: float, out: np.ndarray):
 @njit(cache=True)
 def choose_as_released(bounds: np.ndarray, rival: float) -> int:
     """The lane of the first of the highest bounds [11] if that is above `rival`, else the last."""
-    best = np.argmax(bounds)
+    best = int(np.argmax(bounds))
     return best if bounds[best] > rival else LAST
 
 
