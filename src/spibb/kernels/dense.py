@@ -202,32 +202,19 @@ def improve(rows, rewards, discount: float, box, v, ties, pi, q) -> float:
     """One policy improvement step in every state; fills `pi` and `q` [S, A].
 
     Gains of up to ties(s) [S] are rounding. Returns the largest gain of a state's new row over
-    v(s), less that.
+    v(s), less that. Where a tie keeps a row that is not the best, it is judged again by the
+    rounding of the actions that can take or give mass: others may be worth far more.
     """
     lower, upper, start = box
     gain = -np.inf
     for s in range(len(v)):
         q_row(rows, rewards, discount, v, s, q[s])
         value = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
-        gain = max(gain, value - v[s] - ties[s])
-    return gain
-
-
-@njit(cache=True)
-def judge_again(rows, rewards, box, v, ties, pi, q) -> float:
-    """Choose anew where a tie kept a row of `pi` that is not the best by `q`.
-
-    There only the rounding of the actions that can take or give mass counts: others may be worth
-    far more. Returns the largest gain over v(s), less ties(s), −∞ where nothing was chosen anew.
-    """
-    lower, upper, start = box
-    gain = -np.inf
-    for s in range(len(v)):
         if not is_best(q, box, pi, s):
             tie = rounding_of_choice(rows, rewards, box, ties, s)
             if tie < ties[s]:
                 value = project(q[s], lower[s], upper[s], start[s], tie, pi[s])
-                gain = max(gain, value - v[s] - ties[s])
+        gain = max(gain, value - v[s] - ties[s])
     return gain
 
 
@@ -281,20 +268,15 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
     """Policy iteration over a box of policies: fills `pi` and `q` [S, A].
 
     Starts from the policy in `pi`, which must be feasible. Returns V [S], its rounding [S], the
-    number of evaluations, and whether the last improvement step found nothing more to gain. Ties
-    are judged again once nothing else can be gained, and from then on.
+    number of evaluations, and whether the last improvement step found nothing more to gain.
     """
     v, ties = np.empty(0), np.empty(0)
-    gain, iterations, again = np.inf, 0, False
+    gain, iterations = np.inf, 0
     while gain > 0.0 and iterations < MAX_ITERATIONS:
         v, ties = values(rows, rewards, discount, pi)
         scale_by(ROUNDING, ties)
         gain = improve(rows, rewards, discount, box, v, ties, pi, q)
         iterations += 1
-        if again or gain <= 0.0:
-            more = judge_again(rows, rewards, box, v, ties, pi, q)
-            gain = max(gain, more) if again or more == -np.inf else np.inf
-            again = True
     return v, ties, iterations, gain <= 0.0
 
 
