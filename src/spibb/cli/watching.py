@@ -21,16 +21,16 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     )  # fmt: skip
     rows = (
         ("baseline, before", found.baseline), ("new, at any time", found.new),
-        ("new, the last of them", found.recent),
+        ("new, the last of them, at one look", found.recent),
     )  # fmt: skip
     for name, mean in rows:
         if mean is not None:
             table.add_row(name, *_cells(mean))
     console.print(table)
-    if found.difference is not None:
+    if found.difference is not None and not found.drifts:
         least, most = found.difference
         say(console, f"Difference: between {least:+.4g} and {most:+.4g}, at any time.")
-    if found.verdict == UNDECIDED:
+    if found.verdict == UNDECIDED and not found.drifts:
         say(console, outlook(found))
     say(console, f"Order of the episodes: {found.order}.")
     for warning in found.warnings:

@@ -54,7 +54,7 @@ class Monitoring:
     it was first shown. Where `after` is not 0, it is the episodes after that many that were shown
     to be worse: the policy, or the world, changed. "Worse" stays; "no worse" is about a mean that
     stays the same, and is withdrawn when no such mean fits the episodes. `recent` are the last ones
-    on their own, None where there are few; its interval holds with 1 − δ by itself.
+    on their own, None where there are few; its interval holds with 1 − δ at a single look.
 
     `new.interval` holds at all times together with probability 1 − δ, `baseline.interval` with
     1 − δ; each end of `difference` (new − baseline) holds at all times with 1 − δ. A false "worse",
@@ -251,13 +251,11 @@ def _starts(n: int) -> list[int]:
 def _recent(
     values: np.ndarray, x: np.ndarray, delta: float, limits: tuple[float, float]
 ) -> Mean | None:
-    """The episodes after the last start that leaves as many as it skips, if any does."""
-    starts = [start for start in _starts(len(x)) if 2 * start <= len(x)]
-    if not starts:
+    """The last quarter of the episodes, at least 50; None where that would be most of them."""
+    n = max(FIRST_START, len(x) // 4)
+    if 2 * n > len(x):
         return None
-    return _mean(
-        mean_of(values[starts[-1] :]), interval_at_any_time(x[starts[-1] :], delta), limits
-    )
+    return _mean(mean_of(values[-n:]), interval(x[-n:], delta), limits)
 
 
 def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:
