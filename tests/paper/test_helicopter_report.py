@@ -19,7 +19,7 @@ from spibb.paper.claims import claims, write_claims
 from spibb.paper.figures import write_figures
 from spibb.paper.paper_figures import paper_figures
 from spibb.paper.provenance import experiment_command
-from spibb.paper.stored import NUMBERS, read_results
+from spibb.paper.stored import NUMBERS, joined, read_results
 from spibb.tables import write_table
 
 CLAIMS = {claim.id for claim in REGISTRY if claim.study == "helicopter"}
@@ -141,6 +141,16 @@ def test_claims_about_the_papers_kappas_are_not_decided_by_larger_ones():
         columns = ["dqn", f"dqn:kappa={few}", f"dqn:kappa={float(few) * 2}"]
         some = verdicts(made_up("ramdp", as_the_paper_says, columns=columns))
         assert some[f"heli-ramdp-{absent}"].verdict == ABSENT
+
+
+def test_a_folder_of_fewer_data_sets_that_is_joined_decides_nothing_of_its_columns():
+    columns = ["dqn:kappa=0.5", "dqn:kappa=2"]
+    few = made_up("ramdp", as_the_paper_says, runs=9, columns=columns)
+    papers = ["dqn", *(f"dqn:kappa={kappa}" for kappa in PAPER_KAPPAS)]
+    found = verdicts(joined([few, made_up("ramdp", as_the_paper_says, columns=papers)]))
+    assert found["heli-ramdp-below"].verdict == HOLDS
+    assert found["heli-ramdp-beyond"].verdict == NOT_ENOUGH
+    assert "data sets: 9, at least 10 needed" in found["heli-ramdp-beyond"].note
 
 
 def test_claims_speak_of_the_last_passes():

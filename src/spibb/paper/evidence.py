@@ -23,9 +23,13 @@ class AbsentError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The cells of results, by column, statistic and size; remembers the shortest tail it read."""
+    """The cells of results, by column, statistic and size; remembers how much it read.
+
+    Joined folders may have fewer runs of some columns than of others.
+    """
 
     results: Results
+    rows: list[int] = field(default_factory=list)
     tails: list[int] = field(default_factory=list)
 
     def at(
@@ -43,6 +47,7 @@ class View:
             named = {"η =": eta, "noise factor": noise, "passes =": passes}
             where = [f"{name} {value:g}" for name, value in named.items() if value is not None]
             raise AbsentError(" at ".join([column, ", ".join(where)] if where else [column]))
+        self.rows.append(cell.runs)
         if statistic != "mean":
             self.tails.append(tail_size(cell.runs, STATISTICS[statistic]))
         return cell.statistics[statistic]
@@ -72,8 +77,10 @@ class View:
     def shortage(self) -> str:
         """What there is too little of to decide anything by what was read; empty if nothing."""
         training = self.results.experiment.training
-        if training is not None and not training.one_log and self.results.runs < FEWEST_LOGS:
-            return f"data sets: {self.results.runs}, at least {FEWEST_LOGS} needed"
+        if training is not None and not training.one_log and self.rows:
+            logs = min(self.rows) // training.seeds
+            if logs < FEWEST_LOGS:
+                return f"data sets: {logs}, at least {FEWEST_LOGS} needed"
         if self.tails and min(self.tails) < FEWEST_IN_TAIL:
             return f"runs in the tail: {min(self.tails)}, at least {FEWEST_IN_TAIL} needed"
         return ""
