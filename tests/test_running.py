@@ -243,7 +243,7 @@ def test_every_way_to_give_a_baseline_gives_the_same(log, folder):
 
 def test_the_folder_of_a_result_is_checked_by_its_name(log):
     result = spibb.improve(log, BASELINE, discount=0.9, algorithm="pi-b", n_wedge=5)
-    with pytest.raises(InputError, match="folder is 3"):
+    with pytest.raises(InputError, match="folder is an int, expected a str or a Path"):
         result.save(3)
-    with pytest.raises(InputError, match="folder is None"):
+    with pytest.raises(InputError, match="folder is None, expected a str or a Path"):
         result.save(None)
