@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,8 +30,92 @@ from spibb.showing import Interval
 Labels = Vocabulary | Sequence[Label]
 
 
+class Records(Frozen):
+    """Rows by episode and step: what logs have in common, whether states are labels or vectors.
+
+    A dataclass of columns [N] derives from it, and names in `STATES` those of the states.
+    """
+
+    STATES: ClassVar[tuple[str, ...]]
+
+    if TYPE_CHECKING:
+
+        @property
+        def action(self) -> np.ndarray:
+            """Codes into `actions`."""
+
+        @property
+        def reward(self) -> np.ndarray:
+            """Of every row."""
+
+        @property
+        def terminated(self) -> np.ndarray:
+            """Whether the process ended there."""
+
+        @property
+        def truncated(self) -> np.ndarray:
+            """Whether the record was cut there."""
+
+        @property
+        def episode_starts(self) -> np.ndarray:
+            """Row numbers [E + 1], the last is N."""
+
+        @property
+        def actions(self) -> Vocabulary:
+            """The labels of the actions."""
+
+        @property
+        def action_prob(self) -> np.ndarray | None:
+            """With which each action was taken, if recorded."""
+
+        @property
+        def size_of_states(self) -> Mapping[str, int]:
+            """How many states there are, or how many numbers a state has."""
+
+    def __len__(self) -> int:
+        return len(self.action)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Sizes, and the range of the rewards."""
+        return {
+            "transitions": len(self),
+            "episodes": self.n_episodes,
+            **self.size_of_states,
+            "actions": len(self.actions),
+            "rewards": Interval(self.reward.min(), self.reward.max()),
+        }
+
+    @property
+    def n_episodes(self) -> int:
+        """Number of episodes E, or trajectories |D|."""
+        return len(self.episode_starts) - 1
+
+    @property
+    def remaining(self) -> np.ndarray:
+        """Number of steps from each row to the end of its episode's record, itself included [N]."""
+        ends = np.repeat(self.episode_starts[1:], np.diff(self.episode_starts))
+        return ends - np.arange(len(self))
+
+    def episodes(self, which: np.ndarray) -> Self:
+        """The log of some episodes only, given by number, in that order.
+
+        >>> log.episodes(np.array([2, 0])).reward.tolist()
+        [0.0, 0.0, 0.0, 1.0]
+        """
+        lengths = np.diff(self.episode_starts)[which]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
+        rows = first + np.arange(starts[-1])
+        shared = ("action", "reward", "terminated", "truncated", "action_prob")
+        columns = {
+            name: None if (column := getattr(self, name)) is None else column[rows]
+            for name in (*self.STATES, *shared)
+        }
+        return replace(self, **columns, episode_starts=starts)  # type: ignore[type-var]
+
+
 @dataclass(frozen=True, eq=False)
-class Log(Frozen):
+class Log(Records):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
 
     `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
@@ -58,35 +142,17 @@ class Log(Frozen):
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
 
-    def __len__(self) -> int:
-        return len(self.state)
-
-    def _facts(self) -> Mapping[str, Any]:
-        """Sizes, and the range of the rewards."""
-        return {
-            "transitions": len(self),
-            "episodes": self.n_episodes,
-            "states": len(self.states),
-            "actions": len(self.actions),
-            "rewards": Interval(self.reward.min(), self.reward.max()),
-        }
+    STATES: ClassVar[tuple[str, ...]] = ("state", "next_state")
 
     @property
-    def n_episodes(self) -> int:
-        """Number of episodes E, or trajectories |D|."""
-        return len(self.episode_starts) - 1
+    def size_of_states(self) -> Mapping[str, int]:
+        """How many states there are."""
+        return {"states": len(self.states)}
 
     @property
     def columns(self) -> dict[str, tuple[str, ...]]:
         """The columns that states and actions span: what `read_log` needs to read them back."""
         return {"state": self.states.names, "action": self.actions.names}
-
-    @property
-    def remaining(self) -> np.ndarray:
-        """Number of steps from each row to the end of its episode's record, itself included [N]."""
-        return np.repeat(self.episode_starts[1:], np.diff(self.episode_starts)) - np.arange(
-            len(self)
-        )
 
     @cached_property
     def known(self) -> np.ndarray:
@@ -215,37 +281,8 @@ class Log(Frozen):
             actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
 
-    def episodes(self, which: np.ndarray) -> Log:
-        """The log of some episodes only, given by number, in that order.
 
-        >>> log.episodes(np.array([2, 0])).reward.tolist()
-        [0.0, 0.0, 0.0, 1.0]
-        """
-        lengths = np.diff(self.episode_starts)[which]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
-        rows = first + np.arange(starts[-1])
-        columns = {
-            name: getattr(self, name)[rows]
-            for name in ("state", "action", "reward", "next_state", "terminated", "truncated")
-        }
-        prob = None if self.action_prob is None else self.action_prob[rows]
-        return replace(self, **columns, action_prob=prob, episode_starts=starts)
-
-
-class Rewarded(Protocol):
-    """Rewards [N] by episode and step, and how many steps remain at each [N]."""
-
-    @property
-    def reward(self) -> np.ndarray:
-        """Of every row."""
-
-    @property
-    def remaining(self) -> np.ndarray:
-        """Steps to the end of the episode's record, this one included."""
-
-
-def returns_to_go(log: Rewarded, discount: float) -> np.ndarray:
+def returns_to_go(log: Records, discount: float) -> np.ndarray:
     """Σ_{u ≥ t} γ^{u−t} r_u from every row to the end of its episode's record [N].
 
     Each pass doubles the number of steps added up.

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from spibb.checks import InputError
-from spibb.frozen import Frozen
 from spibb.handling import AS_LEVEL, ERROR, Handling
 from spibb.ingest.mapping import ColumnNames
 from spibb.labels import Vocabulary
-from spibb.showing import Interval
+from spibb.log import Records
 from spibb.sql.typed import TypedTable, floats
 from spibb.tables import Progress
 
 
 @dataclass(frozen=True, eq=False)
-class VectorLog(Frozen):
+class VectorLog(Records):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, sorted by episode and step.
 
     `states` and `next_states` [N, d] have the columns `features`; a next state is NaN where nothing
@@ -40,47 +39,17 @@ class VectorLog(Frozen):
     actions: Vocabulary
     action_prob: np.ndarray | None = None
 
-    def __len__(self) -> int:
-        return len(self.action)
-
-    def _facts(self) -> Mapping[str, Any]:
-        """Sizes, and the range of the rewards."""
-        return {
-            "transitions": len(self),
-            "episodes": self.n_episodes,
-            "features": len(self.features),
-            "actions": len(self.actions),
-            "rewards": Interval(self.reward.min(), self.reward.max()),
-        }
+    STATES: ClassVar[tuple[str, ...]] = ("states", "next_states")
 
     @property
-    def n_episodes(self) -> int:
-        """Number of episodes E."""
-        return len(self.episode_starts) - 1
+    def size_of_states(self) -> Mapping[str, int]:
+        """How many numbers a state has."""
+        return {"features": len(self.features)}
 
     @cached_property
     def known(self) -> np.ndarray:
         """bool [N]: what followed is known, so that the transition can be learnt from."""
         return np.asarray(self.terminated | np.isfinite(self.next_states).all(axis=1))
-
-    @cached_property
-    def remaining(self) -> np.ndarray:
-        """Number of steps from each row to the end of its episode's record, itself included [N]."""
-        ends = np.repeat(self.episode_starts[1:], np.diff(self.episode_starts))
-        return ends - np.arange(len(self))
-
-    def episodes(self, which: np.ndarray) -> VectorLog:
-        """The log of some episodes only, given by number, in that order."""
-        lengths = np.diff(self.episode_starts)[which]
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
-        rows = first + np.arange(starts[-1])
-        columns = {
-            name: getattr(self, name)[rows]
-            for name in ("states", "action", "reward", "next_states", "terminated", "truncated")
-        }
-        prob = None if self.action_prob is None else self.action_prob[rows]
-        return replace(self, **columns, action_prob=prob, episode_starts=starts)
 
 
 @dataclass(frozen=True, eq=False)
