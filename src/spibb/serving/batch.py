@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from spibb.checks import InputError
 from spibb.deciding import Decisions
-from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.loaded import Loaded
 from spibb.sql.opening import open_source
 from spibb.sql.sources import Source
 from spibb.sql.writing import check_distinct, check_target, write_rows
@@ -20,7 +20,7 @@ PROBABILITY = "decision_probability"
 
 
 def decide_file(
-    loaded: LoadedPolicy,
+    loaded: Loaded,
     cases: Path | Source,
     out: Path,
     *,

@@ -191,12 +191,18 @@ class TypedTable:
         """What was left out, and of how much."""
         if self.handling == replace(STRICT, bandit=self.handling.bandit):
             return LeftOut()
-        query = queries.size_query(self.kept, self.kept.episode)
-        n = {name: int(value) for name, value in self.engine.table(query).to_pylist()[0].items()}
-        return LeftOut(
-            n["rows"], n["rows"] - n["complete"], n["complete"] - n["distinct_rows"],
-            n["episodes"], n["episodes"] - n["complete_episodes"],
-        )  # fmt: skip
+        if self.handling.missing != DROP:
+            rows = int(self.engine.table("SELECT COUNT(*) AS n FROM log").column(0)[0].as_py())
+            return LeftOut(rows, 0, rows - self.rows)
+        sizes = []
+        for ask, table in (
+            (self.engine.table, "log"), (self.engine.table, self.kept.repeating),
+            (self.ask, self._counting.table),
+        ):  # fmt: skip
+            found = ask(queries.size_query(table, self.kept.episode)).to_pylist()[0]
+            sizes.append((int(found["n"]), int(found["episodes"])))
+        (rows, episodes), (complete, _), (stay, stay_episodes) = sizes
+        return LeftOut(rows, rows - complete, complete - stay, episodes, episodes - stay_episodes)
 
     @cached_property
     def x(self) -> Expressions:
@@ -211,7 +217,7 @@ class TypedTable:
     @cached_property
     def _profiled(self) -> tuple[Expressions, Profile]:
         tried = []
-        for step_type in STEP_TYPES if self._step_kind == TEXT else STEP_TYPES[:1]:
+        for step_type in self._step_types:
             read = Reader(self.engine, self.bins, step_type, self.handling)
             tried.append((read, self._ask(read)))
             if self._unread_steps(tried[-1][1]) == 0:
@@ -219,6 +225,16 @@ class TypedTable:
         read, profile = min(tried, key=lambda one: self._unread_steps(one[1]))
         self._check(read, profile)
         return self._expressions(replace(read, levels=self._levels(profile))), profile
+
+    @property
+    def _step_types(self) -> Sequence[str]:
+        """As what steps may be read, that of the first one's first."""
+        if self._step_kind != TEXT:
+            return STEP_TYPES[:1]
+        read = Reader(self.engine, {}, STEP_NUMBER).step(self.names["step"][0])
+        first = self.ask(f"SELECT {read} AS t FROM {self._counting.table} LIMIT 1").column(0)
+        is_number = len(first) == 0 or first[0].as_py() is not None
+        return STEP_TYPES if is_number else (*STEP_TYPES[1:], STEP_NUMBER)
 
     @property
     def levels(self) -> frozenset[str]:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.vectors import act_on_vector, is_vector_policy
 from spibb.cli.waiting import new_console, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:
-    from spibb.ingest.loaded import LoadedPolicy
+    from spibb.ingest.loaded import Loaded
     from spibb.sql.sources import Source
 
 
@@ -62,22 +61,14 @@ def act(
         "unseen": unseen != "error", "encoding": encoding is not None,
         "separator": separator is not None, "force": force,
     }  # fmt: skip
-    if is_vector_policy(policy):
-        if cases is not None:
-            raise InputError(
-                "--cases decides tables, and the policy is one on vectors: serve its policy.onnx, "
-                "or use spibb.deep.load_vector_policy in Python"
-            )
-        _check_single(state, for_many)
-        act_on_vector(policy, state or [])
-        return
     from spibb.cli.tables import print_actions
-    from spibb.ingest.policy_files import load_policy, parse_case
+    from spibb.ingest.policy_files import parse_case
+    from spibb.policies import load_any
 
     if cases is None:
         _check_single(state, for_many)
-        loaded = load_policy(policy)
-        label = loaded.encode(parse_case(state or [], loaded.policy.states.names))
+        loaded = load_any(policy)
+        label = loaded.encode(parse_case(state or [], loaded.state_names))
         row = loaded.row(label)
         say_doubt(loaded)
         print_actions(new_console(), label, row)
@@ -103,12 +94,12 @@ def _decide_file(
     policy: Path, cases: Source, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
 ) -> None:
     from spibb.cli import terminal
-    from spibb.ingest.policy_files import load_policy
+    from spibb.policies import load_any
     from spibb.serving.batch import decide_file
 
     console = new_console()
     with progress(console, "reading and deciding"):
-        loaded = load_policy(policy)
+        loaded = load_any(policy)
         decided = decide_file(
             loaded, cases, out, seed=seed, deterministic=deterministic, unseen=unseen, force=force
         )
@@ -118,7 +109,7 @@ def _decide_file(
     terminal.say_path(console, f"{len(decided):,} cases decided{rest}. Written: {out}")
 
 
-def say_doubt(loaded: LoadedPolicy) -> None:
+def say_doubt(loaded: Loaded) -> None:
     """One line on stderr where the verdict on a policy was "not supported"."""
     if loaded.doubt is not None:
         print(f"spibb: {' '.join(loaded.doubt.split())}", file=sys.stderr)
