@@ -130,6 +130,18 @@ def test_what_contradicts_a_policy_is_refused(given, message):
         given.under(own, EVERYTHING)
 
 
+def test_two_policies_agree_unless_both_say_otherwise():
+    strict, drop, level = (
+        ColumnMap({"state": "ward"}, {}, {"missing": word})
+        for word in ("error", "drop", "as-level")
+    )
+    assert strict.agreeing(drop).said == drop.agreeing(strict).said == {"missing": "drop"}
+    with pytest.raises(InputError, match="missing is drop for A and as-level for B"):
+        drop.agreeing(level)
+    with pytest.raises(InputError, match=r"age is 40\.0 for A and 50.0 for B"):
+        ColumnMap({}, {"age": Bins((40,))}).agreeing(ColumnMap({}, {"age": Bins((50,))}))
+
+
 def test_a_log_of_the_same_kind_needs_no_options(home):
     """Columns, bins and handling are stored with the policy, in its folder and in its one file."""
     rows = pd.read_csv("test.csv")

@@ -131,6 +131,11 @@ class VectorPolicy(Loaded):
         """The columns of a state."""
         return self.features
 
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.features
+
     def encode(self, case: Mapping[str, Any] | Label) -> Label:
         """The numbers of a case, in the order of the columns."""
         if not isinstance(case, Mapping):

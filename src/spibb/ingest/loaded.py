@@ -52,6 +52,10 @@ class Loaded(Frozen):
         def state_names(self) -> tuple[str, ...]:
             """The columns of a state."""
 
+        @property
+        def number_names(self) -> tuple[str, ...]:
+            """Those of them that hold numbers in a raw case."""
+
         def encode(self, case: Mapping[str, Any] | Label) -> Label:
             """The label of the state that a case is in."""
 
@@ -139,6 +143,11 @@ class LoadedPolicy(Loaded):
     def state_names(self) -> tuple[str, ...]:
         """The columns of a state."""
         return self.policy.states.names
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """The columns that are cut."""
+        return tuple(name for name in self.state_names if name in self.bins)
 
     @property
     def own(self) -> ColumnMap:

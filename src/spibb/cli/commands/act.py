@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from spibb.sql.sources import Source
 
 
-def act(
+def act(  # noqa: PLR0913 (one parameter per option)
     policy: Annotated[
         Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
     ],
@@ -48,6 +48,9 @@ def act(
     separator: Annotated[
         str | None, typer.Option(help="Sign between the cells of --cases in text; else found.")
     ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal mark of --cases in text: . or ,")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
@@ -59,7 +62,7 @@ def act(
     for_many = {
         "out": out is not None, "seed": seed != 0, "deterministic": deterministic,
         "unseen": unseen != "error", "encoding": encoding is not None,
-        "separator": separator is not None, "force": force,
+        "separator": separator is not None, "decimal": decimal is not None, "force": force,
     }  # fmt: skip
     from spibb.cli.tables import print_actions
     from spibb.ingest.policy_files import parse_case
@@ -78,7 +81,7 @@ def act(
         raise InputError(f"{problem}: write --cases FILE --out FILE, or --state alone")
     from spibb.sql.sources import Source
 
-    source = Source(str(cases), encoding=encoding, separator=separator)
+    source = Source(str(cases), encoding=encoding, separator=separator, decimal=decimal or ".")
     _decide_file(policy, source, out, seed, deterministic, unseen, force)
 
 
