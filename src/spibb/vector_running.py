@@ -60,7 +60,7 @@ class VectorWork:
                 raise InputError(f"{name} is for tables, and dqn makes none: leave it out")
         _check_checkpoint(checkpoint)
         return cls(
-            _settings(algorithm, options), _baseline(baseline), _named(baseline) == RECORDED,
+            settings_of(algorithm, options), _baseline(baseline), _named(baseline) == RECORDED,
             checks.discount(discount),
             HOLDOUT if holdout is None else checks.number("holdout", holdout, 0, 1, "[)"),
             DELTA if delta is None else checks.delta(delta), checks.seed(seed), checkpoint,
@@ -112,7 +112,8 @@ def _read(source: Any, reading: Mapping[str, Any], tell: Stage) -> tuple[VectorL
     return table.log(), assumptions(table), ColumnMap.read_by(table)
 
 
-def _settings(algorithm: Any, options: Mapping[str, Any]) -> VectorDQN:
+def settings_of(algorithm: Any, options: Mapping[str, Any]) -> VectorDQN:
+    """How to train: as configured, or by the options of a name."""
     if isinstance(algorithm, VectorDQN):
         if options:
             raise InputError(

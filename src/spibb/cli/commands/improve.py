@@ -106,15 +106,15 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     console = new_console()
     deep = algorithm.lower() == DQN
+    chosen, delta = _chosen(algorithm, _parse_options(option or [], n_wedge, delta), delta)
     with stages(console, compiles=None if deep else SOLVER) as tell:
         done = run(
-            log, out, baseline=_baseline(log, baseline, baseline_table), algorithm=algorithm,
+            log, out, baseline=_baseline(log, baseline, baseline_table), algorithm=chosen,
             **column_map.reading, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
             seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
             checkpoint=checkpoint, progress=tell,
             announce=lambda text: terminal.say_path(console, text),
             command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
-            **_parse_options(option or [], n_wedge, delta),
         )  # fmt: skip
     if deep:
         from spibb.cli.vectors import print_vectors
@@ -127,6 +127,22 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     files = "policy.npz, policy.onnx" if deep else "policy.csv, policy.parquet"
     terminal.say_path(console, f"\nWritten: {out}/{files}, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")
+
+
+def _chosen(
+    algorithm: str, options: dict[str, Any], delta: float | None
+) -> tuple[Any, float | None]:
+    """The configured algorithm, and its δ: options are its own, whatever `run` calls its."""
+    if algorithm.lower() != DQN:
+        from spibb.algorithms import configured
+
+        return configured(algorithm, options, delta)
+    from spibb.policies import need_deep
+
+    need_deep()
+    from spibb.vector_running import settings_of
+
+    return settings_of(algorithm, options), delta
 
 
 def _baseline(log: Any, baseline: Any, table: str | None) -> Any:
