@@ -63,10 +63,12 @@ def mean_length(policy: Any, n_episodes: int, seed: int) -> float:
     return len(play(policy, n_episodes, np.random.default_rng(seed))[0]) / n_episodes
 
 
-def table(n_episodes: int, seed: int = 0, *, recorded: bool = False) -> pa.Table:
-    """A log of the current policy, with its probabilities if they are recorded."""
+def table(
+    n_episodes: int, seed: int = 0, *, recorded: bool = False, policy: Any = current
+) -> pa.Table:
+    """A log of a policy, with its probabilities if they are recorded."""
     episode, step, states, action, chance, ended = play(
-        current, n_episodes, np.random.default_rng(seed)
+        policy, n_episodes, np.random.default_rng(seed)
     )
     columns = {"episode_id": episode, "step": step}
     columns |= {name: states[:, k] for k, name in enumerate(FEATURES)}

@@ -19,8 +19,8 @@ ORDER = [
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
     "propensities", "ope", "conformity", "visits", "value_limits", "stats", "envs", "ingest",
-    "serving", "algorithms", "verdict", "sceptic", "pipeline", "monitoring", "deep", "report",
-    "running", "vector_running", "experiments", "paper", "cli", "__main__",
+    "serving", "algorithms", "verdict", "sceptic", "pipeline", "deep", "policies", "monitoring",
+    "report", "vector_running", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

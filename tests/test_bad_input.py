@@ -96,9 +96,10 @@ bandit("", "", "two equal rows are two decisions", options="--duplicates drop")
 bandit("", "", "missing is 'fill': choose one of error, as-level, drop", options="--missing fill")
 bandit("0.5", "0.9", "action_prob of state 'new' sums to 1.8", options="--baseline recorded")
 bandit(",p\n", ",q\n", "the log has no column 'p'", "its columns are 'user'")
-for command in ("inspect clicks.csv", "evaluate clicks.csv --policy improved",
+bandit("", "", "step is mapped to 'p'", options="--step p", command="inspect clicks.csv")
+for command in ("evaluate clicks.csv --policy improved", "compare improved improved --log log.csv",
                 "monitor improved clicks.csv --lowest-return 0 --highest-return 1"):  # fmt: skip
-    bandit("", "", "step is mapped to 'p'", options="--step p", command=command)
+    bandit("", "", "the policy was made from episodes", "leave --bandit out", command=command)
 case("improve log.csv --out out --missing", "'--missing' requires an argument")
 case(f"{IMPROVE} --missing nothing", "missing is 'nothing': choose one of error, as-level, drop")
 case(f"{IMPROVE} --duplicates first", "duplicates is 'first': choose one of error, drop")
@@ -435,7 +436,7 @@ for content, message in (
     (b"\xff\xfe", "not text in UTF-8"),
 ):  # fmt: skip
     case("act p.csv --state a", "policy.json'", message, p_csv=BASELINE, policy_json=content)
-for entries, message in (
+for entries, *message in (
     ({"format": 99}, "format is 99, expected 1: write the policy again"),
     ({"format": "1"}, "format is '1', expected 1"), ({"state": []}, "state is []"),
     ({"state": "x"}, "state is 'x', expected a list"), ({"state": [3]}, "state[0] is 3"),
@@ -443,15 +444,21 @@ for entries, message in (
     ({"bins": {"a": []}}, "bins.a is []"), ({"bins": {"a": ["x"]}}, "bins.a[0] is 'x'"),
     ({"files": 3}, "files is 3, expected a table"), ({"origin": 3}, "origin is 3"),
     ({"state": ["\ud800"]}, "state[0] is '\\ud800', expected text"),
+    ({"reading": 3}, "reading is 3, expected a table"),
+    ({"reading": {"missing": "maybe"}}, "reading.missing is 'maybe'"),
+    ({"reading": {"columns": {"reward": []}}}, "reading.columns.reward is []"),
+    ({"reading": {"colour": 1}}, "reading", "colour"),
 ):  # fmt: skip
     copy = {"copy__policy_json": lambda text, new=entries: patched(**new)(text)}
-    case("act copy/policy.csv --state a", "policy.json'", message, **copy)
+    case("act copy/policy.csv --state a", "policy.json'", *message, **copy)
 
 # Decisions for many cases, and a policy as one file
 
 ACT = "act improved --cases cases.csv --out new.csv"
 GOOD_CASES = {"cases_csv": "state,id\na,1\nb,2\n"}
 case("act improved", "neither --state nor --cases is given")
+case("act improved --state a --decimal ,", "--decimal is for --cases, which is not given")
+case(f"{ACT} --decimal ;", "decimal is ';'", **GOOD_CASES)
 case("act improved --cases log.csv", "--cases lacks --out: write --cases FILE --out FILE")
 case("act improved --state a --cases log.csv --out new.csv", "--state and --cases ask for")
 for option in ("--out new.csv", "--seed 3", "--deterministic", "--unseen empty", "--force",

@@ -204,7 +204,7 @@ def test_an_estimated_baseline_is_no_file_and_the_call_is_whole(folder):
     assert "spreadsheet_safe=True" in origin.command
 
 
-@pytest.mark.parametrize("holdout", ["", None, False, 1.0])
+@pytest.mark.parametrize("holdout", ["", False, 1.0])
 def test_a_share_held_out_is_a_number(log, holdout):
     with pytest.raises(InputError, match="holdout is"):
         spibb.run(log, holdout=holdout)

@@ -44,10 +44,7 @@ class CaseEncoder:
         if not isinstance(case, Mapping):
             return case
         names = self.states.names
-        for name in (*case, *names):
-            if name not in names or name not in case:
-                wrong = "is not a column of the state" if name not in names else "is missing"
-                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
+        check_case(case, names)
         parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
         for name, part in zip(names, parts):
             if part is None:
@@ -182,6 +179,48 @@ class _Level(Frozen):
         places = np.full(self.keys[-1] + 2, UNKNOWN, dtype=np.int64)
         places[self.keys] = np.arange(len(self.keys))
         return places
+
+
+def check_case(case: Mapping[str, Any], names: Sequence[str]) -> None:
+    """Refuse a case that has other columns than the state."""
+    for name in (*case, *names):
+        if name not in names or name not in case:
+            wrong = "is no column of the state" if name not in names else "is missing"
+            raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
+
+
+def case_number(name: str, value: Any) -> float:
+    """The finite number that a column of a case holds; NaN where it is missing."""
+    raw = _plain(value)
+    if raw is None or (isinstance(raw, str) and raw.strip().lower() in WORDS):
+        return math.nan
+    return number(
+        name, parse_value(raw.strip()) if isinstance(raw, str) else raw, -math.inf, math.inf, "()"
+    )
+
+
+def case_numbers(cases: Any, names: Sequence[str]) -> np.ndarray:
+    """The columns of many cases as numbers [N, d]; NaN where one is missing."""
+    columns = case_columns(cases, names)
+    return np.column_stack([_numbers(column, name) for column, name in zip(columns, names)])
+
+
+def _numbers(column: pa.Array, name: str) -> np.ndarray:
+    if _is_number(column):
+        values = from_arrow(column.cast("float64"))
+        _check_finite(values, name)
+        return values
+    coded = column if _is_dictionary(column) else column.dictionary_encode()
+    rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
+    read = [_number_in(name, v, rows) for v in enumerate(coded.dictionary.to_pylist())]
+    return np.array([*read, math.nan])[rows]
+
+
+def _number_in(name: str, numbered: tuple[int, Any], rows: np.ndarray) -> float:
+    try:
+        return case_number(name, numbered[1])
+    except InputError as error:
+        raise InputError(f"{error}{_in_rows(np.flatnonzero(rows == numbered[0]))}") from None
 
 
 def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:

@@ -74,13 +74,32 @@ def decide(
     The draw of a case depends on the seed and on the case's row, counted from `first_row`, and on
     nothing else: cases decided in pieces are decided as in one go.
     """
-    checks.choice("unseen", unseen, UNSEEN)
-    checks.seed(seed)
-    _check_row(first_row)
+    check_unseen(unseen)
     state = encoder.codes(cases)
     unknown = state == UNKNOWN
     if unseen == "error" and unknown.any():
         raise _unknown_states(cases, encoder, np.flatnonzero(unknown), first_row)
+    return choose(
+        probs, state, actions, seed=seed, deterministic=deterministic, first_row=first_row
+    )
+
+
+def check_unseen(unseen: str) -> None:
+    """Refuse what is neither "error" nor "empty"."""
+    checks.choice("unseen", unseen, UNSEEN)
+
+
+def choose(
+    probs: np.ndarray, state: np.ndarray, actions: Vocabulary, *,
+    seed: int, deterministic: bool, first_row: int,
+) -> Decisions:  # fmt: skip
+    """One action for each case [N], from the row of `probs` that its `state` [N] names.
+
+    UNKNOWN has none.
+    """
+    checks.seed(seed)
+    _check_row(first_row)
+    unknown = state == UNKNOWN
     known = np.where(unknown, 0, state)
     if checks.flag("deterministic", deterministic):
         codes = np.argmax(probs, axis=1)[known]

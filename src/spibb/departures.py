@@ -137,14 +137,20 @@ def single_departures(
 
 
 def _surprise(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> float:
-    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes."""
+    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes.
+
+    Rows come by episode: sorted by state, those of a pair stand together.
+    """
     if not len(x) or not np.abs(x).max() > 0:
         return 0.0
     x = x / np.abs(x).max()
-    n_episodes = int(episode.max()) + 1
-    visited, place = np.unique(state.astype(np.int64) * n_episodes + episode, return_inverse=True)
-    sums, of = np.bincount(place, weights=x), visited // n_episodes
-    total, squares = np.bincount(of, weights=sums), np.bincount(of, weights=sums**2)
+    small = state.astype(np.uint16) if state.max() < 2**16 else state  # NumPy sorts these faster
+    order = np.argsort(small, kind="stable")
+    state, episode = state[order], episode[order]
+    begins = np.append(True, (np.diff(state) != 0) | (np.diff(episode) != 0))
+    sums = np.bincount(np.cumsum(begins) - 1, weights=x[order])
+    where = state[begins]
+    total, squares = np.bincount(where, weights=sums), np.bincount(where, weights=sums**2)
     good = (total > 0) & (squares > 0)
     return float((total[good] ** 2 / squares[good]).sum())
 

@@ -12,7 +12,7 @@ import numpy as np
 from spibb.arrays import to_arrow
 from spibb.evaluate import MonteCarlo, mean_of, returns
 from spibb.frozen import Frozen
-from spibb.log import Log
+from spibb.log import Transitions
 from spibb.tables import write_table
 
 FILE = "returns.parquet"
@@ -30,7 +30,7 @@ class EpisodeReturns(Frozen):
     cut: int
 
     @classmethod
-    def of(cls, logs: Sequence[Log], discount: float) -> EpisodeReturns:
+    def of(cls, logs: Sequence[Transitions], discount: float) -> EpisodeReturns:
         """What all episodes of some logs earned."""
         found = np.concatenate([returns(log, discount) for log in logs])
         return cls(found, sum(int(log.truncated.sum()) for log in logs))

@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb import checks, solve
 from spibb.checks import InputError
-from spibb.log import Log
+from spibb.log import Log, Transitions
 from spibb.log import returns_to_go as returns_to_go
 from spibb.mdp import MDP
 from spibb.policy import HasPolicy, Policy, inner_policy
@@ -53,7 +53,7 @@ def exact_value(mdp: MDP, policy: Policy | HasPolicy) -> float:
     return value
 
 
-def returns(log: Log, discount: float) -> np.ndarray:
+def returns(log: Transitions, discount: float) -> np.ndarray:
     """The discounted return of each episode of a log [E]; a truncated one misses its tail."""
     checks.discount(discount)
     starts = log.episode_starts

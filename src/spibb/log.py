@@ -36,6 +36,7 @@ class Transitions(Frozen):
     by_row: ClassVar[tuple[str, ...]]
     action: np.ndarray
     reward: np.ndarray
+    truncated: np.ndarray
     episode_starts: np.ndarray
 
     def __len__(self) -> int:

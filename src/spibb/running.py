@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from spibb import checks
-from spibb.algorithms import Algorithm, Improvement, configured
+from spibb.algorithms import DQN, Algorithm, Improvement, configured
 from spibb.algorithms.baselines import is_of_log
 from spibb.binning import Bins, Request
 from spibb.errors import InputError, masked
@@ -18,10 +18,10 @@ from spibb.files import Held, write_text
 from spibb.handling import ERROR
 from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
-from spibb.ingest.mapping import ColumnNames
+from spibb.ingest.mapping import ColumnMap, ColumnNames
 from spibb.log import Log
 from spibb.pipeline import hold_out, load_problem
-from spibb.policy import Policy
+from spibb.policies import need_deep
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
 from spibb.report.origin import Origin
@@ -37,14 +37,15 @@ from spibb.verdict import Verdict
 class Run(Shown):
     """The result of `spibb.run`: the improvement, its assessment, and an inspection of the log.
 
-    `folder` is where the files are, None if none were asked for.
+    `folder` is where the files are, None if none were asked for. `inspection` is None where states
+    are vectors.
 
     >>> spibb.run(log, baseline=baseline, discount=0.9, n_wedge=1).policy.row("severe")
     {'treat': 1.0, 'wait': 0.0}
     """
 
-    assessment: Assessment
-    inspection: Inspection
+    assessment: Any
+    inspection: Any
     folder: Path | None
 
     def _facts(self) -> Mapping[str, Any]:
@@ -53,8 +54,8 @@ class Run(Shown):
         return {**self.improvement._facts(), "verdict": str(self.verdict.grade), **folder}
 
     @property
-    def improvement(self) -> Improvement:
-        """The trained policy with its values in the estimated model."""
+    def improvement(self) -> Any:
+        """The trained policy with its values: an `Improvement`, or a `VectorImprovement`."""
         return self.assessment.result
 
     @property
@@ -63,14 +64,19 @@ class Run(Shown):
         return self.assessment.verdict
 
     @property
-    def policy(self) -> Policy:
-        """The new policy."""
+    def policy(self) -> Any:
+        """The new policy: a `Policy`, or a `VectorPolicy`."""
         return self.improvement.policy
 
     @property
     def findings(self) -> tuple[Finding, ...]:
         """Facts and suspicions about the log."""
-        return self.inspection.findings
+        return self.assessment.findings
+
+    @property
+    def assumptions(self) -> tuple[Finding, ...]:
+        """What the log does not say itself, and what was left out of it."""
+        return self.findings if self.inspection is None else self.inspection.assumptions
 
 
 def run(  # noqa: PLR0913 (one parameter per option of the command line)
@@ -87,12 +93,14 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     discount: float = 0.95,
     delta: float | None = None,
     v_max: float | None = None,
-    holdout: float = 0.0,
+    holdout: float | None = None,
     seed: int = 0,
     sceptic: bool = False,
     force: bool = False,
     spreadsheet_safe: bool = False,
+    checkpoint: str | Path | None = None,
     progress: Stage | None = None,
+    announce: Callable[[str], None] | None = None,
     command: str | None = None,
     **options: Any,
 ) -> Run:
@@ -102,14 +110,17 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     needs the episodes.
 
     Parameters:
-        source: a `Log`, or whatever `open_log` takes: a file, a pattern, a folder, a list of these,
-            a `Source`, a dataframe, a DuckDB relation, an Ibis table.
-        out: folder for policy.csv, policy.parquet, policy.json, summary.json, report.html …, which
-            appear all at once; None writes nothing.
+        source: a `Log` (or for ``"dqn"`` a `VectorLog`), or whatever `open_log` takes: a file, a
+            pattern, a folder, a list of these, a `Source`, a dataframe, a DuckDB relation, an Ibis
+            table.
+        out: folder for policy.csv, policy.parquet, policy.json, summary.json, report.html … (of
+            ``"dqn"``: policy.npz and policy.onnx), which appear all at once; None writes nothing.
         baseline: the policy that made the log: a file, or what `Problem.from_log` takes, where
             ``"estimate:SMOOTHING"`` estimates it with a smoothing. None takes the log's
-            `action_prob`, and estimates the baseline where there is none.
-        algorithm: a registry name, an import path, a class, or a configured algorithm.
+            `action_prob`, and estimates the baseline where there is none. ``"dqn"`` takes a
+            `spibb.deep.SoftmaxBaseline`, or a file of one, and clones it where there is none.
+        algorithm: a registry name, an import path, a class, or a configured algorithm; or
+            ``"dqn"``, which trains a network on the numbers of the state's columns.
         columns: our column names mapped to yours, as in `count_log`.
         bins: numeric columns to cut, as in `count_log`.
         bandit: whether every row is an episode of one step that ends.
@@ -120,11 +131,14 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
             algorithm's own where it certifies.
         v_max: largest absolute return; derived from the rewards if None.
         holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
+            None is 0, and 0.3 for ``"dqn"``.
         seed: seed of the posterior draws and of the split.
         sceptic: ask what a sceptic would (`spibb.sceptic`), which takes some ten seconds.
         force: write into a folder that is not empty.
         spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
+        checkpoint: for ``"dqn"``, an .npz file that keeps the training: a stopped run continues.
         progress: told the stage of the work, and which share of it is done, from 0 to 1.
+        announce: told a sentence on how long it will take, where that is long.
         command: what the report shows as the way to make the result again; this call if None.
         options: options of the algorithm, such as ``n_wedge=10``.
 
@@ -135,42 +149,103 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     >>> done.folder.name, done.assessment.verdict.grade
     ('improved', <Grade.NOT_SUPPORTED: 'not supported'>)
     """
-    chosen, sure = configured(algorithm, options, delta)
-    apart = checks.number("holdout", holdout, 0, 1, "[)")
     call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
                  bandit=bandit or None, missing=None if missing == ERROR else missing,
                  duplicates=None if duplicates == ERROR else duplicates,
-                 discount=discount, delta=delta, v_max=v_max, holdout=apart or None,
+                 discount=discount, delta=delta, v_max=v_max, holdout=holdout or None,
                  seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
                  spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
                  **options)  # fmt: skip
+    work = _work(algorithm)(
+        algorithm, options, baseline=baseline, discount=0.0 if bandit else discount,
+        holdout=holdout, delta=delta, seed=seed, checkpoint=checkpoint, announce=announce,
+        v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe,
+    )  # fmt: skip
+    reading = {"columns": columns, "bins": bins, "bandit": bandit, "missing": missing,
+               "duplicates": duplicates}  # fmt: skip
+
+    def origin() -> Origin:
+        return Origin.of(command or call, seed, [*_files("log", source), *_baseline_file(baseline)])
+
     tell = progress or (lambda stage, share: None)
     with nullcontext() if out is None else _claimed("out", out, force) as held:
         tell("reading", 0.0)
-        table = open_log(
-            source, columns=columns, bins=bins, bandit=bandit, missing=missing,
-            duplicates=duplicates, progress=lambda share: tell("reading", share),
-        )  # fmt: skip
-        rows = source if isinstance(source, Log) else table
-        discount = 0.0 if bandit else discount  # nothing follows a decision
-        problem = load_problem(rows, baseline, chosen, discount=discount, v_max=v_max)
-        inspection = inspect_log(table, problem.counts)
-        origin = Origin.of(command or call, seed, [*_files("log", source),
-                                                   *_baseline_file(baseline)])  # fmt: skip
-        tell("improving", 0.0)
-        kept, held_out = hold_out(problem, apart, seed) if apart else (problem, None)
-        improved = chosen.improve(kept)
-        tell("judging the new policy", 0.0)
-        assessment = assess(
-            improved, origin, delta=sure, findings=inspection.findings, held_out=held_out
-        )
-        if sceptic:
-            tell("asking what a sceptic would", 0.0)
-            assessment = replace(assessment, sceptic=doubts(improved, problem.log, seed))
+        assessment, inspection = work.assess(source, reading, origin, tell)
         if held is not None:
             tell("writing", 0.0)
-            held.publish(lambda aside: write_result(assessment, aside, safe=spreadsheet_safe))
+            held.publish(lambda aside: work.write(assessment, aside))
     return Run(assessment, inspection, None if held is None else held.folder)
+
+
+def _work(algorithm: Any) -> Callable[..., Any]:
+    """What does the work of an algorithm: on labels, or on vectors."""
+    kind = algorithm if isinstance(algorithm, type) else type(algorithm)
+    named = isinstance(algorithm, str) and algorithm.lower() == DQN
+    if not named and not kind.__module__.startswith("spibb.deep."):
+        return TableWork.of
+    need_deep()
+    from spibb.vector_running import VectorWork
+
+    return VectorWork.of
+
+
+@dataclass(frozen=True)
+class TableWork:
+    """What to improve, and how to judge it; `run` says what each field means."""
+
+    algorithm: Algorithm
+    baseline: Any
+    discount: float
+    holdout: float
+    delta: float
+    seed: int
+    v_max: float | None
+    sceptic: bool
+    safe: bool
+
+    @classmethod
+    def of(  # noqa: PLR0913 (one parameter per option of `run`)
+        cls, algorithm: Any, options: Mapping[str, Any], *, baseline: Any, discount: float,
+        holdout: float | None, delta: float | None, seed: int, checkpoint: Any, announce: Any,
+        v_max: float | None, sceptic: bool, spreadsheet_safe: bool,
+    ) -> TableWork:  # fmt: skip
+        """Check all that was asked for, before anything is read."""
+        chosen, sure = configured(algorithm, options, delta)
+        if checkpoint is not None:
+            raise InputError(f"checkpoint is for the algorithm {DQN}: leave it out")
+        apart = 0.0 if holdout is None else checks.number("holdout", holdout, 0, 1, "[)")
+        return cls(chosen, baseline, discount, apart, sure, seed, v_max, sceptic, spreadsheet_safe)
+
+    def assess(
+        self, source: Any, reading: Mapping[str, Any], origin: Callable[[], Origin], tell: Stage
+    ) -> tuple[Assessment, Inspection]:
+        """Read the log, improve, and judge."""
+        table = open_log(source, **reading, progress=lambda share: tell("reading", share))
+        in_memory = isinstance(source, Log)
+        problem = load_problem(
+            source if in_memory else table, self.baseline, self.algorithm, discount=self.discount,
+            v_max=self.v_max,
+        )  # fmt: skip
+        inspection = inspect_log(table, problem.counts)
+        read = None if in_memory else ColumnMap.read_by(table)
+        del table  # and with it what the engine holds in memory
+        made = origin()
+        tell("improving", 0.0)
+        apart = self.holdout
+        kept, held_out = hold_out(problem, apart, self.seed) if apart else (problem, None)
+        improved = self.algorithm.improve(kept)
+        tell("judging the new policy", 0.0)
+        found = assess(
+            improved, made, delta=self.delta, findings=inspection.findings, held_out=held_out
+        )
+        if self.sceptic:
+            tell("asking what a sceptic would", 0.0)
+            found = replace(found, sceptic=doubts(improved, problem.log, self.seed))
+        return replace(found, reading=read), inspection
+
+    def write(self, assessment: Assessment, folder: Path) -> None:
+        """Write all files of the result."""
+        write_result(assessment, folder, safe=self.safe)
 
 
 def save_result(

@@ -1,92 +1,134 @@
-"""From a log of vectors where it lies to a trained policy and a folder: in one call."""
+"""The part of `spibb.run` that is about vectors: read, train, judge, write."""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spibb import checks
+from spibb.algorithms import DELTA
+from spibb.checks import did_you_mean
 from spibb.deep.checkpoint import read_arrays
-from spibb.deep.improving import VectorDQN, VectorImprovement, improve_vectors
+from spibb.deep.improving import VectorDQN, improve_vectors
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_passes
 from spibb.deep.vector_policy import KIND
 from spibb.errors import InputError
-from spibb.ingest.vectors import read_vectors
-from spibb.report.folder import claim
+from spibb.ingest.inspection import assumptions
+from spibb.ingest.mapping import ColumnMap
+from spibb.ingest.vectors import VectorLog, open_vectors
+from spibb.log import Log
 from spibb.report.origin import Origin
-from spibb.report.vectors import write_vectors
+from spibb.report.vectors import VectorAssessment, write_vectors
 from spibb.sql.sources import Source
 from spibb.tables import Stage
 
-ESTIMATE = "estimate"
+ESTIMATE, RECORDED = "estimate", "recorded"
+HOLDOUT = 0.3
 UPDATE = 1e-4
 """Seconds of an update with 32 transitions, roughly."""
 LONG = 20.0
 """Seconds of training from which on it is said how long it will take."""
 
 
-def run_vectors(  # noqa: PLR0913 (one parameter per option of the command line)
-    source: Any,
-    out: str | Path,
-    settings: VectorDQN | None = None,
-    *,
-    baseline: str | Path | Source | SoftmaxBaseline | None = None,
-    reading: Mapping[str, Any] | None = None,
-    discount: float = 0.95,
-    holdout: float = 0.3,
-    delta: float = 0.05,
-    seed: int = 0,
-    force: bool = False,
-    checkpoint: str | Path | None = None,
-    progress: Stage | None = None,
-    announce: Callable[[str], None] | None = None,
-    command: str = "spibb.vector_running.run_vectors(…)",
-) -> VectorImprovement:
-    """Train SPIBB-DQN on a log of vectors and write the result: ``improve --algorithm dqn``.
+@dataclass(frozen=True)
+class VectorWork:
+    """What to train, and how to judge it; `spibb.run` says what each field means."""
 
-    Parameters:
-        source: whatever `read_vectors` takes.
-        out: folder for policy.npz, policy.onnx, summary.json, report.html, which appear at once.
-        settings: how to train; what it leaves open is proposed from the data.
-        baseline: the policy that made the log: a file that `SoftmaxBaseline.save` wrote, or the
-            policy; None or "estimate" clones it from the log.
-        reading: columns, and how rows are handled, as keywords of `read_vectors`.
-        discount: γ in [0, 1).
-        holdout: share of the episodes that trains nothing and tests the result.
-        delta: failure probability of the lower bounds.
-        seed: seed of training and split.
-        force: write into a folder that is not empty.
-        checkpoint: a file that keeps the state of training.
-        progress: told stage and share.
-        announce: told a sentence on how long it will take, where it takes long.
-        command: what the report shows as the way to make the result again.
+    settings: VectorDQN
+    baseline: SoftmaxBaseline | None
+    recorded: bool
+    discount: float
+    holdout: float
+    delta: float
+    seed: int
+    checkpoint: str | Path | None
+    announce: Callable[[str], None] | None
 
-    Returns:
-        The policy with what is known about it.
-    """
-    settings = VectorDQN() if settings is None else settings
-    tell = progress or (lambda stage, share: None)
-    given = _baseline(baseline)
-    checks.discount(discount)
-    checks.number("holdout", holdout, 0, 1, "[)")
-    _check_checkpoint(checkpoint)
-    with claim(Path(out), force) as held:
-        tell("reading", 0)
-        log = read_vectors(source, progress=lambda share: tell("reading", share), **(reading or {}))
-        if announce is not None and (cost := cost_of(settings, len(log) * (1 - holdout))):
-            announce(cost)
-        result = improve_vectors(
-            log, settings, baseline=given, discount=discount, holdout=holdout, delta=delta,
-            seed=seed, progress=progress, checkpoint=checkpoint,
+    @classmethod
+    def of(
+        cls, algorithm: Any, options: Mapping[str, Any], *, baseline: Any, discount: float,
+        holdout: float | None, delta: float | None, seed: int, checkpoint: str | Path | None,
+        announce: Callable[[str], None] | None, **others: Any,
+    ) -> VectorWork:  # fmt: skip
+        """Check all that was asked for, before anything is read."""
+        for name, value in others.items():
+            if value:
+                raise InputError(f"{name} is for tables, and dqn makes none: leave it out")
+        _check_checkpoint(checkpoint)
+        return cls(
+            settings_of(algorithm, options), _baseline(baseline), _named(baseline) == RECORDED,
+            checks.discount(discount),
+            HOLDOUT if holdout is None else checks.number("holdout", holdout, 0, 1, "[)"),
+            DELTA if delta is None else checks.delta(delta), checks.seed(seed), checkpoint,
+            announce,
         )  # fmt: skip
-        files = [("log", source), ("baseline", baseline if given else None)]
-        known = [(role, path) for role, path in files if isinstance(path, str | Path | Source)]
-        origin = Origin.of(command, seed, known)
-        tell("writing", 0)
-        held.publish(lambda aside: write_vectors(result, origin, aside))
-    return result
+
+    def assess(
+        self, source: Any, reading: Mapping[str, Any], origin: Callable[[], Origin], tell: Stage
+    ) -> tuple[VectorAssessment, None]:
+        """Read the log, train, and judge; nothing looks at states that are vectors."""
+        log, found, read = _read(source, reading, tell)
+        if self.recorded and log.action_prob is None:
+            raise InputError(
+                "baseline is 'recorded', and the log has no column action_prob: name the column, "
+                "or leave baseline out, so that what was done is cloned"
+            )
+        cost = cost_of(self.settings, len(log) * (1 - self.holdout))
+        if self.announce is not None and cost:
+            self.announce(cost)
+        result = improve_vectors(
+            log, self.settings, baseline=self.baseline, discount=self.discount,
+            holdout=self.holdout, delta=self.delta, seed=self.seed, progress=tell,
+            checkpoint=self.checkpoint,
+        )  # fmt: skip
+        return VectorAssessment(result, found, origin(), read), None
+
+    def write(self, assessment: VectorAssessment, folder: Path) -> None:
+        """Write all files of the result."""
+        write_vectors(assessment, folder)
+
+
+def _read(source: Any, reading: Mapping[str, Any], tell: Stage) -> tuple[VectorLog, Any, Any]:
+    """The log, what was assumed about it, and how it was read."""
+    bins = reading.get("bins")
+    if bins:
+        raise InputError(
+            f"bins cut the column {next(iter(bins))!r}, and dqn takes it as a number: leave them "
+            "out, or choose another algorithm"
+        )
+    if isinstance(source, VectorLog):
+        return source, (), None
+    if isinstance(source, Log):
+        raise InputError(
+            "the source is a Log, whose states are labels, and dqn learns from numbers: give the "
+            "table, or what spibb.read_vectors read"
+        )
+    others = {name: value for name, value in reading.items() if name != "bins"}
+    table = open_vectors(source, progress=lambda share: tell("reading", share), **others)
+    return table.log(), assumptions(table), ColumnMap.read_by(table)
+
+
+def settings_of(algorithm: Any, options: Mapping[str, Any]) -> VectorDQN:
+    """How to train: as configured, or by the options of a name."""
+    if isinstance(algorithm, VectorDQN):
+        if options:
+            raise InputError(
+                f"{next(iter(options))} is given beside a configured VectorDQN: give options to "
+                "its constructor"
+            )
+        return algorithm
+    known = [field.name for field in dataclasses.fields(VectorDQN)]
+    for name in options:
+        if name not in known:
+            raise InputError(
+                f"dqn has no option {name!r}{did_you_mean(name, known)}: its options are "
+                f"{', '.join(known)}"
+            )
+    return VectorDQN(**options)
 
 
 def cost_of(settings: VectorDQN, n_transitions: float) -> str | None:
@@ -103,16 +145,19 @@ def cost_of(settings: VectorDQN, n_transitions: float) -> str | None:
     )
 
 
-def _baseline(given: str | Path | Source | SoftmaxBaseline | None) -> SoftmaxBaseline | None:
-    if given is None or isinstance(given, SoftmaxBaseline):
-        return given
-    source = Source.of(given)
-    path = source.path
-    if str(source.place) == ESTIMATE:
-        return None
+def _named(given: Any) -> str | None:
+    """What a baseline is called, where it is a name."""
+    return str(Source.of(given).place) if isinstance(given, str | Path | Source) else None
+
+
+def _baseline(given: Any) -> SoftmaxBaseline | None:
+    if given is None or isinstance(given, SoftmaxBaseline) or _named(given) in (ESTIMATE, RECORDED):
+        return given if isinstance(given, SoftmaxBaseline) else None
+    name = _named(given)
+    path = None if name is None else Source.of(given).path
     if path is None or path.suffix.lower() != ".npz" or path.is_dir():
         raise InputError(
-            f"baseline {str(source.place)!r} is not an .npz file: dqn takes what "
+            f"baseline {name or type(given).__name__!r} is not an .npz file: dqn takes what "
             "SoftmaxBaseline.save wrote; leave it out to clone the current policy from the log"
         )
     if path.is_file() and _kind(path) == KIND:

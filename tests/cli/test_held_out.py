@@ -86,17 +86,95 @@ def map_of(**columns):
     return ColumnMap(columns, {"age": 3, "other": 5})
 
 
+OWN = ColumnMap({"state": ("ward", "age"), "action": ("drug",)}, {"age": Bins((40,))})
+EVERYTHING = ["ward", "age", "drug", "Alter", "Station"]
+
+
 def test_what_wins_over_what():
-    own = {"state": ("ward", "age"), "action": ("drug",)}
-    bins = {"age": Bins((40,))}
-    everything = ["ward", "age", "drug", "Alter", "Station"]
     for given in (map_of(), map_of(state="ward"), map_of(state=("Station", "Alter"))):
-        found = given.under(own, bins, everything)
+        found = given.under(OWN, EVERYTHING)
         assert found.columns["state"] == ("ward", "age")
-        assert found.bins == bins
-    found = map_of(state=("Station", "Alter"), reward="r").under(own, bins, everything[2:])
+        assert found.bins == OWN.bins
+    found = map_of(state=("Station", "Alter"), reward="r").under(OWN, EVERYTHING[2:])
     assert found.columns == {"state": ("Station", "Alter"), "action": ("drug",), "reward": "r"}
     assert found.bins == {"Alter": Bins((40,))}
+
+
+def asking(columns=None, bins=None, **said):
+    """What options ask for, over a mapping file."""
+    return map_of().updated(columns or {}, bins or {}, **said)
+
+
+def test_options_win_over_a_policy():
+    found = asking({"state": ("Station", "Alter")}).under(OWN, EVERYTHING)
+    assert found.columns["state"] == ("Station", "Alter")
+    assert found.bins == {"Alter": Bins((40,))}
+    same = asking({"state": ("age", "ward")}, {"age": [40]}).under(OWN, EVERYTHING)
+    assert (same.columns["state"], same.bins) == (("ward", "age"), OWN.bins)
+    assert asking(bins={"age": 4}).under(OWN, EVERYTHING).bins == OWN.bins
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (asking({"state": "ward"}), "--state names 1 columns, and the policy was made of 2"),
+        (asking({"action": ("drug", "dose")}), "--action names 2 columns"),
+        (asking(bins={"age": [30]}), "--bin cuts 'age' elsewhere than the policy, which has"),
+        (asking(bins={"ward": 3}), "--bin cuts 'ward', which the policy does not"),
+        (asking(bandit=True), "made from episodes, and the log is to be read as single ones"),
+    ],
+)
+def test_what_contradicts_a_policy_is_refused(given, message):
+    own = ColumnMap(OWN.columns, OWN.bins, {"bandit": False})
+    with pytest.raises(InputError, match=message):
+        given.under(own, EVERYTHING)
+
+
+def test_two_policies_agree_unless_both_say_otherwise():
+    strict, drop, level = (
+        ColumnMap({"state": "ward"}, {}, {"missing": word})
+        for word in ("error", "drop", "as-level")
+    )
+    assert strict.agreeing(drop).said == drop.agreeing(strict).said == {"missing": "drop"}
+    with pytest.raises(InputError, match="missing is drop for A and as-level for B"):
+        drop.agreeing(level)
+    with pytest.raises(InputError, match=r"age is 40\.0 for A and 50.0 for B"):
+        ColumnMap({}, {"age": Bins((40,))}).agreeing(ColumnMap({}, {"age": Bins((50,))}))
+
+
+def test_a_log_of_the_same_kind_needs_no_options(home):
+    """Columns, bins and handling are stored with the policy, in its folder and in its one file."""
+    rows = pd.read_csv("test.csv")
+    rows.loc[5, "ward"] = None
+    pd.concat([rows, rows[-4:]]).to_csv("messy.csv", index=False)
+    clean = "--missing drop --duplicates drop"
+    run(f"improve train.csv --mapping m.toml {clean} --out strict --n-wedge inf --v-max 20")
+    run("export strict --out strict.spibb")
+    for policy in ("strict", "strict.spibb"):
+        short = f"evaluate messy.csv --policy {policy} --behaviour estimate"
+        assert run(short).output == run(f"{short} --mapping m.toml {clean}").output
+        assert "Left out as copies: 4 of 404 rows" in run(short).output
+        refused = run(f"{short} --duplicates error", code=1)
+        assert "occurs twice" in str(refused.exception) or "step" in str(refused.exception)
+    compare = "compare strict strict --log messy.csv"
+    assert run(compare).output == run(f"{compare} --mapping m.toml {clean}").output
+    monitor = "monitor strict messy.csv"
+    assert run(monitor).output == run(f"{monitor} --mapping m.toml {clean}").output
+    assert "Left out for missing values" in run(monitor).output
+
+
+def test_single_decisions_stay_single_decisions(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame(800, 0)[["ward", "drug", "gain"]].to_csv("single.csv", index=False)
+    names = "--state ward --action drug --reward gain"
+    run(f"improve single.csv --bandit {names} --out one --n-wedge inf --v-max 1")
+    assert "Every row: is an episode of one step" in run("monitor one single.csv").output
+    frame(800, 0).to_csv("train.csv", index=False)
+    run(f"improve train.csv {OPTIONS} --state ward --action drug --out many --n-wedge inf")
+    refused = run("evaluate single.csv --bandit --policy many --behaviour estimate", code=1)
+    assert "made from episodes" in str(refused.exception)
+    both = run("compare one many --log single.csv --discount 0", code=1)
+    assert "were read differently: bandit is True for A and False for B" in str(both.exception)
 
 
 @pytest.mark.parametrize("names", ["ward,drug,probability", "state,action,probability"])

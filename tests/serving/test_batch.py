@@ -12,8 +12,11 @@ from typer.testing import CliRunner
 
 from spibb import Bins, Policy, Vocabulary, load_policy
 from spibb.cli.app import app
+from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.serving.batch import decide_file
 from spibb.sql.reading import read_table
+from spibb.sql.sources import Source
 from spibb.tables import write_table
 
 AGES = Bins((18, 40))
@@ -114,3 +117,26 @@ def test_cases_in_other_encodings_and_with_other_separators(home):
     (home / "other.csv").write_bytes(text.replace("007", "=1+1").encode("utf-16"))
     run("act p.spibb --cases other.csv --out d.csv --encoding utf-16 --separator ;")
     assert pd.read_csv("d.csv")["ward"].tolist() == ["o'brien", "=1+1"]
+
+
+def test_cases_with_decimal_commas(tmp_path):
+    """They are read as logs are, stay as they are written, and a point is not guessed at."""
+    policy = LoadedPolicy(
+        Policy(np.eye(2), ["(-inf, 40)", "[40, inf)"], ["x", "y"]).named(("age",), ("drug",)),
+        {"age": Bins((40.0,))}, {},
+    )  # fmt: skip
+    cases, out = tmp_path / "cases.csv", tmp_path / "out.csv"
+    cases.write_text("age;name\n39,5;Jörg\n40,5;Ann\n", encoding="latin-1")
+    with pytest.raises(InputError, match=r"39,5.*read decimal commas with --decimal ,"):
+        decide_file(policy, Source(cases, encoding="latin-1"), out, deterministic=True)
+    decide_file(policy, Source(cases, encoding="latin-1", decimal=","), out, deterministic=True)
+    assert out.read_text().splitlines() == [
+        "age,name,decision,decision_probability", '"39,5",Jörg,x,1.0', '"40,5",Ann,y,1.0'
+    ]  # fmt: skip
+    cases.write_text("age;name\n1.234;Jörg\n")
+    with pytest.raises(InputError, match=r"age is '1\.234', in row 0 .* has no point"):
+        decide_file(policy, Source(cases, decimal=","), tmp_path / "no.csv")
+    assert not (tmp_path / "no.csv").exists()
+    cases.write_text("name\nJörg\n")
+    with pytest.raises(InputError, match="no column 'age'"):
+        decide_file(policy, Source(cases, decimal=",", separator=";"), tmp_path / "no.csv")

@@ -230,3 +230,29 @@ def test_a_missing_value_that_is_a_level_is_one_in_sql_too(engine):
         assert None not in expected
         cases = [dict(zip(("w", "age", "n"), row[1:])) for row in rows]
         assert [loaded.best(case) for case in cases] == expected
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_types_are_asked_once_however_many_states_there_are(dialect):
+    """In every WHEN they made 500 states of whole numbers slower than 500 of text."""
+    asked = []
+    for n in (3, 300):
+        policy = Policy(np.eye(n), list(range(n)), [f"a{i}" for i in range(n)])
+        sql = sql_of(LoadedPolicy(policy, {}, {}), dialect=dialect)
+        assert sql.count("WHEN spibb_key_0 =") == n
+        asked.append(sql.count("typeof("))
+    assert asked[0] == asked[1] > 0
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_a_table_with_a_name_of_ours_is_ambiguous(dialect):
+    policy = LoadedPolicy(Policy(np.eye(2), [1, 2], ["x", "y"]), {}, {})
+    sql = sql_of(policy, dialect=dialect)
+    assert "0 AS spibb_key_0" in sql
+    if dialect == "duckdb":
+        connection = duckdb.connect()
+        connection.execute("CREATE TABLE cases AS SELECT 1 AS state, 7 AS spibb_key_0")
+        with pytest.raises(duckdb.Error, match=r"(?i)ambiguous"):
+            connection.sql(sql).fetchall()
+        connection.execute("CREATE OR REPLACE TABLE cases AS SELECT 1 AS state, 7 AS id")
+        assert connection.sql(sql).columns == ["state", "id", "decision"]

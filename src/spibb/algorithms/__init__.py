@@ -40,6 +40,8 @@ REGISTRY: dict[str, type[Algorithm]] = {
 }
 
 __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "configured", "improve", "make"]
+DQN = "dqn"
+"""What trains a network; it takes no `Problem`, and is in `spibb.deep`."""
 DELTA = 0.05
 """The failure probability of a certificate, if none is given."""
 
@@ -87,6 +89,11 @@ def _chosen(algorithm: Any, options: dict[str, Any]) -> Algorithm:
 def make(name: str, /, **options: Any) -> Algorithm:
     """The algorithm of a registry name, or of a class of yours: module.Class."""
     own = isinstance(name, str) and "." in name
+    if isinstance(name, str) and name.lower() == DQN:
+        raise InputError(
+            f"{name} learns from vectors, and here states are labels: use spibb.run(source, "
+            f"algorithm={DQN!r}) or spibb improve --algorithm {DQN}, which read the table"
+        )
     kind = _imported(name) if own else REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
     return _configured(kind, name, options)
 

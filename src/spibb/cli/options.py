@@ -141,6 +141,13 @@ def with_sources(
     return {**arguments, **found}
 
 
+def named(given: Any) -> str:
+    """What a policy is called that was given as a source."""
+    from spibb.sql.sources import Source
+
+    return Source.of(given).name
+
+
 def column_map(mapping: Path | None, bins: list[str] | None, **options: Any) -> ColumnMap:
     """The mapping file with the options put over it."""
     from spibb.binning import parse_bins
@@ -148,6 +155,6 @@ def column_map(mapping: Path | None, bins: list[str] | None, **options: Any) -> 
 
     base = ColumnMap() if mapping is None else read_mapping(mapping)
     given = {name: text for name, text in options.items() if text is not None}
-    handling = {name: given.pop(name) for name in HANDLING if name in given}
+    said = {name: given.pop(name) for name in HANDLING if name in given}
     columns = {name: split_names(text) for name, text in given.items()}
-    return base.updated(columns, parse_bins(bins or []), **handling)
+    return base.updated(columns, parse_bins(bins or []), **said)

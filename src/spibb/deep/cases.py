@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from spibb.deep.improving import VectorImprovement
+from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
 from spibb.labels import Label
 
 MOVED = 0.01
@@ -36,31 +37,42 @@ class Case:
 
 
 def typical_cases(result: VectorImprovement, most: int = 10) -> list[Case]:
-    """The changes by kind, what is done less and more, the commonest first."""
-    found, moved = result.decisions, result.moved
-    change = found.probs - found.baseline
+    """The changes of an improvement by kind."""
+    found = result.decisions
+    return cases_of(result.policy, result.log.states, found.baseline, found, most)
+
+
+def cases_of(
+    policy: VectorPolicy,
+    states: np.ndarray,
+    old: np.ndarray,
+    found: VectorDecisions,
+    most: int = 10,
+) -> list[Case]:
+    """What a policy, which decides `found` at states [N, d], changes of `old` rows [N, A].
+
+    By kind, what is done less and more, the commonest first.
+    """
+    change = found.probs - old
+    moved = np.abs(change).sum(axis=1) / 2
     less, more = change.argmin(axis=1), change.argmax(axis=1)
-    kind = np.where(moved > MOVED, less * len(result.log.actions) + more, -1)
+    kind = np.where(moved > MOVED, less * len(policy.actions) + more, -1)
     kinds, sizes = np.unique(kind[kind >= 0], return_counts=True)
     order = np.argsort(-sizes, kind="stable")[:most]
-    return [_case(result, np.flatnonzero(kind == kinds[k]), moved) for k in order]
+    z, labels = policy.inputs(states), policy.actions.labels
 
-
-def _case(result: VectorImprovement, rows: np.ndarray, moved: np.ndarray) -> Case:
-    log, found = result.log, result.decisions
-    z = result.policy.inputs(log.states[rows])
-    row = rows[np.argmin(((z - z.mean(axis=0)) ** 2).sum(axis=1))]
-    change = found.probs[row] - found.baseline[row]
-    labels = log.actions.labels
-
-    def named(values: np.ndarray) -> dict[Label, float]:
+    def named(row: int, values: np.ndarray) -> dict[Label, float]:
         return dict(zip(labels, values[row].tolist()))
 
-    return Case(
-        dict(zip(log.features, log.states[row].tolist())), labels[int(change.argmin())],
-        labels[int(change.argmax())], len(rows) / len(log), float(moved[rows].mean()),
-        named(found.baseline), named(found.probs), named(found.counts),
-    )  # fmt: skip
+    def case(rows: np.ndarray) -> Case:
+        row = int(rows[np.argmin(((z[rows] - z[rows].mean(axis=0)) ** 2).sum(axis=1))])
+        return Case(
+            dict(zip(policy.features, states[row].tolist())), labels[int(change[row].argmin())],
+            labels[int(change[row].argmax())], len(rows) / len(states), float(moved[rows].mean()),
+            named(row, old), named(row, found.probs), named(row, found.counts),
+        )  # fmt: skip
+
+    return [case(np.flatnonzero(kind == kinds[k])) for k in order]
 
 
 @dataclass(frozen=True)

@@ -22,12 +22,11 @@ LEAST = 1e-6
 """A clone's probability of what was done counts at least so much."""
 
 
-def propensities(log: VectorLog, policy: VectorPolicy) -> np.ndarray:
-    """The probability of each logged action [N]: as recorded, else by the policy's baseline."""
+def propensities(log: VectorLog, current: np.ndarray) -> np.ndarray:
+    """The probability of each logged action [N]: as recorded, else by a policy's rows [N, A]."""
     if log.action_prob is not None:
         return log.action_prob
-    rows = policy.baseline(policy.inputs(log.states))
-    return np.maximum(rows[np.arange(len(log)), log.action], LEAST)
+    return np.maximum(current[np.arange(len(log)), log.action], LEAST)
 
 
 def estimate_on(
@@ -39,21 +38,22 @@ def estimate_on(
     lowest_return: float = 0.0,
     highest_return: float = math.inf,
     bounds: Sequence[str] = BOUNDS,
+    behaviour: np.ndarray | None = None,
     rng: np.random.Generator,
 ) -> OffPolicyReport:
     """Estimate what a policy would earn from a log: six estimators with lower bounds.
 
     The log has the policy's features, in its order, and actions that it knows. Q̂ of dr and wdr is
-    the policy's own network. Nothing here knows how the policy was made: trained on this very log,
+    the policy's own network. `behaviour` [N] are the probabilities of what was done, by default
+    those of `propensities`. Nothing here knows how the policy was made: trained on this very log,
     its estimates flatter it.
     """
     checks.discount(discount)
     checks.delta(delta)
     log = with_actions(log, policy.actions)
-    states, found = _each_row_a_state(log, policy)
-    estimates = contributions(
-        states, found, propensities(log, policy), discount, lowest_return=lowest_return
-    )
+    states, found, current = _each_row_a_state(log, policy)
+    made = propensities(log, current) if behaviour is None else behaviour
+    estimates = contributions(states, found, made, discount, lowest_return=lowest_return)
     return report_of(
         states, [estimates.estimate(name) for name in ESTIMATORS], returns(states, discount),
         delta=delta, truncated="recorded", highest_return=highest_return, bounds=bounds, rng=rng,
@@ -74,8 +74,10 @@ def with_actions(log: VectorLog, actions: Vocabulary) -> VectorLog:
     return replace(log, action=places[log.action], actions=actions)
 
 
-def _each_row_a_state(log: VectorLog, policy: VectorPolicy) -> tuple[Log, ValuedCandidates]:
-    """Row j is in state j; what follows it, if known, is state N + j."""
+def _each_row_a_state(
+    log: VectorLog, policy: VectorPolicy
+) -> tuple[Log, ValuedCandidates, np.ndarray]:
+    """Row j is in state j; what follows it, if known, is state N + j. And the baseline's rows."""
     n, on = len(log), ~log.terminated & log.known
     both = np.concatenate([log.states, np.where(on[:, None], log.next_states, log.states)])
     found = policy.at(both)
@@ -86,4 +88,5 @@ def _each_row_a_state(log: VectorLog, policy: VectorPolicy) -> tuple[Log, Valued
         terminated=log.terminated, truncated=log.truncated, episode_starts=log.episode_starts,
         states=Vocabulary.of_size(2 * n, "state"), actions=log.actions,
     )  # fmt: skip
-    return table, ValuedCandidates(found.probs[:, :, None], found.q[:, :, None], v[:, None])
+    values = ValuedCandidates(found.probs[:, :, None], found.q[:, :, None], v[:, None])
+    return table, values, found.baseline[:n]

@@ -26,6 +26,7 @@ from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
+from spibb.episode_returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.vectors import VectorLog
@@ -81,8 +82,8 @@ class VectorImprovement(Frozen):
 
     `log` are the episodes that trained it and `decisions` the policy there; `held_out` is the
     estimate on the others, None where none were kept apart. `clone` says how the policy that made
-    the log was found, None where it was given. `losses` [T] are those of the training, in the unit
-    of the rewards squared, after `loss_steps` [T] updates.
+    the log was found, None where it was given. `returns` are those of all episodes. `losses` [T]
+    are those of the training, in the unit of the rewards squared, after `loss_steps` [T] updates.
     """
 
     policy: VectorPolicy
@@ -96,6 +97,7 @@ class VectorImprovement(Frozen):
     losses: np.ndarray
     loss_steps: np.ndarray
     seed: int
+    returns: EpisodeReturns
 
     def _facts(self) -> Mapping[str, Any]:
         """The policy's, and what the held-out episodes say."""
@@ -185,6 +187,7 @@ def improve_vectors(
     return VectorImprovement(
         policy, settings, losses.config.passes, mine, decisions, trained.clone, report, single,
         losses.losses[0] * policy.reward_unit**2, losses.loss_steps, seed,
+        EpisodeReturns.of([log], discount),
     )  # fmt: skip
 
 

@@ -65,11 +65,16 @@ def departures(
     *,
     delta: float,
     rng: np.random.Generator,
+    behaviour: np.ndarray | None = None,
 ) -> VectorDepartures:
-    """What single departures gain on episodes that trained nothing."""
+    """What single departures gain on episodes that trained nothing.
+
+    `behaviour` [N] are the probabilities of what was done, by default those of `propensities`.
+    """
     log = with_actions(log, policy.actions)
     found = policy.at(log.states)
-    ratio = found.probs[np.arange(len(log)), log.action] / propensities(log, policy)
+    made = propensities(log, found.baseline) if behaviour is None else behaviour
+    ratio = found.probs[np.arange(len(log)), log.action] / made
     value = (found.probs * found.q).sum(axis=1)
     usual = policy.current_fit[0] + policy.current_fit[1] * value
     beyond = (returns_to_go(log, discount) - usual) / policy.reward_unit

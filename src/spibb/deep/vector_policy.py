@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
+from spibb.cases import UNKNOWN, case_number, case_numbers, check_case
 from spibb.checks import InputError
+from spibb.deciding import Decisions as ManyDecisions
+from spibb.deciding import check_unseen, choose
 from spibb.deep.checkpoint import REMEDY, read_arrays, write_arrays
 from spibb.deep.log import finite_states, matrix
 from spibb.deep.network import MLP
@@ -20,13 +24,20 @@ from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.scaling import Scaling
 from spibb.deep.targets import ROWS
 from spibb.frozen import Frozen
+from spibb.ingest.loaded import Loaded
+from spibb.ingest.mapping import MAPPING, ColumnMap
+from spibb.ingest.policy_files import vector_policy_file
 from spibb.labels import Label, Vocabulary
 from spibb.loading import (
+    anything,
     array,
     either,
     flag,
     list_of,
+    null,
     parse_json,
+    record,
+    table_of,
     text,
     whole,
 )
@@ -39,19 +50,27 @@ FORMS = {
     "points": array("f", 2), "point_actions": array("iu", 1), "radius": array("f"),
     "n_wedge": array("fiu"), "variant": array("U"), "discount": array("f"),
     "reward_unit": array("f"), "temperature": array("f"), "current_fit": array("f", 1),
+    "known": array("U"),
 }  # fmt: skip
 _PART = either(flag(), whole(), text())
 LABELS = list_of(either(_PART, list_of(_PART, least=2)), least=1)
+KNOWN = record({
+    "origin": table_of(anything()), "reading": either(null(), MAPPING),
+    "verdict": either(null(), record({"grade": text(), "headline": text()})),
+})  # fmt: skip
+PIECE = 1 << 16
+"""Cases that are decided at a time."""
 
 
 @dataclass(frozen=True, eq=False)
-class VectorPolicy(Frozen):
+class VectorPolicy(Loaded):
     """π(a|x) for states in the columns `features` and actions with labels, in the log's own units.
 
     `scaling` turns states [M, d] into the inputs z of all else: the Q-network (values in
     `reward_unit`), the baseline, and pseudo-counts of logged `points` [n, d] (in z) with
     `point_actions` [n] within `radius`. Called with states, it gives probabilities [M, A].
-    `current_fit` (a, b) says what the current policy earns from a state, about a + b V̂.
+    `current_fit` (a, b) says what the current policy earns from a state, about a + b V̂. `origin`,
+    `verdict` and `reading` (how the log was read) are those of a `LoadedPolicy`.
     """
 
     features: tuple[str, ...]
@@ -67,6 +86,9 @@ class VectorPolicy(Frozen):
     discount: float
     reward_unit: float
     current_fit: tuple[float, float] = (0.0, 1.0)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    verdict: Mapping[str, str] | None = None
+    reading: ColumnMap | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """What it takes and gives."""
@@ -104,16 +126,68 @@ class VectorPolicy(Frozen):
         """Pseudo-counts [M, A] at inputs [M, d]."""
         return counts_within(self.points, self.point_actions, len(self.actions), self.radius)
 
-    def row(self, case: Mapping[str, Any]) -> dict[Label, float]:
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The columns of a state."""
+        return self.features
+
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """All of them."""
+        return self.features
+
+    def encode(self, case: Mapping[str, Any] | Label) -> Label:
+        """The numbers of a case, in the order of the columns."""
+        if not isinstance(case, Mapping):
+            values = case if isinstance(case, tuple) else (case,)
+            case = dict(zip(self.features, values)) if len(values) == len(self.features) else {}
+        check_case(case, self.features)
+        found = tuple(case_number(name, case[name]) for name in self.features)
+        for name, value in zip(self.features, found):
+            if math.isnan(value):
+                raise InputError(f"{name!r} is missing: give a number, or act as before")
+        return found if len(found) > 1 else found[0]
+
+    def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
         """The distribution over actions for a case: one number for each feature."""
-        for name in (*case, *self.features):
-            if name not in self.features or name not in case:
-                wrong = (
-                    "is not a column of the state" if name not in self.features else "is missing"
-                )
-                raise InputError(f"{name!r} {wrong}: a state here is {', '.join(self.features)}")
-        values = [_number(name, case[name]) for name in self.features]
-        return dict(zip(self.actions.labels, self([values])[0].tolist()))
+        return dict(
+            zip(self.actions.labels, self(np.reshape(self.encode(case), (1, -1)))[0].tolist())
+        )
+
+    def act_many(
+        self,
+        cases: Any,
+        *,
+        seed: int = 0,
+        deterministic: bool = False,
+        unseen: str = "error",
+        first_row: int = 0,
+    ) -> ManyDecisions:
+        """An action for each of many cases, as `spibb.LoadedPolicy.act_many` gives them.
+
+        The policy knows what to do at every vector of numbers; `unseen` is about cases in which a
+        number is missing.
+        """
+        check_unseen(unseen)
+        states = case_numbers(cases, self.features)
+        known = ~np.isnan(states).any(axis=1)
+        if unseen == "error" and not known.all():
+            raise _missing(states, self.features, first_row)
+        probs = np.full((len(states), len(self.actions)), 1 / len(self.actions))
+        for piece in np.array_split(np.flatnonzero(known), -(-len(states) // PIECE) or 1):
+            if len(piece):
+                probs[piece] = self(states[piece])
+        return choose(
+            probs, np.where(known, np.arange(len(states)), UNKNOWN), self.actions, seed=seed,
+            deterministic=deterministic, first_row=first_row,
+        )  # fmt: skip
+
+    @property
+    def own(self) -> ColumnMap:
+        """How its log was read."""
+        known = self.reading or ColumnMap()
+        names = {"state": self.features, "action": self.actions.names}
+        return ColumnMap({**known.columns, **names}, {}, known.said)
 
     def reordered(self, features: np.ndarray, actions: np.ndarray) -> VectorPolicy:
         """The same policy with column k at the place features[k], and action a at actions[a]."""
@@ -141,6 +215,10 @@ class VectorPolicy(Frozen):
             "discount": float(self.discount), "reward_unit": float(self.reward_unit),
             "temperature": float(self.baseline.temperature),
             "current_fit": np.array(self.current_fit, np.float64),
+            "known": json.dumps({
+                "origin": dict(self.origin), "verdict": self.verdict,
+                "reading": None if self.reading is None else self.reading.content,
+            }, default=str),
             **_prefixed("q", self.network), **_prefixed("baseline", self.baseline.network),
         })  # fmt: skip
 
@@ -166,7 +244,7 @@ def load_vector_policy(path: str | Path) -> VectorPolicy:
 
     Nothing is believed: the hash, every type, every shape and every number are checked.
     """
-    path = vector_policy_file(path)
+    path = vector_policy_file(path) or Path(path)
     arrays = read_arrays(path, KIND, FORMS)
     what = f"{KIND} {str(path)!r}"
     labels = parse_json(str(arrays["actions"]), LABELS, f"{what}: actions", REMEDY)
@@ -175,6 +253,7 @@ def load_vector_policy(path: str | Path) -> VectorPolicy:
         tuple(arrays["action_names"].tolist()),
     )
     features = tuple(arrays["features"].tolist())
+    known = parse_json(str(arrays["known"]), KNOWN, f"{what}: known", REMEDY)
     _check_shapes(arrays, len(features), len(actions), what)
     return VectorPolicy(
         features, actions, Scaling(arrays["centre"], arrays["spread"]),
@@ -188,22 +267,19 @@ def load_vector_policy(path: str | Path) -> VectorPolicy:
         checks.choice("variant", str(arrays["variant"]), tuple(ROWS)),
         checks.discount(float(arrays["discount"])), _positive(arrays, "reward_unit", what),
         (float(arrays["current_fit"][0]), float(arrays["current_fit"][1])),
+        known["origin"], known["verdict"],
+        None if known["reading"] is None else ColumnMap.of(known["reading"]),
     )  # fmt: skip
 
 
-FILE = "policy.npz"
-
-
-def vector_policy_file(path: str | Path) -> Path:
-    """The policy in a result folder, or the file itself."""
-    path = Path(path)
-    return path / FILE if path.is_dir() else path
-
-
-def is_vector_policy(path: str | Path) -> bool:
-    """Whether a path is a policy on vectors: an .npz file, or a folder that has one."""
-    file = vector_policy_file(path)
-    return file.suffix == ".npz" and file.is_file()
+def _missing(states: np.ndarray, features: Sequence[str], first_row: int) -> InputError:
+    """The refusal of cases in which a number is missing: the first, and how many."""
+    rows = np.flatnonzero(np.isnan(states).any(axis=1))
+    feature = features[int(np.argmax(np.isnan(states[rows[0]])))]
+    return InputError(
+        f"{feature!r} is missing in row {rows[0] + first_row} of the cases ({len(rows)} such "
+        "rows): fill it, or ask for the others with unseen 'empty'"
+    )
 
 
 def _check_shapes(
@@ -255,9 +331,3 @@ def _reordered(network: MLP, columns: np.ndarray, rows: np.ndarray) -> MLP:
     weights[0] = weights[0][columns]
     weights[-1], biases[-1] = weights[-1][:, rows], biases[-1][rows]
     return MLP(tuple(weights), tuple(biases))
-
-
-def _number(name: str, value: Any) -> float:
-    if isinstance(value, str):
-        value = checks.parse_value(value.strip())
-    return checks.number(name, value, -np.inf, np.inf, "()")

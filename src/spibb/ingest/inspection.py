@@ -15,6 +15,7 @@ from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
 from spibb.showing import Range, Shown
 from spibb.sql import queries
+from spibb.sql.typed import TypedTable
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
@@ -251,12 +252,16 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
         decided=float(visited[peak].sum() / max(visited.sum(), 1)),
         backwards=_backwards(table),
         neighbours=_neighbours(table),
-        assumptions=tuple(_assumptions(table)),
+        assumptions=assumptions(table),
     )
 
 
-def _assumptions(table: LogTable) -> Iterator[Finding]:
+def assumptions(table: TypedTable) -> tuple[Finding, ...]:
     """What a log does not say itself, and what was left out of it."""
+    return tuple(_assumptions(table))
+
+
+def _assumptions(table: TypedTable) -> Iterator[Finding]:
     if table.handling.bandit:
         yield Finding("Every row", "is an episode of one step that ends (bandit)")
     elif table.x.terminated is None:

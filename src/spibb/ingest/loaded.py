@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from spibb.cases import CaseEncoder
 from spibb.checks import InputError, some
 from spibb.deciding import Decisions, decide
 from spibb.frozen import Frozen
-from spibb.handling import AS_LEVEL, ERROR, LEVEL
+from spibb.handling import AS_LEVEL, LEVEL
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
 from spibb.labels import Label, Vocabulary
@@ -24,8 +24,67 @@ from spibb.policy import Policy
 NOT_SUPPORTED = "not supported"
 
 
+class Loaded(Frozen):
+    """A policy with all that it takes to apply it: to new cases, and to logs like its own.
+
+    States are labels (`LoadedPolicy`) or vectors (`spibb.deep.VectorPolicy`).
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def origin(self) -> Mapping[str, Any]:
+            """Command, files and versions that it was made with; empty where not known."""
+
+        @property
+        def verdict(self) -> Mapping[str, str] | None:
+            """`grade` and `headline` of the verdict when it was made, if known."""
+
+        @property
+        def discount(self) -> float | None:
+            """The one that it was made with, if known."""
+
+        @property
+        def own(self) -> ColumnMap:
+            """How the log of the policy was read."""
+
+        @property
+        def state_names(self) -> tuple[str, ...]:
+            """The columns of a state."""
+
+        @property
+        def number_names(self) -> tuple[str, ...]:
+            """Those of them that hold numbers in a raw case."""
+
+        def encode(self, case: Mapping[str, Any] | Label) -> Label:
+            """The label of the state that a case is in."""
+
+        def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
+            """The distribution over actions for a case."""
+
+        def act_many(
+            self, cases: Any, *, seed: int = 0, deterministic: bool = False, unseen: str = "error",
+            first_row: int = 0,
+        ) -> Decisions:  # fmt: skip
+            """An action for each of many cases."""
+
+    @property
+    def doubt(self) -> str | None:
+        """One line for whoever is about to use a policy whose verdict was "not supported"."""
+        if self.verdict is None or self.verdict["grade"] != NOT_SUPPORTED:
+            return None
+        return f"the verdict on this policy was: {self.verdict['headline']}"
+
+    def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
+        """How to read a log with the columns `present` as this policy's log was read.
+
+        See `ColumnMap.under`: options win, and what contradicts the policy is refused.
+        """
+        return column_map.under(self.own, present)
+
+
 @dataclass(frozen=True, eq=False)
-class LoadedPolicy(Frozen):
+class LoadedPolicy(Loaded):
     """A policy from a file, which encodes raw cases as the log was encoded.
 
     A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
@@ -38,6 +97,7 @@ class LoadedPolicy(Frozen):
         visits: how often the log was in each state [S], if known.
         verdict: `grade` and `headline` of the verdict when it was made, if known.
         discount: the one that it was made with, if known.
+        reading: how its log was read, if known: columns, and what was done with rows.
 
     >>> _ = spibb.run(log, "improved", baseline=baseline, n_wedge=1, force=True)
     >>> loaded = spibb.load_policy("improved")
@@ -51,6 +111,7 @@ class LoadedPolicy(Frozen):
     visits: np.ndarray | None = None
     verdict: Mapping[str, str] | None = None
     discount: float | None = None
+    reading: ColumnMap | None = None
 
     def __post_init__(self) -> None:
         for vocabulary in (self.policy.states, self.policy.actions):
@@ -66,13 +127,6 @@ class LoadedPolicy(Frozen):
         return {"states": self.policy.n_states, "actions": self.policy.n_actions,
                 "bins": ", ".join(self.bins) or None, "verdict": grade}  # fmt: skip
 
-    @property
-    def doubt(self) -> str | None:
-        """One line for whoever is about to use a policy whose verdict was "not supported"."""
-        if self.verdict is None or self.verdict["grade"] != NOT_SUPPORTED:
-            return None
-        return f"the verdict on this policy was: {self.verdict['headline']}"
-
     @cached_property
     def sha256(self) -> str:
         """The hash of all of it: two policies that decide alike from one origin have the same."""
@@ -85,19 +139,26 @@ class LoadedPolicy(Frozen):
         """
         write_whole_policy(self, Path(path))
 
-    def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
-        """How to read a log with the columns `present` as this policy's log was read.
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The columns of a state."""
+        return self.policy.states.names
 
-        The policy's columns and bins win over the mapping's; a policy that does not know its origin
-        has none of its own. One that knows missing values as a level reads them so.
-        """
-        if not self.origin:
-            return column_map
+    @property
+    def number_names(self) -> tuple[str, ...]:
+        """The columns that are cut."""
+        return tuple(name for name in self.state_names if name in self.bins)
+
+    @property
+    def own(self) -> ColumnMap:
+        """How its log was read; one that knows missing values as a level reads them so."""
         names = {"state": self.policy.states.names, "action": self.policy.actions.names}
-        found = column_map.under(names, self.bins, present)
-        if self._has_level and found.handling.missing == ERROR:
-            return replace(found, handling=replace(found.handling, missing=AS_LEVEL))
-        return found
+        known = self.reading or ColumnMap(said={"missing": AS_LEVEL} if self._has_level else {})
+        return ColumnMap({**known.columns, **names}, self.bins, known.said)
+
+    def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
+        """As for any policy; one that does not know its origin wants nothing of its own."""
+        return super().complete(column_map, present) if self.origin else column_map
 
     @cached_property
     def _has_level(self) -> bool:

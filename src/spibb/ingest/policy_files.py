@@ -17,7 +17,7 @@ from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.ingest.mapping import ColumnNames
+from spibb.ingest.mapping import MAPPING, ColumnMap, ColumnNames
 from spibb.ingest.whole_policy import ENDING, read_whole_policy
 from spibb.labels import Label, Vocabulary, encode, factorize
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 SIDECAR = "policy.json"
 WRITTEN = ("policy.csv", "policy.parquet")
+VECTORS = "policy.npz"
+"""The policy in a result folder whose states are vectors."""
 FORMAT = 1
 FORM = record(
     {
@@ -43,6 +45,7 @@ FORM = record(
         "origin": table_of(anything()),
         "discount": real(0, 1, "[)"),
         "verdict": record({"grade": text(), "headline": text()}),
+        "reading": MAPPING,
     },
     more=True,
 )
@@ -88,6 +91,18 @@ def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
     return policy.named(log.states.names, log.actions.names)
 
 
+def vector_policy_file(given: str | Path | Source) -> Path | None:
+    """The .npz file of a policy on vectors: itself, or that in a result folder; None if none is."""
+    path = given if isinstance(given, Path) else Source.of(given).path
+    file = path / VECTORS if path is not None and path.is_dir() else path
+    return file if file is not None and file.suffix == ".npz" and file.is_file() else None
+
+
+def is_vector_policy(given: str | Path | Source) -> bool:
+    """Whether a policy is one on vectors: an .npz file, or a folder that has one."""
+    return vector_policy_file(given) is not None
+
+
 def policy_file(given: str | Path | Source) -> Source:
     """The source itself, or the file in the folder that `spibb improve` wrote.
 
@@ -98,10 +113,10 @@ def policy_file(given: str | Path | Source) -> Source:
     if path is None or not path.is_dir():
         ours = path is not None and path.name in WRITTEN and path.with_name(SIDECAR).is_file()
         return Source(source.place) if ours else source
-    if (path / "policy.npz").is_file() and not (path / "policy.parquet").is_file():
+    if is_vector_policy(path):
         raise InputError(
-            f"{str(path)!r} holds a policy on vectors (dqn), expected a table: spibb evaluate and "
-            "spibb act take it, in Python spibb.deep.load_vector_policy"
+            f"{str(path)!r} holds a policy on vectors (dqn), expected a table of states: in Python "
+            "spibb.deep.load_vector_policy reads it, and its policy.onnx serves elsewhere"
         )
     check_manifest(path, ("policy.parquet", SIDECAR))
     return Source(path / "policy.parquet")
@@ -277,7 +292,7 @@ def describe_policy(
 ) -> None:
     """Write policy.json beside the policy: how to read a case, and what is `known` of the policy.
 
-    That is its `origin`, and if there are some its `verdict` and `discount`.
+    That is its `origin`, and if there are some its `verdict`, `discount` and `reading`.
     """
     content = {
         "format": FORMAT,
@@ -345,6 +360,7 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     return LoadedPolicy(
         policy, bins, content.get("origin", {}), visits=_visits(cells, policy, file),
         verdict=content.get("verdict"), discount=content.get("discount"),
+        reading=ColumnMap.of(content["reading"]) if "reading" in content else None,
     )  # fmt: skip
 
 

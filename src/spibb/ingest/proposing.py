@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from spibb.errors import FixableError, InputError
@@ -19,7 +19,7 @@ def proposed(source: Any, column_map: ColumnMap) -> Handling:
     handling = column_map.handling
     while True:
         try:
-            open_log(source, **replace(column_map, handling=handling).reading).counts()
+            open_log(source, **replace(column_map, said=asdict(handling)).reading).counts()
             return handling
         except FixableError as error:
             better = replace(handling, **error.handling)

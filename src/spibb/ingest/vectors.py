@@ -103,6 +103,22 @@ def read_vectors(
     >>> spibb.read_vectors(frame, columns={"state": ["x", "y"]})
     VectorLog(transitions=2, episodes=1, features=2, actions=2, rewards=0 to 1)
     """
+    return open_vectors(
+        source, columns=columns, progress=progress, bandit=bandit, missing=missing,
+        duplicates=duplicates,
+    ).log()  # fmt: skip
+
+
+def open_vectors(
+    source: Any,
+    *,
+    columns: ColumnNames | None = None,
+    progress: Progress | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
+) -> VectorTable:
+    """Find the columns of a log of vectors where it lies; see `read_vectors`."""
     from spibb.ingest import open_engine
 
     if missing == AS_LEVEL:
@@ -111,7 +127,7 @@ def read_vectors(
             "fill them, or use 'drop'"
         )
     handling = Handling(bandit, missing, duplicates)
-    return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling).log()
+    return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling)
 
 
 def _matrix(columns: Any) -> np.ndarray:

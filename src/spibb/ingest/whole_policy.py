@@ -17,6 +17,7 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.checks import InputError
 from spibb.files import write_text
+from spibb.ingest.mapping import MAPPING, ColumnMap
 from spibb.labels import LARGEST, LEAST, Label, Vocabulary
 from spibb.loading import (
     Form,
@@ -55,6 +56,7 @@ _CONTENT: Mapping[str, Form] = {
     "verdict": either(null(), record({"grade": text(), "headline": text()})),
     "discount": either(null(), real(0, 1, "[)")),
     "origin": table_of(anything()),
+    "reading": either(null(), MAPPING),
 }
 FORM = record({"spibb_policy": whole(FORMAT, FORMAT), "sha256": text(), **_CONTENT})
 """The form of the file: `probabilities` has for each state the actions played, as [code, π]."""
@@ -90,6 +92,7 @@ def read_whole_policy(path: Path) -> dict[str, Any]:
         "visits": None if visits is None else np.array(visits, dtype=float),
         "verdict": content["verdict"],
         "discount": content["discount"],
+        "reading": None if content["reading"] is None else ColumnMap.of(content["reading"]),
     }
 
 
@@ -116,6 +119,7 @@ def _content(loaded: LoadedPolicy) -> dict[str, Any]:
         "verdict": None if loaded.verdict is None else dict(loaded.verdict),
         "discount": loaded.discount,
         "origin": dict(loaded.origin),
+        "reading": None if loaded.reading is None else loaded.reading.content,
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,12 +14,10 @@ from spibb.episode_returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
 from spibb.frozen import Frozen
-from spibb.ingest.loaded import LoadedPolicy
-from spibb.ingest.policy_files import load_policy
-from spibb.ingest.whole_policy import ENDING
+from spibb.ingest.loaded import Loaded
 from spibb.loading import either, null, read_json, real, record, row
+from spibb.policies import load_any
 from spibb.sql.reading import read_table
-from spibb.sql.sources import Source
 
 SUMMARY = "summary.json"
 FORM = record(
@@ -38,7 +37,7 @@ class Deployed(Frozen):
     `limits` were declared when it was made: no return can leave them; None if none were.
     """
 
-    loaded: LoadedPolicy
+    loaded: Loaded
     discount: float
     returns: np.ndarray
     limits: tuple[float, float] | None
@@ -50,7 +49,7 @@ def load_deployed(folder: str | Path) -> Deployed:
     if not folder.is_dir():
         what = "a file" if folder.is_file() else "not there"
         raise InputError(f"{str(folder)!r} is {what}, expected the folder that spibb improve wrote")
-    loaded = load_policy(folder)
+    loaded = load_any(folder)
     check_manifest(folder, (SUMMARY, FILE))
     content = read_json(folder / SUMMARY, FORM, repr(str(folder / SUMMARY)), AGAIN)
     limits = content.get("return_limits")
@@ -58,15 +57,14 @@ def load_deployed(folder: str | Path) -> Deployed:
     return Deployed(loaded, content["discount"], returns, None if limits is None else tuple(limits))
 
 
-def discount_for(given: float | None, *policies: str | Path | Source) -> tuple[float, str]:
+def discount_for(given: float | None, policies: Mapping[str, Loaded]) -> tuple[float, str]:
     """The discount to judge policies with, and from where: given, or the one they were made with.
 
     Policies that `spibb improve` wrote know theirs; if they differ, one must be given.
     """
     if given is not None:
         return given, "as given"
-    sources = map(Source.of, policies)
-    known = {source.name: found for source in sources if (found := _made_with(source)) is not None}
+    known = {name: one.discount for name, one in policies.items() if one.discount is not None}
     if len(set(known.values())) > 1:
         said = " and ".join(f"{found:g} ({path})" for path, found in known.items())
         raise InputError(f"the policies were made with discounts {said}: give --discount")
@@ -74,22 +72,6 @@ def discount_for(given: float | None, *policies: str | Path | Source) -> tuple[f
         return DISCOUNT, "the default"
     path, found = next(iter(known.items()))
     return found, f"the one that {path} was made with"
-
-
-def _made_with(source: Source) -> float | None:
-    """The discount of a policy in one file, of a result folder, or of the one that lists a file."""
-    policy = source.path
-    if policy is None:
-        return None
-    if policy.suffix == ENDING:
-        return load_policy(policy).discount
-    folder = policy if policy.is_dir() else policy.parent
-    listed = folder == policy or policy.name in read_manifest(folder)
-    if not listed or not (folder / SUMMARY).is_file():
-        return None
-    check_manifest(folder, (SUMMARY,))
-    content = read_json(folder / SUMMARY, FORM, repr(str(folder / SUMMARY)), AGAIN)
-    return float(content["discount"])
 
 
 def _read_returns(folder: Path) -> np.ndarray:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.conformity import Conformity, conformity
+from spibb.conformity import Conformity
 from spibb.episode_returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.evaluate import MonteCarlo, mean_of
 from spibb.ingest.aggregate import LogTable
+from spibb.ingest.vectors import VectorLog, VectorTable
 from spibb.log import Log
 from spibb.monitoring.deployed import Deployed, load_deployed
 from spibb.monitoring.evidence import (
@@ -27,6 +28,7 @@ from spibb.monitoring.evidence import (
     interval,
     interval_at_any_time,
 )
+from spibb.policies import conformity_of
 
 ROUNDING = 1e-9
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
@@ -142,10 +144,10 @@ class Monitoring:
         return self.sentence
 
 
-@checks.takes(policy=(Deployed, str, Path), log=Log)
+@checks.takes(policy=(Deployed, str, Path), log=(VectorLog, Log))
 def monitor(
     policy: str | Path | Deployed,
-    log: Log,
+    log: Log | VectorLog,
     *,
     delta: float = 0.05,
     margin: float = 0.0,
@@ -162,7 +164,7 @@ def monitor(
     Parameters:
         policy: the folder that ``spibb improve`` wrote.
         log: the episodes that this policy made, in the order of time (``log.episodes(order)`` sorts
-            them), all of them since the start.
+            them), all of them since the start; `read_vectors` reads that of a policy on vectors.
         delta: probability of ever giving a false alarm, and of a false "no worse".
         margin: loss per episode that is tolerated.
         lowest_return: no return is below it; the one declared to ``spibb improve`` if None.
@@ -183,7 +185,7 @@ def monitor(
     checks.number("margin", margin, 0, math.inf, "[)")
     if drop is not None:
         checks.number("drop", drop, 0, math.inf, "()")
-    conforms = conformity(log, deployed.loaded.policy)
+    conforms = conformity_of(deployed.loaded, log)
     returned = EpisodeReturns.of([log], deployed.discount)
     low, high = limits = _limits(deployed, lowest_return, highest_return)
     span = high - low
@@ -258,7 +260,7 @@ def _recent(
     return _mean(mean_of(values[-n:]), interval(x[-n:], delta), limits)
 
 
-def chronological(table: LogTable, column: str | None) -> tuple[Log, str]:
+def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Log | VectorLog, str]:
     """The log with its episodes in the order of time, and what that order is, in words.
 
     By the first value of a column in each episode; without one by the step where steps are times,

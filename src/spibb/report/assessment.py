@@ -12,6 +12,7 @@ from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
 from spibb.episode_returns import EpisodeReturns
 from spibb.ingest.inspection import Finding
+from spibb.ingest.mapping import ColumnMap
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
 from spibb.report.origin import Origin
@@ -26,7 +27,7 @@ class Assessment:
 
     `sweep` is empty where the problem is too large to try every N∧ unasked. `returns` are those of
     all episodes of the log, held-out ones included; None where only counts were kept. `sceptic` is
-    there if it was asked for.
+    there if it was asked for. `reading` says how the log was read, None where that is not known.
     """
 
     result: Improvement
@@ -38,6 +39,7 @@ class Assessment:
     origin: Origin
     returns: EpisodeReturns | None = None
     sceptic: Sceptic | None = None
+    reading: ColumnMap | None = None
 
     @property
     def posterior(self) -> Posterior:

@@ -73,10 +73,10 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     known = {
         "origin": dataclasses.asdict(assessment.origin),
         "discount": problem.discount,
-        "verdict": {
-            name: verdict_summary(assessment.verdict)[name] for name in ("grade", "headline")
-        },
+        "verdict": verdict_in_short(assessment.verdict),
     }
+    if assessment.reading is not None:
+        known["reading"] = assessment.reading.content
     describe_policy(folder, problem.states, problem.actions, problem.counts.bins, known)
     if assessment.returns is not None:
         assessment.returns.write(folder)
@@ -132,6 +132,11 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
         "lower_bound": verdict.lower_bound,
         "criteria": {c.name: {name: getattr(c, name) for name in named} for c in verdict.criteria},
     }
+
+
+def verdict_in_short(verdict: Verdict) -> dict[str, str]:
+    """What a policy knows of its verdict."""
+    return {"grade": str(verdict.grade), "headline": verdict.headline}
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:

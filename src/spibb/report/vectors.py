@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,30 +14,62 @@ import spibb
 from spibb import words
 from spibb.deep.cases import Case, coverage, typical_cases
 from spibb.deep.improving import VectorImprovement
-from spibb.deep.vector_policy import FILE
-from spibb.episode_returns import EpisodeReturns
+from spibb.deep.vector_policy import VectorPolicy
 from spibb.files import write_text
-from spibb.log import returns_to_go
+from spibb.ingest.inspection import Finding
+from spibb.ingest.mapping import ColumnMap
+from spibb.ingest.policy_files import VECTORS
 from spibb.report import charts
 from spibb.report.filling import fill
-from spibb.report.folder import off_policy_summary, plain_values, verdict_summary
+from spibb.report.folder import (
+    off_policy_summary,
+    plain_values,
+    verdict_in_short,
+    verdict_summary,
+)
 from spibb.report.origin import Origin
+from spibb.verdict import Verdict
 
 ONNX = "policy.onnx"
 
 
-def write_vectors(result: VectorImprovement, origin: Origin, folder: Path) -> None:
+@dataclass(frozen=True, eq=False)
+class VectorAssessment:
+    """All that is known about an improvement on vectors, as `Assessment` of one on labels."""
+
+    result: VectorImprovement
+    findings: tuple[Finding, ...]
+    origin: Origin
+    reading: ColumnMap | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        """How sure the held-out episodes are."""
+        return self.result.verdict
+
+    @property
+    def policy(self) -> VectorPolicy:
+        """The policy with what is known of it."""
+        return dataclasses.replace(
+            self.result.policy, origin=dataclasses.asdict(self.origin),
+            verdict=verdict_in_short(self.verdict), reading=self.reading,
+        )  # fmt: skip
+
+
+def write_vectors(assessment: VectorAssessment, folder: Path) -> None:
     """Write policy.npz, policy.onnx, summary.json, report.html and the log's returns."""
-    result.policy.save(folder / FILE)
+    result = assessment.result
+    assessment.policy.save(folder / VECTORS)
     result.policy.export_onnx(folder / ONNX)
-    text = json.dumps(summary(result, origin), indent=2, ensure_ascii=False)
+    text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
     write_text(folder / "summary.json", text + "\n")
-    write_text(folder / "report.html", render(result, origin))
-    _returns(result).write(folder)
+    write_text(folder / "report.html", render(assessment))
+    result.returns.write(folder)
 
 
-def summary(result: VectorImprovement, origin: Origin) -> dict[str, Any]:
+def summary(assessment: VectorAssessment) -> dict[str, Any]:
     """The result in plain values, for summary.json."""
+    result = assessment.result
     policy, log, covered = result.policy, result.log, coverage(result)
     clone = result.clone
     return {
@@ -67,7 +100,8 @@ def summary(result: VectorImprovement, origin: Origin) -> dict[str, Any]:
         else plain_values(dataclasses.asdict(result.departures)),
         "held_out": off_policy_summary(result.held_out),
         "cases": [_plain_case(case) for case in typical_cases(result)],
-        "origin": dataclasses.asdict(origin),
+        "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
+        "origin": dataclasses.asdict(assessment.origin),
     }  # fmt: skip
 
 
@@ -79,23 +113,18 @@ def _plain_case(case: Case) -> dict[str, Any]:
     return dataclasses.asdict(case) | by_action
 
 
-def render(result: VectorImprovement, origin: Origin) -> str:
+def render(assessment: VectorAssessment) -> str:
     """The whole page."""
+    result = assessment.result
     filters = {"number": words.number, "signed": words.signed, "percent": words.percent,
                "clipped": words.clipped}  # fmt: skip
     covered = coverage(result)
     return fill(
         "vectors.html.jinja", filters, r=result, policy=result.policy, verdict=result.verdict,
-        origin=origin, cases=typical_cases(result), covered=covered,
+        origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
-        earned=_returns(result).mean.value, ranges=_ranges(result),
+        earned=result.returns.mean.value, ranges=_ranges(result),
     )  # fmt: skip
-
-
-def _returns(result: VectorImprovement) -> EpisodeReturns:
-    log = result.log
-    found = returns_to_go(log, result.policy.discount)[log.episode_starts[:-1]]
-    return EpisodeReturns(found, int(log.truncated.sum()))
 
 
 def _ranges(result: VectorImprovement) -> list[tuple[str, float, float, float, float]]:

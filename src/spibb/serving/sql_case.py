@@ -1,7 +1,8 @@
 """A policy as an SQL query: CASE over the columns of the state, for DuckDB and PostgreSQL.
 
 A row gets the decision that `act_many` gives it, or NULL; never another one. A value is compared
-as the text that it has as a label (`_key`): no engine turns text into numbers or booleans.
+as the text that it has as a label (`_key`): no engine turns text into numbers or booleans. That
+text is made once per row, before the CASE: types are asked for once, and not in every WHEN.
 The names that the query makes must be free: a table that has one is refused as ambiguous.
 """
 
@@ -40,6 +41,8 @@ class Dialect:
     other: str
     is_text: str
     matches: str
+    keyed: str
+    """The query: all columns of `{rows}` and `{decisions}`, over `{keys}` called `{names}`."""
 
 
 DIALECTS = {
@@ -47,6 +50,8 @@ DIALECTS = {
         "VARCHAR", "typeof({0}) = 'BOOLEAN'", "typeof({0}) = 'DOUBLE'", "typeof({0}) = 'FLOAT'",
         "starts_with(typeof({0}), 'DECIMAL')", "typeof({0}) IN ('BLOB', 'BIT')",
         "typeof({0}) = 'VARCHAR'", "regexp_matches({0}, '{1}')",
+        "SELECT {cases}.* EXCLUDE ({names}),\n{decisions}\n"
+        "FROM (SELECT {cases}.*, {keys} FROM {rows} AS {cases}) AS {cases}\n",
     ),
     "postgres": Dialect(
         "TEXT", "pg_typeof({0}) = CAST('boolean' AS regtype)",
@@ -56,10 +61,12 @@ DIALECTS = {
         "pg_typeof({0}) IN (CAST('bytea' AS regtype), CAST('bit' AS regtype))",
         "pg_typeof({0}) IN (CAST('text' AS regtype), CAST('varchar' AS regtype))",
         "{0} ~ '{1}'",
+        "SELECT {cases}.*,\n{decisions}\n"
+        "FROM {rows} AS {cases} CROSS JOIN LATERAL (SELECT {keys} OFFSET 0) AS spibb_keys\n",
     ),
 }  # fmt: skip
 UNIFORM = "spibb_uniform"
-ROWS, TABLE, NEW = "spibb_cases", "spibb_table", "spibb_new"
+ROWS, TABLE, NEW, KEY = "spibb_cases", "spibb_table", "spibb_new", "spibb_key"
 
 
 def sql_of(
@@ -81,23 +88,28 @@ def sql_of(
     drawn = any(len(rule.chances) > 1 for rule in rules)
     actions = loaded.policy.actions
     names = [_name(actions, position) for position in range(len(actions.names))]
-    source = _source(table, names, drawn=drawn and uniform is None)
     number = _double(f"{ROWS}.{quoted(uniform or UNIFORM)}")
-    whens = [_condition(rule, columns_of(loaded), DIALECTS[dialect]) for rule in rules]
+    columns = columns_of(loaded)
+    keys = [f"{KEY}_{position}" for position in range(len(columns))]
+    whens = [_condition(rule, columns, keys) for rule in rules]
     cases = [
         _case(rules, whens, _parts(actions, position), number, name)
         for position, name in enumerate(names)
     ]
-    return f"{_comment(loaded)}SELECT {ROWS}.*,\n{','.join(cases)}\nFROM {source} AS {ROWS}\n"
+    made = [f"{_key(c, DIALECTS[dialect])} AS {key}" for c, key in zip(columns, keys)]
+    return _comment(loaded) + DIALECTS[dialect].keyed.format(
+        cases=ROWS, rows=_source(table, names, keys, drawn=drawn and uniform is None),
+        keys=", ".join(made), names=", ".join(keys), decisions=",".join(cases),
+    )  # fmt: skip
 
 
-def _source(table: str, names: Sequence[str], *, drawn: bool) -> str:
+def _source(table: str, names: Sequence[str], keys: Sequence[str], *, drawn: bool) -> str:
     """The rows, each with a random number if it is needed.
 
     A name without its table is ambiguous where both tables have it: then every engine refuses.
     """
     given = ".".join(quoted(part) for part in table.split("."))
-    new = [*map(quoted, names), *([UNIFORM] if drawn else [])]
+    new = [*map(quoted, names), *keys, *([UNIFORM] if drawn else [])]
     random = f", random() AS {UNIFORM}" if drawn else ""
     return (
         f"(SELECT {TABLE}.*{random} FROM {given} AS {TABLE} CROSS JOIN "
@@ -159,43 +171,54 @@ def _outcome(rule: Rule, labels: Sequence[Label], number: str) -> str:
     return f"CASE {' '.join(whens)} END"
 
 
-def _condition(rule: Rule, columns: Sequence[StateColumn], dialect: Dialect) -> str:
-    """What the columns of a row in one of the rule's states have."""
+def _condition(rule: Rule, columns: Sequence[StateColumn], keys: Sequence[str]) -> str:
+    """What the keys of a row in one of the rule's states are."""
     return " AND ".join(
-        _allowed(column, codes, dialect) for column, codes in zip(columns, rule.allowed)
+        _allowed(column, codes, key) for column, codes, key in zip(columns, rule.allowed, keys)
     )
 
 
-def _allowed(column: StateColumn, codes: Sequence[int], dialect: Dialect) -> str:
+def _allowed(column: StateColumn, codes: Sequence[int], key: str) -> str:
     """One of some values; or none, where missing values are a level of their own."""
     there, missing = column.parts(codes)
-    name = f"{ROWS}.{quoted(column.name)}"
-    cut = column.bins is not None
-    value = _cut_number(name, dialect) if cut else _key(column, name, dialect)
-    conditions = []
-    if there:
-        conditions += _intervals(column, there, value) if cut else [_among(column, there, value)]
-    if missing:
-        conditions.append(f"{name} IS NULL")
-        conditions.append(f"{value} = {_number(math.nan) if cut else _literal(LEVEL)}")
-        conditions += [] if cut else [_is_nan(name, dialect)]
+    if column.bins is None:
+        return _among([column.values[code] for code in there], missing, key)
+    conditions = _intervals(column, there, key) if there else []
+    conditions += [f"{key} = {_number(math.nan)}"] if missing else []
     if len(conditions) == 1:
         return conditions[0]
     return "(" + " OR ".join(f"({condition})" for condition in conditions) + ")"
 
 
-def _key(column: StateColumn, name: str, dialect: Dialect) -> str:
+def _key(column: StateColumn, dialect: Dialect) -> str:
+    """What a value is compared as: a number where it is cut, else the text of its label.
+
+    Where missing values are a level of their own, they are NaN, or the text of that level.
+    """
+    name = f"{ROWS}.{quoted(column.name)}"
+    cut = column.bins is not None
+    value = _cut_number(name, dialect) if cut else _label_text(column, name, dialect)
+    if LEVEL not in column.values:
+        return value
+    if cut:
+        return f"CASE WHEN {name} IS NULL THEN {_number(math.nan)} ELSE {value} END"
+    missing = f"{name} IS NULL OR ({_is_nan(name, dialect)})"
+    return f"CASE WHEN {missing} THEN {_literal(LEVEL)} ELSE {value} END"
+
+
+def _label_text(column: StateColumn, name: str, dialect: Dialect) -> str:
     """The text that a value has as a label, as `CaseEncoder.part` makes it.
 
     A whole number has its digits, whatever its type; a float that several whole numbers round to
-    has none. Labels such as 'north' are no text of a number or a boolean, and need no types.
+    has none. Labels such as 'north' are no text of a number or a boolean, and need no types. True
+    and false are compared in lower case.
     """
     text = f"CAST({name} AS {dialect.text})"
     if all(isinstance(value, str) and parse_value(value) == value for value in column.values):
         return text
     number = _double(text)
     digits = f"CAST(CAST({number} AS BIGINT) AS {dialect.text})"
-    return (
+    key = (
         f"CASE WHEN {dialect.boolean.format(name)} THEN "
         f"CASE {text} WHEN 'true' THEN 'True' WHEN 'false' THEN 'False' END "
         f"WHEN {dialect.double.format(name)} THEN CASE "
@@ -207,6 +230,7 @@ def _key(column: StateColumn, name: str, dialect: Dialect) -> str:
         f"WHEN {dialect.decimal.format(name)} THEN regexp_replace({text}, '{DECIMALS}', '') "
         f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"
     )
+    return f"lower({key})" if any(isinstance(value, bool) for value in column.values) else key
 
 
 def _is_nan(name: str, dialect: Dialect) -> str:
@@ -215,14 +239,11 @@ def _is_nan(name: str, dialect: Dialect) -> str:
     return f"{number} AND lower(CAST({name} AS {dialect.text})) = 'nan'"
 
 
-def _among(column: StateColumn, codes: Sequence[int], key: str) -> str:
+def _among(values: Sequence[Label], missing: bool, key: str) -> str:
     """The label is one of several."""
-    values = [column.values[code] for code in codes]
-    flags = isinstance(values[0], bool)
-    compared = f"lower({key})" if flags else key
-    texts = (str(value).lower() if flags else str(value) for value in values)
-    listed = ", ".join(map(text_literal, texts))
-    return f"{compared} IN ({listed})" if len(values) > 1 else f"{compared} = {listed}"
+    texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
+    listed = ", ".join(map(text_literal, [*texts, *([LEVEL] if missing else [])]))
+    return f"{key} IN ({listed})" if len(texts) + missing > 1 else f"{key} = {listed}"
 
 
 def _cut_number(name: str, dialect: Dialect) -> str:

@@ -16,14 +16,13 @@ MEMORY = "700MB"
 """What DuckDB may hold before it writes to temporary files."""
 
 SETTINGS = {
-    "memory_limit": MEMORY,
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
     "allow_community_extensions": "false",
 }
 
 
-def open_duckdb() -> Any:
+def open_duckdb(memory: str = MEMORY) -> Any:
     """A connection to DuckDB, which knows its progress but does not draw it.
 
     It neither installs nor loads extensions, and reads times as UTC wherever it runs.
@@ -31,7 +30,9 @@ def open_duckdb() -> Any:
     import duckdb
 
     spill = Path(_private_folder(os.getpid()).name) / uuid.uuid4().hex
-    connection = duckdb.connect(config={**SETTINGS, "temp_directory": str(spill)})
+    connection = duckdb.connect(
+        config={**SETTINGS, "memory_limit": memory, "temp_directory": str(spill)}
+    )
     connection.execute(
         "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
         "SET enable_progress_bar_print = false"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError, some
-from spibb.sql.duck import open_duckdb, private_path
+from spibb.sql.duck import MEMORY, open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, text_literal
 from spibb.sql.sources import Files
 from spibb.tables import Progress
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
 """All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
+SMALL_MEMORY = "300MB"
+"""What DuckDB may hold of files that are not large."""
 WORTH_A_COPY, LARGEST_COPY = 16 * 2**20, 2**30
 """Bytes of text that are parsed once, into a copy of the columns that are used."""
 JSON = {
@@ -102,7 +104,7 @@ class DuckFiles:
 
 def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
     """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
-    connection = open_duckdb()
+    connection = open_duckdb(SMALL_MEMORY if files.size <= LARGEST_COPY else MEMORY)
     source = _reader(files, csv)
     with readable(files):
         _check_schemas(connection, files)

@@ -94,12 +94,18 @@ class LocatedTable:
         """What was left out, and of how much."""
         if self.handling == replace(STRICT, bandit=self.handling.bandit):
             return LeftOut()
-        query = queries.size_query(self.kept, self.kept.episode)
-        n = {name: int(value) for name, value in self.engine.table(query).to_pylist()[0].items()}
-        return LeftOut(
-            n["rows"], n["rows"] - n["complete"], n["complete"] - n["distinct_rows"],
-            n["episodes"], n["episodes"] - n["complete_episodes"],
-        )  # fmt: skip
+        if self.handling.missing != DROP:
+            rows = int(self.engine.table("SELECT COUNT(*) AS n FROM log").column(0)[0].as_py())
+            return LeftOut(rows, 0, rows - self.rows)
+        sizes = []
+        for ask, table in (
+            (self.engine.table, "log"), (self.engine.table, self.kept.repeating),
+            (self.ask, self.counting.table),
+        ):  # fmt: skip
+            found = ask(queries.size_query(table, self.kept.episode)).to_pylist()[0]
+            sizes.append((int(found["n"]), int(found["episodes"])))
+        (rows, episodes), (complete, _), (stay, stay_episodes) = sizes
+        return LeftOut(rows, rows - complete, complete - stay, episodes, episodes - stay_episodes)
 
     def number(self, query: str) -> int:
         """The one number that a query gives."""

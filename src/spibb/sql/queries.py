@@ -35,17 +35,9 @@ def profile_query(
     return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM {x.kept.table}"
 
 
-def size_query(kept: Kept, episode: str | None) -> str:
-    """How many rows there are, how many stay without incomplete ones, and without copies; and
-    how many episodes there are and stay."""
-    e = "NULL" if episode is None else episode
-    return (
-        f"SELECT (SELECT COUNT(*) FROM log) AS rows, "
-        f"(SELECT COUNT(*) FROM {kept.repeating}) AS complete, "
-        f"(SELECT COUNT(*) FROM {kept.table}) AS distinct_rows, "
-        f"(SELECT COUNT(DISTINCT {e}) FROM log) AS episodes, "
-        f"(SELECT COUNT(DISTINCT {e}) FROM {kept.table}) AS complete_episodes"
-    )
+def size_query(table: str, episode: str | None) -> str:
+    """How many rows and episodes a table has."""
+    return f"SELECT COUNT(*) AS n, COUNT(DISTINCT {episode or 'NULL'}) AS episodes FROM {table}"
 
 
 def times_query(kept: Kept, condition: str) -> str:

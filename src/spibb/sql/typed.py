@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -97,7 +97,7 @@ class TypedTable(LocatedTable):
     @cached_property
     def _profiled(self) -> tuple[Expressions, Profile]:
         tried = []
-        for step_type in STEP_TYPES if self._step_kind == TEXT else STEP_TYPES[:1]:
+        for step_type in self._step_types:
             read = Reader(self.engine, self.bins, step_type, self.handling)
             tried.append((read, self._ask(read)))
             if self._unread_steps(tried[-1][1]) == 0:
@@ -105,6 +105,16 @@ class TypedTable(LocatedTable):
         read, profile = min(tried, key=lambda one: self._unread_steps(one[1]))
         self._check(read, profile)
         return self._expressions(replace(read, levels=self._levels(profile))), profile
+
+    @property
+    def _step_types(self) -> Sequence[str]:
+        """As what steps may be read, that of the first one's first."""
+        if self._step_kind != TEXT:
+            return STEP_TYPES[:1]
+        read = Reader(self.engine, {}, STEP_NUMBER).step(self.names["step"][0])
+        first = self.ask(f"SELECT {read} AS t FROM {self.counting.table} LIMIT 1").column(0)
+        is_number = len(first) == 0 or first[0].as_py() is not None
+        return STEP_TYPES if is_number else (*STEP_TYPES[1:], STEP_NUMBER)
 
     @property
     def levels(self) -> frozenset[str]:

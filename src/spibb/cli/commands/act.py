@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.vectors import act_on_vector, is_vector_policy
 from spibb.cli.waiting import new_console, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:
-    from spibb.ingest.loaded import LoadedPolicy
+    from spibb.ingest.loaded import Loaded
     from spibb.sql.sources import Source
 
 
-def act(
+def act(  # noqa: PLR0913 (one parameter per option)
     policy: Annotated[
         Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
     ],
@@ -54,6 +53,9 @@ def act(
         str | None,
         typer.Option(help="With --cases: separator of columns, such as ';'. Default: detected."),
     ] = None,
+    decimal: Annotated[
+        str | None, typer.Option(help="Decimal mark of --cases in text: . or ,")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
@@ -65,24 +67,16 @@ def act(
     for_many = {
         "out": out is not None, "seed": seed != 0, "deterministic": deterministic,
         "unseen": unseen != "error", "encoding": encoding is not None,
-        "separator": separator is not None, "force": force,
+        "separator": separator is not None, "decimal": decimal is not None, "force": force,
     }  # fmt: skip
-    if is_vector_policy(policy):
-        if cases is not None:
-            raise InputError(
-                "--cases decides tables, and the policy is one on vectors: serve its policy.onnx, "
-                "or use spibb.deep.load_vector_policy in Python"
-            )
-        _check_single(state, for_many)
-        act_on_vector(policy, state or [])
-        return
     from spibb.cli.tables import print_actions
-    from spibb.ingest.policy_files import load_policy, parse_case
+    from spibb.ingest.policy_files import parse_case
+    from spibb.policies import load_any
 
     if cases is None:
         _check_single(state, for_many)
-        loaded = load_policy(policy)
-        label = loaded.encode(parse_case(state or [], loaded.policy.states.names))
+        loaded = load_any(policy)
+        label = loaded.encode(parse_case(state or [], loaded.state_names))
         row = loaded.row(label)
         say_doubt(loaded)
         print_actions(new_console(), label, row)
@@ -92,7 +86,7 @@ def act(
         raise InputError(f"{problem}: write --cases FILE --out FILE, or --state alone")
     from spibb.sql.sources import Source
 
-    source = Source(str(cases), encoding=encoding, separator=separator)
+    source = Source(str(cases), encoding=encoding, separator=separator, decimal=decimal or ".")
     _decide_file(policy, source, out, seed, deterministic, unseen, force)
 
 
@@ -108,12 +102,12 @@ def _decide_file(
     policy: Path, cases: Source, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
 ) -> None:
     from spibb.cli import terminal
-    from spibb.ingest.policy_files import load_policy
+    from spibb.policies import load_any
     from spibb.serving.batch import decide_file
 
     console = new_console()
     with progress(console, "reading and deciding"):
-        loaded = load_policy(policy)
+        loaded = load_any(policy)
         decided = decide_file(
             loaded, cases, out, seed=seed, deterministic=deterministic, unseen=unseen, force=force
         )
@@ -123,7 +117,7 @@ def _decide_file(
     terminal.say_path(console, f"{len(decided):,} cases decided{rest}. Written: {out}")
 
 
-def say_doubt(loaded: LoadedPolicy) -> None:
+def say_doubt(loaded: Loaded) -> None:
     """One line on stderr where the verdict on a policy was "not supported"."""
     if loaded.doubt is not None:
         print(f"spibb: {' '.join(loaded.doubt.split())}", file=sys.stderr)

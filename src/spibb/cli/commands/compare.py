@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spibb.cli.options import DiscountOption, with_columns
+from spibb.cli.options import DiscountOption, named, with_columns
 from spibb.cli.waiting import new_console, progress
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from spibb.ingest.mapping import ColumnMap
 
 
@@ -33,22 +36,56 @@ def compare(
     place of B.
     """
     from spibb.cli import terminal
-    from spibb.ingest import column_names, read_log, read_policy
-    from spibb.ingest.policy_files import load_policy
+    from spibb.cli.logs import open_as, say_assumptions
+    from spibb.errors import InputError
+    from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.report.comparison import compare as compare_policies
+    from spibb.policies import load_any
 
     console = new_console()
     with progress(console, "reading and comparing"):
-        first, second = (load_policy(path, columns=column_map.columns) for path in (a, b))
-        left, right, records = first.policy, second.policy, None
-        gamma, source = discount_for(discount, *((a, b) if log is not None else ()))
-        if log is not None:
-            present = column_names(log)
-            column_map = first.complete(second.complete(column_map, present), present)
-            records = read_log(log, **column_map.reading)
-            left, right = read_policy(a, records), read_policy(b, records)
-        found = compare_policies(left, right, records, discount=gamma, seed=seed)
-    terminal.print_comparison(console, found)
-    if log is not None:
+        first, second = (load_any(path, columns=column_map.columns) for path in (a, b))
+        tables = [isinstance(policy, LoadedPolicy) for policy in (first, second)]
+        if tables[0] != tables[1]:
+            raise InputError(
+                "one policy decides by labels of states and the other by vectors of numbers, so "
+                "that they have no state in common: compare policies of one kind"
+            )
+        policies = {named(a): first, named(b): second}
+        gamma, source = discount_for(discount, policies if log is not None else {})
+        table = None if log is None else open_as(log, column_map, first, second)
+        compared = _compare_tables if tables[0] else _compare_vectors
+        show = compared((a, first), (b, second), table, gamma, seed)
+    show(console)
+    if table is not None:
+        say_assumptions(console, table)
         terminal.say_path(console, f"Discount {gamma:g}, {source}")
+
+
+def _compare_tables(
+    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int
+) -> Callable[[Console], None]:
+    """Compare two tables; the answer prints."""
+    from spibb.cli.terminal import print_comparison
+    from spibb.ingest import read_policy
+    from spibb.report.comparison import compare as compare_policies
+
+    records = None if table is None else table.log()
+    left, right = (
+        policy.policy if records is None else read_policy(path, records) for path, policy in (a, b)
+    )
+    found = compare_policies(left, right, records, discount=gamma, seed=seed)
+    return lambda console: print_comparison(console, found)
+
+
+def _compare_vectors(
+    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int
+) -> Callable[[Console], None]:
+    """Compare two policies on vectors; the answer prints."""
+    from spibb.cli.vectors import print_vector_comparison
+    from spibb.deep.comparing import compare_vectors
+
+    records = None if table is None else table.log()
+    found = compare_vectors(a[1], b[1], records, discount=gamma, seed=seed)
+    where = "the log's" if table is not None else "those that A was trained on"
+    return lambda console: print_vector_comparison(console, found, where)

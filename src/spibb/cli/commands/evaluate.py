@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spibb.cli.options import DiscountOption, LogArgument, with_columns
-from spibb.cli.vectors import evaluate_vectors, is_vector_policy
+from spibb.cli.options import DiscountOption, LogArgument, named, with_columns
+from spibb.cli.vectors import evaluate_vectors, refuse_behaviour
 from spibb.cli.waiting import ESTIMATORS, new_console, progress
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from spibb.ingest.mapping import ColumnMap
 
 
@@ -46,35 +48,51 @@ def evaluate(
     from what the log earned. A policy looks better than it is on the log that trained it: hold out
     some episodes for this.
     """
-    if is_vector_policy(policy):
-        evaluate_vectors(
-            log, policy, behaviour, discount, column_map, delta=delta, lowest_return=lowest_return,
-            highest_return=highest_return, seed=seed,
-        )  # fmt: skip
-        return
     import numpy as np
 
-    from spibb.algorithms.baselines import behaviour_of, is_of_log
     from spibb.cli import terminal
-    from spibb.ingest import column_names, read_log, read_policy
-    from spibb.ingest.policy_files import load_policy
+    from spibb.cli.logs import open_as, say_assumptions
+    from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.ope import off_policy_estimates
+    from spibb.policies import load_any
 
     console = new_console()
-    with progress(console, "reading and evaluating", compiles=ESTIMATORS):
-        loaded = load_policy(policy, columns=column_map.columns)
-        column_map = loaded.complete(column_map, column_names(log))
-        gamma, source = discount_for(discount, policy)
-        records = read_log(log, **column_map.reading)
+    bounds: dict[str, Any] = {
+        "delta": delta,
+        "lowest_return": lowest_return,
+        "highest_return": highest_return,
+    }
+    with progress(console, "reading"):
+        loaded = load_any(policy, columns=column_map.columns)
+        if not isinstance(loaded, LoadedPolicy):
+            refuse_behaviour(behaviour)
+        gamma, source = discount_for(discount, {named(policy): loaded})
+        table = open_as(log, column_map, loaded)
+        records = table.log()
+    if not isinstance(loaded, LoadedPolicy):
+        evaluate_vectors(console, loaded, records, gamma, seed=seed, **bounds)
+    else:
+        _evaluate(console, policy, records, gamma, behaviour, np.random.default_rng(seed), bounds)
+    say_assumptions(console, table)
+    terminal.say_path(console, f"Discount {gamma:g}, {source}")
+
+
+def _evaluate(
+    console: Console, policy: str, records: Any, gamma: float, behaviour: str | None, rng: Any,
+    bounds: dict[str, Any],
+) -> None:  # fmt: skip
+    """Off-policy estimates of a table."""
+    from spibb.algorithms.baselines import behaviour_of, is_of_log
+    from spibb.cli import terminal
+    from spibb.ingest import read_policy
+    from spibb.ope import off_policy_estimates
+
+    with progress(console, "evaluating", compiles=ESTIMATORS):
         made = None if behaviour is None else behaviour_of(behaviour, records)
         report = off_policy_estimates(
-            records, read_policy(policy, records), made, gamma, delta=delta,
-            lowest_return=lowest_return, highest_return=highest_return,
-            rng=np.random.default_rng(seed),
-        )  # fmt: skip
+            records, read_policy(policy, records), made, gamma, rng=rng, **bounds
+        )
     terminal.print_estimates(console, report)
     if behaviour is not None and is_of_log(behaviour) and made is not None:
         terminal.say(console, "The behaviour was estimated from this log: the bounds do not "
                               "include the error of that.")  # fmt: skip
-    terminal.say_path(console, f"Discount {gamma:g}, {source}")

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import LogArgument, with_columns
-from spibb.cli.vectors import ALGORITHM as DQN
-from spibb.cli.vectors import improve_dqn
 from spibb.cli.waiting import SOLVER, new_console, stages
 from spibb.errors import InputError, masked
 
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
 
+DQN = "dqn"
 ALGORITHMS = (
     "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free; "
     "dqn for numeric columns"
@@ -109,44 +108,48 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     """
     import shlex
 
-    from spibb.algorithms import configured
     from spibb.cli import terminal
     from spibb.running import run
 
-    baseline = _baseline(log, baseline, baseline_table)
-    options = _parse_options(option or [], n_wedge, delta)
-    if algorithm.lower() == DQN:
-        _refuse_tables_only(v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe)
-        improve_dqn(
-            log, out, options, column_map, baseline=baseline, discount=discount, delta=delta,
-            holdout=holdout, seed=seed, force=force, checkpoint=checkpoint,
-        )  # fmt: skip
-        return
-    if checkpoint is not None:
-        raise InputError("--checkpoint is for --algorithm dqn: leave it out")
     console = new_console()
-    chosen, delta = configured(algorithm, options, delta)
-    with stages(console, compiles=SOLVER) as tell:
+    deep = algorithm.lower() == DQN
+    chosen, delta = _chosen(algorithm, _parse_options(option or [], n_wedge, delta), delta)
+    with stages(console, compiles=None if deep else SOLVER) as tell:
         done = run(
-            log, out, baseline=baseline, algorithm=chosen, **column_map.reading,
-            discount=discount, delta=delta, v_max=v_max, holdout=holdout or 0.0,
+            log, out, baseline=_baseline(log, baseline, baseline_table), algorithm=chosen,
+            **column_map.reading, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
             seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
-            progress=tell,
+            checkpoint=checkpoint, progress=tell,
+            announce=lambda text: terminal.say_path(console, text),
             command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
         )  # fmt: skip
-    terminal.print_improvement(console, done.assessment)
-    for finding in done.inspection.assumptions:
+    if deep:
+        from spibb.cli.vectors import print_vectors
+
+        print_vectors(console, done.improvement)
+    else:
+        terminal.print_improvement(console, done.assessment)
+    for finding in done.assumptions:
         terminal.say(console, f"{finding.what}: {finding.value}.")
-    terminal.say_path(console, f"\nWritten: {out}/policy.csv, policy.parquet, summary.json")
+    files = "policy.npz, policy.onnx" if deep else "policy.csv, policy.parquet"
+    terminal.say_path(console, f"\nWritten: {out}/{files}, summary.json")
     terminal.say_path(console, f"Report: {out / 'report.html'}")
 
 
-def _refuse_tables_only(**given: Any) -> None:
-    for name, value in given.items():
-        if value:
-            raise InputError(
-                f"--{name.replace('_', '-')} is for tables, and dqn makes none: leave it out"
-            )
+def _chosen(
+    algorithm: str, options: dict[str, Any], delta: float | None
+) -> tuple[Any, float | None]:
+    """The configured algorithm, and its δ: options are its own, whatever `run` calls its."""
+    if algorithm.lower() != DQN:
+        from spibb.algorithms import configured
+
+        return configured(algorithm, options, delta)
+    from spibb.policies import need_deep
+
+    need_deep()
+    from spibb.vector_running import settings_of
+
+    return settings_of(algorithm, options), delta
 
 
 def _baseline(log: Any, baseline: Any, table: str | None) -> Any:

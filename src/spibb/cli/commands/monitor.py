@@ -58,7 +58,7 @@ def monitor(
     Run it as often as you like: the error probability covers all looks together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
     """
-    from spibb.ingest import column_names, open_log
+    from spibb.cli.logs import open_as, say_assumptions
     from spibb.monitoring.deployed import load_deployed
     from spibb.monitoring.watch import chronological
     from spibb.monitoring.watch import monitor as test_for_loss
@@ -66,8 +66,7 @@ def monitor(
     console = new_console()
     with progress(console, "reading and comparing"):
         deployed = load_deployed(policy)
-        column_map = deployed.loaded.complete(column_map, column_names(log))
-        table = open_log(log, **column_map.reading)
+        table = open_as(log, column_map, deployed.loaded)
         records, how = chronological(table, order)
         found = test_for_loss(
             deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,
@@ -81,5 +80,6 @@ def monitor(
         from spibb.cli.watching import print_monitoring
 
         print_monitoring(console, found)
+        say_assumptions(console, table)
     if found.alarm:
         raise typer.Exit(1)

@@ -1,0 +1,33 @@
+"""A log that is read as the log of a policy was."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from spibb.ingest.loaded import Loaded
+    from spibb.ingest.mapping import ColumnMap
+    from spibb.sql.typed import TypedTable
+
+
+def open_as(log: Any, column_map: ColumnMap, *policies: Loaded) -> Any:
+    """Open a log with the columns, bins and handling of policies that must agree on them."""
+    from spibb.ingest import column_names
+    from spibb.ingest.mapping import ColumnMap
+    from spibb.policies import open_for
+
+    present = column_names(log)
+    wanted = [policy.complete(column_map, present) for policy in policies]
+    return open_for(policies[0], log, reduce(ColumnMap.agreeing, wanted))
+
+
+def say_assumptions(console: Console, table: TypedTable) -> None:
+    """What the log does not say itself, and what was left out of it."""
+    from spibb.cli import terminal
+    from spibb.ingest.inspection import assumptions
+
+    for finding in assumptions(table):
+        terminal.say(console, f"{finding.what}: {finding.value}.")

@@ -1,0 +1,63 @@
+"""Policies of either kind: states that are labels in a table, or vectors for a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spibb.errors import InputError
+from spibb.ingest import open_log
+from spibb.ingest.aggregate import LogTable
+from spibb.ingest.loaded import Loaded, LoadedPolicy
+from spibb.ingest.mapping import ColumnMap, ColumnNames
+from spibb.ingest.policy_files import is_vector_policy, load_policy
+from spibb.ingest.vectors import VectorTable, open_vectors
+from spibb.sql.sources import Source
+
+if TYPE_CHECKING:
+    from spibb.conformity import Conformity
+
+
+def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
+    """Load a policy, whatever its states are.
+
+    `columns` are those of a table without policy.json, as in `load_policy`.
+    """
+    if not is_vector_policy(path):
+        return load_policy(path, columns=columns)
+    need_deep()
+    from spibb.deep.vector_policy import load_vector_policy
+
+    place = Source.of(path).path
+    assert place is not None
+    return load_vector_policy(place)
+
+
+def open_for(loaded: Loaded, source: Any, column_map: ColumnMap) -> LogTable | VectorTable:
+    """A log where it lies, with the states of a policy: labels, or vectors."""
+    reading = column_map.reading
+    if isinstance(loaded, LoadedPolicy):
+        return open_log(source, **reading)
+    del reading["bins"]
+    return open_vectors(source, **reading)
+
+
+def need_deep() -> None:
+    """Refuse, with the way to it, where what trains networks is not installed."""
+    try:
+        import spibb.deep  # noqa: F401
+    except ImportError as error:
+        raise InputError(str(error)) from None
+
+
+def conformity_of(loaded: Loaded, log: Any) -> Conformity:
+    """Compare a log's decisions with a policy; see `spibb.conformity`."""
+    if isinstance(loaded, LoadedPolicy):
+        from spibb.conformity import conformity
+
+        return conformity(log, loaded.policy)
+    from spibb.deep.conforming import conformity_on
+    from spibb.deep.vector_policy import VectorPolicy
+
+    assert isinstance(loaded, VectorPolicy)
+    return conformity_on(log, loaded)
