@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAPER_ALGORITHMS = tuple(style.NAMES)
+LONGEST_LABEL = 56
 LOWEST = -1.5
 """Where the axis of normalised performance is cut; the legend names curves that go below."""
 
@@ -52,7 +53,7 @@ class Curves:
                 self._draw_curve(axes, results, column, statistic, number)
         _set_axes(axes, results)
         set_title(figure, title)
-        figure.legend(loc="outside lower center", ncols=2, fontsize=8, handlelength=4.2)
+        _draw_legend(figure, axes)
         return figure
 
     def describe(self, results: Results) -> str:
@@ -114,6 +115,13 @@ class Curves:
         if not _raw(results) and lowest < LOWEST:
             text += f" [falls to {lowest:.1f}]".replace("-", "−")
         return text + style.fewer_runs(results, column.key)
+
+
+def _draw_legend(figure: Figure, axes: Axes) -> None:
+    """Two columns below the axes, in smaller letters where a label is too long for them."""
+    longest = max((len(text) for text in axes.get_legend_handles_labels()[1]), default=0)
+    size = 8 if longest <= LONGEST_LABEL else 6.5
+    figure.legend(loc="outside lower center", ncols=2, fontsize=size, handlelength=4.2)
 
 
 def _raw(results: Results) -> bool:
