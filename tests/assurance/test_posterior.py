@@ -439,9 +439,10 @@ def slow_rows(rows: PooledRows, models: Models, d: int) -> np.ndarray:
     for k, (pair, successor) in enumerate(zip(rows.pair, rows.successors)):
         if successor >= 0:
             state, action = divmod(pair, n_actions)
-            share = models.pair[d, list(rows.tried).index(pair)]
-            own[state, action, successor] += models.outcome[d, k]
-            pooled[state, successor] += share * models.outcome[d, k]
+            theta = models.mass[d, k] / models.mass[d, rows.pair == pair].sum()
+            of_state = models.mass[d, rows.pair // n_actions == state].sum()
+            own[state, action, successor] += theta
+            pooled[state, successor] += models.mass[d, k] / of_state
     for state in range(n_states):
         if not rows.visits.reshape(rows.shape)[state].any():
             pooled[state] = rows.overall

@@ -20,6 +20,7 @@ from spibb.experiments.assurance import (
     COLUMNS,
     GRIDS,
     OLD_RULE,
+    PROTOTYPE,
     OldRule,
     default_experiment,
     problem_of,
@@ -27,6 +28,7 @@ from spibb.experiments.assurance import (
     return_limits,
     scenes,
 )
+from spibb.experiments.prototype import Prototype
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
@@ -66,8 +68,8 @@ def test_rows_are_what_the_classes_compute():
             for key, algorithm in {
                 "auto": Auto(), "certified": Certified(lowest_return=low, highest_return=high),
                 "certified:delta=0.2": Certified(0.2, lowest_return=low, highest_return=high),
-                OLD_RULE: OldRule(), "pi-leq-b:n_wedge=20": spibb.PiLeqBSpibb(n_wedge=20),
-                "basic-rl": spibb.BasicRL(),
+                OLD_RULE: OldRule(), PROTOTYPE: Prototype(), "basic-rl": spibb.BasicRL(),
+                "pi-leq-b:n_wedge=20": spibb.PiLeqBSpibb(n_wedge=20),
             }.items():  # fmt: skip
                 policy = algorithm.improve(problem).policy
                 gain = exact_value(scene.mdp, policy) - exact_value(scene.mdp, scene.baseline)

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from spibb.envs.small import BASELINES
-from spibb.experiments.assurance import EDGES, default_experiment, shares
+from spibb.experiments.assurance import EDGES, OLD_RULE, PROTOTYPE, default_experiment, shares
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.paper.assured import cells_above, pooled
 from spibb.paper.assured_tables import tables
@@ -29,7 +29,8 @@ def made_up(runs=1000, **odd):
             for size in EXPERIMENT.sizes:
                 here = {"family": family, "quality": quality, "size": size, "eta": None}
                 for column in EXPERIMENT.columns:
-                    found = dict.fromkeys(STATISTICS, Interval(0.7, 0.69, 0.71))
+                    gain = 0.6 if column.key == PROTOTYPE else 0.7
+                    found = dict.fromkeys(STATISTICS, Interval(gain, gain - 0.01, gain + 0.01))
                     cells.append(Cell(column.key, runs=runs, statistics=found, **here))
                 for name in shares(EXPERIMENT):
                     share = odd.get(f"{name} {family} {size}", _share(name))
@@ -42,8 +43,10 @@ def _share(name):
     if name.startswith(("said", "true")):
         edge = float(name.partition("@")[2])
         return (edge + EDGES[EDGES.index(edge) + 1]) / 2
-    if "OldRule" in name:
+    if OLD_RULE in name:
         return 0.1
+    if PROTOTYPE in name:
+        return 0.04
     return KEPT.get(name, 0.0)
 
 
@@ -76,6 +79,25 @@ def test_one_cell_above_delta_breaks_a_promise(name, odd):
 
 def test_auto_promises_nothing_below_thirty_episodes():
     assert outcomes(made_up(**{"worse:auto near-null 10": 0.4}))["auto-0.05"] == HOLDS
+
+
+def test_auto_is_measured_by_its_prototype_on_the_same_logs():
+    odd = {f"worse:{PROTOTYPE} {name} 100": 0.0 for name in EXPERIMENT.families}
+    assert outcomes(made_up(**odd))["auto-safer-than-prototype"] == HOLDS
+    odd = {f"worse:{PROTOTYPE} {f} {n}": 0.0 for f in EXPERIMENT.families for n in EXPERIMENT.sizes}
+    assert outcomes(made_up(**odd))["auto-safer-than-prototype"] == FAILS
+    results = made_up()
+    alone = tuple(column for column in EXPERIMENT.columns if column.key != PROTOTYPE)
+    cells = tuple(cell for cell in results.cells if PROTOTYPE not in cell.column)
+    without = replace(results, experiment=replace(EXPERIMENT, columns=alone), cells=cells)
+    assert outcomes(without)["auto-gain"] == ABSENT
+
+
+def test_the_columns_have_names_that_a_reader_understands():
+    text = "\n".join(tables(made_up()))
+    assert "rule of version 0.0" in text
+    assert "prototype of auto" in text
+    assert "OldRule" not in text
 
 
 def test_few_logs_decide_nothing():

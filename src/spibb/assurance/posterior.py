@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
-from spibb.assurance.rows import Models, PooledRows
+from spibb.assurance.rows import Models, Paid, PooledRows
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.counts import END, Counts
 from spibb.estimate import in_common
@@ -26,6 +26,8 @@ from spibb.solve import unit_of
 ROUNDING, STEP_ROUNDING = 1e-12, 1e-6
 """Of a value, and of its steps from the mean model to a drawn one, which are as large as its
 standard deviation."""
+SUMMED_UP_TO = 3
+"""Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 SETTLED = 1e-4
 """Successes, or failures, of an outcome that are too few to draw their share."""
 ASSUMES = (
@@ -169,32 +171,31 @@ class Belief:
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Gamma(n) variates [D, K]; for outcomes seen once they are exponential, and quicker."""
-        n = self.rows.n
-        mass, once = np.empty((size, len(n))), n == 1
-        mass[:, once] = rng.standard_exponential((size, int(once.sum())))
-        mass[:, ~once] = rng.standard_gamma(n[~once], size=(size, int((~once).sum())))
+        """Gamma(n) variates [D, K]; sums of n exponential ones where that is quicker."""
+        n, mass = self.rows.n, rng.standard_exponential((size, len(self.rows.n)))
+        for more in range(2, SUMMED_UP_TO + 1):
+            these = np.flatnonzero((n >= more) & (n <= SUMMED_UP_TO))
+            mass[:, these] += rng.standard_exponential((size, len(these)))
+        these = np.flatnonzero(n > SUMMED_UP_TO)
+        mass[:, these] = rng.standard_gamma(n[these], size=(size, len(these)))
         return mass
 
-    def _mean_rewards(self, size: int, rng: np.random.Generator) -> np.ndarray:
-        """Mean rewards of the outcomes [D or 1, K]."""
-        rows = self.rows
+    def _mean_rewards(self, size: int, rng: np.random.Generator) -> Paid:
+        """Mean rewards of the outcomes."""
+        rows, (low, high) = self.rows, self.counts.reward_range
         if not rows.doubt:
-            return rows.mean_reward[None]
-        low, high = self.counts.reward_range
+            return Paid.of(rows.mean_reward)
         if rows.two_valued:
             won, lost = self._successes(low, high)
-            share = np.repeat((won / (won + lost))[None], size, axis=0)
-            unsettled = np.flatnonzero(np.minimum(won, lost) > SETTLED)
-            share[:, unsettled] = rng.beta(won[unsettled], lost[unsettled], (size, len(unsettled)))
-            return low + (high - low) * share
-        paid = np.repeat(rows.mean_reward[None], size, axis=0)
-        noisy = np.flatnonzero(rows.reward_squares)
-        n = rows.n[noisy]
-        error = np.sqrt(rows.reward_squares[noisy] / (n * (n + 1)))
-        drawn = rows.mean_reward[noisy] + error * rng.standard_normal((size, len(n)))
-        paid[:, noisy] = np.clip(drawn, low, high)
-        return paid
+            means = low + (high - low) * won / (won + lost)
+            drawn = np.flatnonzero(np.minimum(won, lost) > SETTLED)
+            share = rng.beta(won[drawn], lost[drawn], (size, len(drawn)))
+            return _redrawn(means, drawn, low + (high - low) * share)
+        drawn = np.flatnonzero(rows.reward_squares)
+        n = rows.n[drawn]
+        error = np.sqrt(rows.reward_squares[drawn] / (n * (n + 1)))
+        means = rows.mean_reward[drawn] + error * rng.standard_normal((size, len(n)))
+        return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high))
 
     def _successes(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
         """How often each outcome paid the higher and the lower reward [K], with Jeffreys' ½ each.
@@ -211,6 +212,18 @@ class Belief:
             rate[kind] = (won[kind].sum() + overall) / (n[kind].sum() + 1)
         more, less = (np.minimum(0.5, share * (n + 1)) for share in (rate, 1 - rate))
         return won + self.rows.doubt * more, n - won + self.rows.doubt * less
+
+
+def _redrawn(means: np.ndarray, drawn: np.ndarray, values: np.ndarray) -> Paid:
+    """Mean rewards [K], some of them `drawn` [C], with their values [D, C]."""
+    pays = means != 0
+    pays[drawn] = True
+    outcomes = np.flatnonzero(pays)
+    if len(drawn) == len(outcomes):
+        return Paid(outcomes, values)
+    found = np.repeat(means[None, outcomes], len(values), axis=0)
+    found[:, np.searchsorted(outcomes, drawn)] = values
+    return Paid(outcomes, found)
 
 
 @checks.takes(log=(Log, Counts), policy=Policy, baseline=Policy, rng=np.random.Generator)

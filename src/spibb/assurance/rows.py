@@ -21,10 +21,11 @@ NO_DOUBT = 1e-3
 
 
 class Models(NamedTuple):
-    """D models: weights of outcomes within pairs [D, K], of pairs within states [D, T], of the
-    pairs' own evidence, w [D, P], and the rewards of pairs [D, P]."""
+    """D models: weights of outcomes [D, K] and their sums in pairs [D, T], weights of pairs within
+    states [D, T] and of the pairs' own evidence, w [D, P], and the rewards of pairs [D, P]."""
 
-    outcome: np.ndarray
+    mass: np.ndarray
+    total: np.ndarray
     pair: np.ndarray
     weight: np.ndarray
     rewards: np.ndarray
@@ -32,6 +33,19 @@ class Models(NamedTuple):
     def among(self, which: np.ndarray | slice) -> Models:
         """Some of the models."""
         return Models(*(part[which] for part in self))
+
+
+class Paid(NamedTuple):
+    """The outcomes that pay anything [C], and their mean rewards [D or 1, C]."""
+
+    outcomes: np.ndarray
+    means: np.ndarray
+
+    @classmethod
+    def of(cls, means: np.ndarray) -> Paid:
+        """From the mean rewards of all outcomes [K], the same in all models."""
+        outcomes = np.flatnonzero(means)
+        return cls(outcomes, means[None, outcomes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +104,11 @@ class PooledRows(Frozen):
         return np.searchsorted(self.pair, self.tried)
 
     @cached_property
+    def owner(self) -> np.ndarray:
+        """Which of the tried pairs each outcome belongs to [K]."""
+        return np.searchsorted(self.tried, self.pair)
+
+    @cached_property
     def stays(self) -> np.ndarray:
         """The outcomes that do not end the process [K']."""
         return np.flatnonzero(self.successors != END)
@@ -125,22 +144,26 @@ class PooledRows(Frozen):
 
     def mean(self, weight: np.ndarray) -> Models:
         """The one model in which every outcome has its frequency and its mean reward, for w [P]."""
-        return self.models(self.n[None], self.mean_reward[None], weight[None])
+        return self.models(self.n[None], Paid.of(self.mean_reward), weight[None])
 
-    def models(self, mass: np.ndarray, paid: np.ndarray, weight: np.ndarray) -> Models:
-        """The models in which outcomes have a given mass [D, K] and mean reward [D or 1, K], and
-        pairs a weight w [D, P]."""
-        per_pair = np.add.reduceat(mass, self.first, axis=1)
-        outcome = mass / np.repeat(per_pair, np.diff(np.append(self.first, len(self.n))), axis=1)
+    def models(self, mass: np.ndarray, paid: Paid, weight: np.ndarray) -> Models:
+        """The models in which outcomes have a given mass [D, K] and mean rewards, and pairs a
+        weight w [D, P]."""
+        total = np.add.reduceat(mass, self.first, axis=1)
         state = self.tried // self.shape[1]
         visited, begin, place = np.unique(state, return_index=True, return_inverse=True)
-        pair = per_pair / np.add.reduceat(per_pair, begin, axis=1)[:, place]
-        own = np.add.reduceat(outcome * paid, self.first, axis=1)
+        pair = total / np.add.reduceat(total, begin, axis=1)[:, place]
+        owner, starts = np.unique(self.owner[paid.outcomes], return_index=True)
+        own = np.zeros_like(total)
+        if len(owner):
+            some = slice(None) if len(paid.outcomes) == len(self.n) else paid.outcomes
+            earned = mass[:, some] * paid.means
+            own[:, owner] = np.add.reduceat(earned, starts, axis=1) / total[:, owner]
         pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
         pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
         rewards = (1 - weight) * np.repeat(pooled, self.shape[1], axis=1)
         rewards[:, self.tried] += weight[:, self.tried] * own
-        return Models(outcome, pair, weight, rewards)
+        return Models(mass, total, pair, weight, rewards)
 
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -160,15 +183,20 @@ class PooledRows(Frozen):
         Transposed, and action before state, because values are multiplied from the left.
         """
         n_states, n_actions = self.shape
-        found = np.zeros((len(models.outcome), n_states, n_actions + 1, n_states))
+        found = np.zeros((len(models.mass), n_states, n_actions + 1, n_states))
         flat = found.reshape(len(found), -1)
         own, to, order, begin = self._places
-        outcome, pair = models.outcome[:, self.stays], self.pair[self.stays]
-        flat[:, own] = outcome * models.weight[:, pair]
+        owner, outcome = self.owner[self.stays], self.outcomes_that_stay(models)
+        flat[:, own] = outcome * models.weight[:, self.tried[owner]]
         if len(to):
-            outcome *= models.pair[:, np.searchsorted(self.tried, pair)]
+            outcome *= models.pair[:, owner]
             flat[:, to] = np.add.reduceat(outcome[:, order], begin, axis=1)
         found[:, :, -1, self.idle] = self.overall[:, None]
+        return found
+
+    def outcomes_that_stay(self, models: Models) -> np.ndarray:
+        """θ of the outcomes that do not end the process [D, K']."""
+        found: np.ndarray = models.mass[:, self.stays] / models.total[:, self.owner[self.stays]]
         return found
 
     def transitions(self, models: Models) -> np.ndarray:
@@ -200,7 +228,7 @@ class PooledRows(Frozen):
         return (
             pair // n_actions,
             self.successors[self.stays],
-            share[:, pair] * models.outcome[:, self.stays],
+            share[:, pair] * self.outcomes_that_stay(models),
         )
 
     @cached_property
@@ -213,4 +241,6 @@ class PooledRows(Frozen):
     def sparse(self) -> mixed.Mixed:
         """What the kernel needs to average values over successors."""
         first = np.append(self.first, len(self.pair))
-        return mixed.Mixed(self.tried, first, self.successors, self.overall, self.idle)
+        successors = np.where(self.successors == END, self.shape[0], self.successors)
+        last = np.searchsorted(self.tried, np.arange(1, self.shape[0] + 1) * self.shape[1])
+        return mixed.Mixed(self.tried, last, first, successors, self.overall, self.idle)

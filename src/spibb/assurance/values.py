@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -25,15 +25,15 @@ FEW = 0.05
 """Share of the values that still move up to which it is quicker to solve for these outright."""
 SPARSE_UP_TO = 20
 """Outcomes of a state up to which a single system is solved as a sparse one."""
-ITERATIONS, SWEEPS = 8, 20_000
-BATCH_NUMBERS = 1 << 22
+ITERATIONS, SWEEPS, REFINEMENTS = 8, 20_000, 5
+BATCH_NUMBERS = 1 << 21
 """Numbers held at once."""
 CACHED_NUMBERS = 1 << 19
 """Numbers that a core has close at hand: models with matrices are evaluated in parts of as many."""
 
 
-Backup = Callable[[np.ndarray, np.ndarray], None]
-"""Fills its second argument with γ times the average of the first over successors."""
+Lacks = Callable[[np.ndarray, np.ndarray, np.ndarray], None]
+"""Fills its third argument with e = R + γ P_π V − V [D, M, S], of R and V."""
 
 
 class Start(NamedTuple):
@@ -64,7 +64,7 @@ class Evaluator(Frozen):
         """How many models to evaluate at once."""
         (n_states, n_actions), n_policies = self.rows.shape, len(self.policies)
         if n_states > DENSE_UP_TO:
-            return max(1, BATCH_NUMBERS // (n_states * n_actions * n_policies))
+            return max(1, BATCH_NUMBERS // (n_states * n_policies))
         return max(1, CACHED_NUMBERS // (n_states * (n_actions + 1) * (n_states + n_policies)))
 
     def __call__(self, models: Models) -> np.ndarray:
@@ -75,9 +75,10 @@ class Evaluator(Frozen):
         ]
         if self.rows.shape[0] > INVERTED_UP_TO:
             return np.concatenate([self._swept(part) @ self.rows.initial for part in parts])
-        refined = [self._refined(part) for part in parts]
-        rho, moving = (np.concatenate(each) for each in zip(*refined))
-        rho[moving] = self._outright(models, *np.nonzero(moving))
+        found = [np.concatenate([one(part) for one in self._groups], axis=2) for part in parts]
+        rho, moving = np.concatenate(found, axis=1)
+        slow = moving > 0
+        rho[slow] = self._outright(models, *np.nonzero(slow))
         return rho
 
     def mean_values(self) -> np.ndarray:
@@ -93,13 +94,13 @@ class Evaluator(Frozen):
         found = np.matmul(by_state, self.policies.transpose(1, 2, 0))
         return np.ascontiguousarray(found.transpose(1, 2, 0))
 
-    def _backups(self, models: Models) -> tuple[Backup, Backup]:
-        """The function from V [D, M, S] to γ P_π V [D, M, S] in given models, in double precision,
-        and in single for steps: these need few digits."""
+    def _lacks(self, models: Models) -> tuple[Lacks, Lacks]:
+        """What V lacks in given models, in double precision, and in single for steps: these need
+        few digits."""
         if self.rows.shape[0] > DENSE_UP_TO:
-            of_models = *models[:3], self.discount
+            of_models = *models[:4], self.discount
             double, single = (
-                partial(mixed.backup, self.rows.sparse, play, *of_models) for play in self._play
+                partial(mixed.lacks, self.rows.sparse, play, *of_models) for play in self._play
             )
             return double, single
         left = self._averaged(self.discount * (1 - models.weight))
@@ -108,45 +109,60 @@ class Evaluator(Frozen):
         return _by_matrices(*parts), _by_matrices(*(part.astype(np.float32) for part in parts))
 
     @cached_property
-    def _play(self) -> tuple[np.ndarray, ...]:
-        """π [P, M] in both precisions."""
-        play = self.policies.reshape(len(self.policies), -1).T
-        return tuple(np.ascontiguousarray(play, dtype=kind) for kind in (np.float64, np.float32))
+    def _groups(self) -> list[Callable[[Models], np.ndarray]]:
+        """Iteration for a few policies each, where these are iterated side by side anyway."""
+        if self.rows.shape[0] <= DENSE_UP_TO:
+            return [self._refined]
+        firsts = range(0, len(self.policies), mixed.LANES)
+        some = [self.policies[first : first + mixed.LANES] for first in firsts]
+        return [replace(self, policies=group)._refined for group in some]
+
+    @cached_property
+    def _play(self) -> tuple[np.ndarray, np.ndarray]:
+        """π [P, M] in both precisions, in as many columns as the kernel takes at once."""
+        n_policies = len(self.policies)
+        play = np.zeros((len(self.rows.visits), -(-n_policies // mixed.LANES) * mixed.LANES))
+        play[:, :n_policies] = self.policies.reshape(n_policies, -1).T
+        return play, play.astype(np.float32)
 
     @cached_property
     def _start(self) -> Start:
         earned = self._averaged(self.mean.rewards)[0]
         unit, at_once = np.eye(self.rows.shape[0]), max(1, BATCH_NUMBERS // self.rows.shape[0] ** 2)
-        v, reach, inverses = [], [], []
+        found = []
         for begin in range(0, len(earned), at_once):
             some = slice(begin, begin + at_once)
-            chains = self.rows.chains(self.policies[some], self.mean)
-            inverse = np.linalg.inv(unit - self.discount * chains)
-            v.append((inverse @ earned[some, :, None])[..., 0])
-            reach.append(self.rows.initial @ inverse)
-            inverses.append(inverse.transpose(0, 2, 1).astype(np.float32, order="C"))
-        return Start(*(np.concatenate(parts) for parts in (v, reach, inverses)))
+            system = unit - self.discount * self.rows.chains(self.policies[some], self.mean)
+            turned = system.transpose(0, 2, 1)
+            inverse = np.linalg.inv(turned.astype(np.float32))
+            v = _solved(system, inverse.transpose(0, 2, 1), earned[some])
+            reach = _solved(turned, inverse, np.broadcast_to(self.rows.initial, v.shape))
+            found.append((v, reach, inverse))
+        return Start(*(np.concatenate(parts) for parts in zip(*found)))
 
-    def _refined(self, models: Models) -> tuple[np.ndarray, np.ndarray]:
-        """ρ [D, M] by iteration from the mean model, and where it still moves."""
+    def _refined(self, models: Models) -> np.ndarray:
+        """ρ [D, M] by iteration from the mean model, and where it still moves: [2, D, M]."""
         mean, reach, inverses = self._start
-        exactly, roughly = self._backups(models)
+        exactly, roughly = self._lacks(models)
         v = np.repeat(mean[None], len(models.rewards), axis=0)
-        lacks = _lacks(exactly, self._averaged(models.rewards), v)
+        lacks = np.empty_like(v)
+        exactly(self._averaged(models.rewards), v, lacks)
         rho = mean @ self.rows.initial + _summed(reach, lacks)
         scale, size = _scale(rho), _summed(reach, np.abs(lacks))
         lacks, reach = lacks.astype(np.float32), reach.astype(np.float32)
-        step = np.empty_like(lacks)
+        step, later = np.empty_like(lacks), np.empty_like(lacks)
         for _ in range(ITERATIONS):
             np.matmul(lacks.transpose(1, 0, 2), inverses, out=step.transpose(1, 0, 2))
-            lacks = _lacks(roughly, lacks, step)
-            rho += _summed(reach, lacks)
-            last, size = size, _summed(reach, np.abs(lacks))
-            # if later changes shrink as this one did, they add up to at most size²/(last − size)
-            moving = size**2 > PRECISION * scale * (last - size)
+            roughly(lacks, step, later)
+            lacks, later = later, lacks
+            change, last = _summed(reach, lacks), size
+            rho, size = rho + change, _summed(reach, np.abs(lacks))
+            # later changes add up to size/(last − size) times this one, if they shrink as sizes do
+            typical = np.maximum(np.abs(change), np.sqrt((change**2).mean(axis=0)))
+            moving = typical * size > PRECISION * scale * (last - size)
             if moving.mean() <= FEW:
                 break
-        return rho, moving
+        return np.stack([rho, moving])
 
     def _outright(self, models: Models, draw: np.ndarray, policy: np.ndarray) -> np.ndarray:
         """ρ of single policies in single models [N]."""
@@ -180,10 +196,10 @@ class Evaluator(Frozen):
 
     def _swept(self, models: Models) -> np.ndarray:
         """V [D, M, S] by plain sweeps, for models too large to invert."""
-        earned, backup = self._averaged(models.rewards), self._backups(models)[0]
-        v = earned / (1 - self.discount)
+        earned, fill = self._averaged(models.rewards), self._lacks(models)[0]
+        v, lacks = earned / (1 - self.discount), np.empty_like(earned)
         for _ in range(SWEEPS):
-            lacks = _lacks(backup, earned, v)
+            fill(earned, v, lacks)
             v += lacks
             error = np.abs(lacks).max() * self.discount / (1 - self.discount)
             if error <= 1e-6 * np.abs(v).max():
@@ -191,26 +207,28 @@ class Evaluator(Frozen):
         return v
 
 
-def _by_matrices(matrices: np.ndarray, by_action: np.ndarray, left: np.ndarray) -> Backup:
+def _solved(systems: np.ndarray, inverses: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """x [M, S] of A x = b, refined from inverses in single precision as far as that goes."""
+    x, lacks = np.zeros(right.shape), right
+    for _ in range(REFINEMENTS):
+        x = x + np.matmul(inverses, lacks[..., None])[..., 0]
+        lacks = right - np.matmul(systems, x[..., None])[..., 0]
+    return x
+
+
+def _by_matrices(matrices: np.ndarray, by_action: np.ndarray, left: np.ndarray) -> Lacks:
     """For rows as `PooledRows.matrices` has them, γ π [M, A, S], and γ Σ_a π(1 − w) [D, M, S]."""
     wide = matrices.reshape(*matrices.shape[:2], -1)
 
-    def multiply(v: np.ndarray, out: np.ndarray) -> None:
+    def fill(earned: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
         found = np.matmul(v, wide).reshape(*v.shape[:2], *matrices.shape[2:])
         np.einsum("dmas,mas->dms", found[:, :, :-1], by_action, out=out)
         found[:, :, -1] *= left
         out += found[:, :, -1]
+        out += earned
+        out -= v
 
-    return multiply
-
-
-def _lacks(backup: Backup, earned: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """e = R + γ P_π V − V [D, M, S], as precise as V."""
-    out = np.empty_like(v)
-    backup(v, out)
-    out += earned
-    out -= v
-    return out
+    return fill
 
 
 def _summed(reach: np.ndarray, of_states: np.ndarray) -> np.ndarray:

@@ -37,9 +37,10 @@ from spibb.verdict import Grade
 
 SIZES = (10, 30, 100, 300, 1000, 5000)
 OLD_RULE = "spibb.experiments.assurance.OldRule"
+PROTOTYPE = "spibb.experiments.prototype.Prototype"
 COLUMNS = (
-    "auto", "certified", "certified:delta=0.2", OLD_RULE, "pi-b:n_wedge=5", "pi-b:n_wedge=20",
-    "pi-leq-b:n_wedge=5", "pi-leq-b:n_wedge=20", "basic-rl",
+    "auto", "certified", "certified:delta=0.2", OLD_RULE, PROTOTYPE, "pi-b:n_wedge=5",
+    "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5", "pi-leq-b:n_wedge=20", "basic-rl",
 )  # fmt: skip
 GRIDS = {"main": tuple(name for name in FAMILIES if name not in SLOW), "large": SLOW}
 USUAL_RUNS = {"main": 1000, "large": 200}

@@ -7,64 +7,93 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+LANES = 8
+"""Policies that are averaged side by side: as many numbers as a vector holds."""
+
 
 class Mixed(NamedTuple):
     """Rows w Σ_k θ_k [x'_k] + (1 − w) m_x.
 
-    `tried` [T] are the pairs with outcomes, `first` [T + 1] where these begin in `successors` (−1:
-    the end); `overall` [S] is the distribution of the whole log's successors, and m_x of the
-    `idle` states.
+    `tried` [T] are the pairs with outcomes, `last` [S] the first of them after those of each state;
+    `first` [T + 1] is where their outcomes begin in `successors` (S: the end); `overall` [S] is the
+    distribution of the whole log's successors, and m_x of the `idle` states.
     """
 
     tried: np.ndarray
+    last: np.ndarray
     first: np.ndarray
     successors: np.ndarray
     overall: np.ndarray
     idle: np.ndarray
 
 
-@njit(cache=True)
-def backup(rows: Mixed, play, outcome, pair, weight, discount, v, out):
-    """Fills out [D, M, S] with γ Σ_x' P_π(x'|x) v(x'), for v [D, M, S].
+@njit(cache=True, inline="always")
+def lanes(a, i):
+    """a[i] … a[i + 7] of a flat array."""
+    i = np.uint64(i)
+    return (
+        a[i], a[i + np.uint64(1)], a[i + np.uint64(2)], a[i + np.uint64(3)],
+        a[i + np.uint64(4)], a[i + np.uint64(5)], a[i + np.uint64(6)], a[i + np.uint64(7)],
+    )  # fmt: skip
 
-    `play` [P, M] are M policies, `outcome` [D, K] the weights of outcomes within pairs, `pair`
-    [D, T] those of pairs in m_x, and `weight` [D, P] is w.
+
+@njit(cache=True, inline="always")
+def plus(c, x, a):
+    """c + x a of lanes."""
+    return (c[0] + x * a[0], c[1] + x * a[1], c[2] + x * a[2], c[3] + x * a[3],
+            c[4] + x * a[4], c[5] + x * a[5], c[6] + x * a[6], c[7] + x * a[7])  # fmt: skip
+
+
+@njit(cache=True, inline="always")
+def plus_product(c, x, a, b):
+    """c + x a b of lanes."""
+    return (c[0] + x * a[0] * b[0], c[1] + x * a[1] * b[1], c[2] + x * a[2] * b[2],
+            c[3] + x * a[3] * b[3], c[4] + x * a[4] * b[4], c[5] + x * a[5] * b[5],
+            c[6] + x * a[6] * b[6], c[7] + x * a[7] * b[7])  # fmt: skip
+
+
+@njit(cache=True, fastmath={"contract"})
+def lacks(rows: Mixed, play, mass, total, pair, weight, discount, earned, v, out):
+    """Fills out [D, M, S] with e = R + γ P_π V − V, for R and V [D, M, S].
+
+    `play` [P, W] are the policies in a multiple of LANES columns, `mass` [D, K] the weights of
+    outcomes and `total` [D, T] their sums in pairs, `pair` [D, T] the weights of pairs in m_x, and
+    `weight` [D, P] is w.
     """
     n_policies, n_states = out.shape[1:]
-    n_actions = len(play) // n_states
-    gamma, one = v.dtype.type(discount), v.dtype.type(1.0)
-    by_state = np.empty((n_states, n_policies), v.dtype)
-    mean, whole = np.empty(n_policies, v.dtype), np.empty(n_policies, v.dtype)
-    own, pooled, kept = np.empty((3, n_policies), v.dtype)
+    gamma, one, none = v.dtype.type(discount), v.dtype.type(1.0), v.dtype.type(0.0)
+    nothing = none, none, none, none, none, none, none, none
+    width, every = play.shape[1], play.ravel()
+    by_state, average = np.zeros((n_states + 1) * LANES, v.dtype), np.empty(LANES, v.dtype)
     for d in range(len(v)):
-        by_state[:] = v[d].T
-        out[d] = 0.0
-        if len(rows.idle):
-            whole[:] = 0.0
+        theta = mass[d]
+        for lane in range(0, width, LANES):
+            count = min(LANES, n_policies - lane)
+            for m in range(count):
+                for x in range(n_states):
+                    by_state[x * LANES + m] = v[d, lane + m, x]
+            whole = nothing
+            for x in range(n_states if len(rows.idle) else 0):
+                whole = plus(whole, v.dtype.type(rows.overall[x]), lanes(by_state, x * LANES))
+            t = np.uint64(0)
             for x in range(n_states):
-                for m in range(n_policies):
-                    whole[m] += v.dtype.type(rows.overall[x]) * by_state[x, m]
-            for x in rows.idle:
-                out[d, :, x] = gamma * whole
-        t = 0
-        while t < len(rows.tried):
-            x = rows.tried[t] // n_actions
-            own[:] = 0.0
-            pooled[:] = 0.0
-            kept[:] = 0.0
-            while t < len(rows.tried) and rows.tried[t] // n_actions == x:
-                p = rows.tried[t]
-                share, w = v.dtype.type(pair[d, t]), v.dtype.type(weight[d, p])
-                mean[:] = 0.0
-                for k in range(rows.first[t], rows.first[t + 1]):
-                    q, y = v.dtype.type(outcome[d, k]), rows.successors[k]
-                    if y >= 0:
-                        for m in range(n_policies):
-                            mean[m] += q * by_state[y, m]
-                for m in range(n_policies):
-                    own[m] += w * play[p, m] * mean[m]
-                    kept[m] += w * play[p, m]
-                    pooled[m] += share * mean[m]
-                t += 1
-            for m in range(n_policies):
-                out[d, m, x] = gamma * (own[m] + (one - kept[m]) * pooled[m])
+                own, pooled, kept = nothing, nothing, nothing
+                if t == np.uint64(rows.last[x]):
+                    pooled = whole
+                while t < np.uint64(rows.last[x]):
+                    p, mean = rows.tried[t], nothing
+                    for k in range(
+                        np.uint64(rows.first[t]), np.uint64(rows.first[t + np.uint64(1)])
+                    ):
+                        value = lanes(by_state, np.uint64(rows.successors[k]) * np.uint64(LANES))
+                        mean = plus(mean, v.dtype.type(theta[k]), value)
+                    chosen = lanes(every, p * width + lane)
+                    w, each = v.dtype.type(weight[d, p]), one / v.dtype.type(total[d, t])
+                    own, kept = plus_product(own, w * each, chosen, mean), plus(kept, w, chosen)
+                    pooled = plus(pooled, v.dtype.type(pair[d, t]) * each, mean)
+                    t += np.uint64(1)
+                for j in range(LANES):
+                    average[j] = own[j] + (one - kept[j]) * pooled[j]
+                for m in range(count):
+                    here = d, lane + m, x
+                    out[here] = earned[here] + gamma * average[m] - v[here]

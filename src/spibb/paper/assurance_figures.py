@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb.algorithms.auto import Auto
 from spibb.envs.small import BASELINES
-from spibb.experiments.assurance import covered
+from spibb.experiments.assurance import OLD_RULE, PROTOTYPE, covered
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Column, Experiment
 from spibb.paper import style
@@ -33,7 +33,7 @@ FEWEST = 10
 
 def promised(column: Column) -> float | None:
     """The δ of a column that makes a promise."""
-    if column.algorithm in ("auto", "certified") or column.algorithm.endswith(".OldRule"):
+    if column.algorithm in ("auto", "certified", OLD_RULE, PROTOTYPE):
         return float(dict(column.options).get("delta", Auto().delta))
     return None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.experiments.assurance import OLD_RULE, covered, misled, worse
+from spibb.experiments.assurance import OLD_RULE, PROTOTYPE, covered, misled, worse
 from spibb.paper.assured import (
     CHOSE,
     JUDGED_FROM,
@@ -21,8 +21,6 @@ from spibb.stats import Interval
 
 AUTO, CERTIFIED, LOOSE = "auto", "certified", "certified:delta=0.2"
 DELTA, LOOSE_DELTA = 0.05, 0.2
-PROTOTYPE_GAIN = 0.57
-"""Of the prototype with the corrected quantile, on five worlds that had not chosen it."""
 CELLS = (
     "cells whose share of worse logs is above δ, with the number of those surely above (lower "
     "95 % limit) and of those that these logs cannot clear (upper 95 % limit above δ"
@@ -94,8 +92,8 @@ def _auto_confirmed(view: View) -> Interval:
 
 
 @promise(
-    "auto-safer-than-before", "auto", "auto is less often worse than its old rule.",
-    "share of worse logs of auto minus that of the old rule, all cells of at least 30 episodes",
+    "auto-safer-than-before", "auto", "auto is less often worse than its rule of version 0.0.",
+    "share of worse logs of auto minus that of the older rule, all cells of at least 30 episodes",
     below(0),
 )  # fmt: skip
 def _auto_safer(view: View) -> Interval:
@@ -103,12 +101,29 @@ def _auto_safer(view: View) -> Interval:
 
 
 @promise(
-    "auto-gain", "auto", "auto gains as much as the prototype did.",
-    f"mean gain over all cells of 30 to 300 episodes (prototype: {PROTOTYPE_GAIN} with 30 and 200 "
-    "episodes on other worlds)", above(PROTOTYPE_GAIN),
+    "prototype-overall", "auto", "The prototype of auto is worse in at most δ of the logs of at "
+    "least 30 episodes, too.", "its share of worse logs, all cells together", below(DELTA),
+)  # fmt: skip
+def _prototype_overall(view: View) -> Interval:
+    return _pooled(view, worse(PROTOTYPE))
+
+
+@promise(
+    "auto-safer-than-prototype", "auto", "auto is no more often worse than its prototype.",
+    "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes",
+    below(0),
+)  # fmt: skip
+def _auto_safer_than_prototype(view: View) -> Interval:
+    return difference(_pooled(view, worse(AUTO)), _pooled(view, worse(PROTOTYPE)))
+
+
+@promise(
+    "auto-gain", "auto", "auto gains as much as its prototype does on the same logs.",
+    "mean gain of auto minus that of the prototype, over all cells of 30 to 300 episodes", above(0),
 )  # fmt: skip
 def _auto_gain(view: View) -> Interval:
-    return _gain(view, AUTO, JUDGED_FROM, 300)
+    gains = (_gain(view, key, JUDGED_FROM, 300) for key in (AUTO, PROTOTYPE))
+    return difference(*gains)
 
 
 @promise(

@@ -64,7 +64,8 @@ NAMES = {
     "ramdp": "RaMDP",
     "robust-mdp": "Robust MDP",
     "hcpi": "HCPI",
-    "spibb.experiments.assurance.OldRule": "auto's old rule",
+    "spibb.experiments.assurance.OldRule": "rule of version 0.0",
+    "spibb.experiments.prototype.Prototype": "prototype of auto",
 }
 TYPESET = (("Π_b", r"$\Pi_b$"), ("Π_≤b", r"$\Pi_{\leq b}$"), ("N_∧", r"$N_\wedge$"))
 OPTIONS = {"n_wedge": r"$N_\wedge$", "kappa": "κ", "delta": "δ", "eta": "η"}
