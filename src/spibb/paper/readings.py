@@ -185,15 +185,12 @@ REASONS = {
     ),
     "grid-hcpi-near-safe-released": (THRESHOLD, "on 10 and 20 trajectories only"),
     "grid-hcpi-far": (THRESHOLD, "the mean at 10,000 trajectories"),
-    "grid-ramdp-low": (THRESHOLD, "κ = 0.002, on 5,000 trajectories or fewer"),
     "search-hcpi-estimators-correct": (
         CODE,
         "the released doubly robust estimator is per-decision IS; the correct one changes the "
         "policy where the other two keep the baseline",
     ),
     "search-hcpi-estimators-released": (THRESHOLD, "on 10 and 20 trajectories only"),
-    "search-hcpi-compromise": (CONTRADICTED, "with the correct estimator lower δ gain as much"),
-    "search-robust-insensitive": (THRESHOLD, "on 100 and 200 trajectories, where it turns"),
 }  # fmt: skip
 """Cause and explanation of the claims that fail, by the longest beginning of the name."""
 
