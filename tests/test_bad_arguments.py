@@ -108,7 +108,7 @@ CASES = [
     (lambda: spibb.run(LOG, seed=-1), "seed is -1, expected a whole number of at least 0"),
     (lambda: spibb.run(LOG, "out", force=1), "force is 1, expected true or false"),
     (lambda: spibb.run(LOG, columns=3), "columns and bins are for tables"),
-    (lambda: spibb.improve(LOG, B).save(3), "out is an int, expected a str or a Path"),
+    (lambda: spibb.improve(LOG, B).save(3), "folder is an int, expected a str or a Path"),
     (lambda: spibb.improve(LOG, B).report(3), "path is an int, expected a str or a Path"),
     (lambda: LOG.save(3), "path is an int, expected a str or a Path"),
     (lambda: spibb.inspect_log(3), "log is an int, expected a Log or a LogTable"),

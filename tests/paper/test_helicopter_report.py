@@ -172,7 +172,7 @@ def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
     titles = []
     amount = "300 networks on one data set" if grid == "single" else "20 data sets × 15 networks"
 
-    def unsaved(drawing, stem):
+    def unsaved(drawing, stem, **how):
         titles.append(drawing.get_suptitle().replace("\n", " "))
         return [stem]
 
