@@ -148,7 +148,9 @@ class Evaluator(Frozen):
         lacks = np.empty_like(v)
         exactly(self._averaged(models.rewards), v, lacks)
         rho = mean @ self.rows.initial + _summed(reach, lacks)
-        scale, size = _scale(rho), _summed(reach, np.abs(lacks))
+        unit = float(np.abs(lacks).max()) or 1.0  # so that no unit of reward changes the rounding
+        lacks /= unit
+        scale, size = _scale(rho) / unit, _summed(reach, np.abs(lacks))
         lacks, reach = lacks.astype(np.float32), reach.astype(np.float32)
         step, later = np.empty_like(lacks), np.empty_like(lacks)
         for _ in range(ITERATIONS):
@@ -156,7 +158,7 @@ class Evaluator(Frozen):
             roughly(lacks, step, later)
             lacks, later = later, lacks
             change, last = _summed(reach, lacks), size
-            rho, size = rho + change, _summed(reach, np.abs(lacks))
+            rho, size = rho + unit * change, _summed(reach, np.abs(lacks))
             # later changes add up to size/(last − size) times this one, if they shrink as sizes do
             typical = np.maximum(np.abs(change), np.sqrt((change**2).mean(axis=0)))
             moving = typical * size > PRECISION * scale * (last - size)
