@@ -14,7 +14,7 @@ from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
-from spibb.conformity import recorded_table
+from spibb.conformity import decisions, recorded_probs, recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
@@ -113,6 +113,7 @@ class Certified(Algorithm):
         `known` says that the probabilities of the log's actions are known.
         """
         by_row, declared = problem.varying, self._declared(problem, log)
+        recorded = problem.baseline_source is Provenance.RECORDED
         bounds = declared.bounds(problem.discount)
         scaled = bounds.in_spans()
         order = shuffled_by_content(log, self.seed)
@@ -121,6 +122,7 @@ class Certified(Algorithm):
         chooser = Chooser.of(
             chosen, recorded_table(chosen) if by_row else problem.baseline.probs, problem.discount,
             scaled, judged.n_episodes / n_choose, self.delta, known, by_row,
+            recorded_probs(chosen if by_row else log) if recorded else None,
         )  # fmt: skip
         families = self._families(chooser, declared.horizon == 1)
         visits = Visits.of(judged, problem.discount, scaled, shared=known)
@@ -130,7 +132,13 @@ class Certified(Algorithm):
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(
-            bounds, declared, known, log.action_prob is not None, by_row, visits.lacks_values
+            bounds,
+            declared,
+            known,
+            log.action_prob is not None,
+            by_row,
+            visits.lacks_values,
+            recorded and bool((problem.baseline.probs[decisions(log) == 0] > 0).any()),
         )
         return self._result(
             problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
@@ -191,6 +199,7 @@ class _Facts:
     recorded: bool
     by_row: bool
     cut: bool
+    guessed: bool
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -199,6 +208,11 @@ class _Facts:
             source += (
                 ", row by row; in the states that do not change it goes on, and the policy file "
                 "shows its average there"
+            )
+        elif self.guessed:
+            source += (
+                "; in the states that do not change it goes on, and of the actions never taken in "
+                "a state the policy file shows a guess there"
             )
         made = (
             f"the baseline made the log, {source}"
@@ -339,7 +353,7 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
 
     Every recorded probability must be the given baseline's, or, if none was given, that of the same
     pair elsewhere in the log, unless all episodes have one step. Actions that the log never takes
-    in a state share what is left.
+    in a state share what is left; no change keeps them (`plans`).
     """
     log = problem.log
     assert log is not None  # `improve` has checked it
