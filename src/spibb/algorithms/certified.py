@@ -23,7 +23,7 @@ from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.value_limits import narrowed
-from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
+from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
 from spibb.words import counted
 
 
@@ -118,6 +118,7 @@ class Certified(Algorithm):
         scaled = bounds.in_spans()
         order = shuffled_by_content(log, self.seed)
         inside = replace(log, reward=log.reward / scaled.unit)
+        check_returns(inside, problem.discount, scaled)
         chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
         chooser = Chooser.of(
             chosen, recorded_table(chosen) if by_row else problem.baseline.probs, problem.discount,
@@ -269,6 +270,8 @@ class _Judge:
         lower = betting.lower_rate(sample, family.bet, wanted) * self.bounds.unit
         blocks = family.plans[0].block
         scale = 1 / family.plans[0].mass if blocks else 1.0
+        if blocks and lower < 0:  # Cov(1_K, G) = π_b(K)·A, and how small π_b(K) is nobody knows
+            lower = -self.bounds.span * self.bounds.unit
         return ChangeTest(
             changes=tuple(self._change(plan) for plan in family.plans),
             accepted=accepted,

@@ -11,13 +11,15 @@ given s, the ratio has mean 1, so V̂ changes the variance and not the mean. Thi
 of s, whatever came before it (Markov), so it holds for the sum over the first m visits that come
 before step T, m and T fixed in advance: its mean is A times the mean number of visits counted.
 X ≥ −c with c = max{G_max − V̂, (1/π_b(K|s) − 1)(V̂ − G_min)}, and the sum is at least −c times
-that number. Only the recorded π_b of the kept actions enters, so that it may be known of these alone:
-if π sums to 1 over them, the ratio has mean Σ_{a ∈ K} π_b·π/π_b = 1 whatever the others' masses
-are, and at a visit that takes another action, seen before or not, the ratio is 0. So where π_b is
-recorded, K holds only actions that the choosing episodes take in s. A cut episode lacks a rest R: its G is what was recorded and γ^k R, its X a line in R.
-All episodes that were cut at the same state y lack the same number on average, V^{π_b}(y), so that
-X with G = recorded + γ^k V^{π_b}(y) has the mean A too (`visits.Visits`). The number is not known;
-the smallest wealth over all that it can be is at most the wealth at the true one
+that number. Only π_b of the kept actions enters, and it may be known of these alone: where π sums
+to 1 over them, the ratio has mean Σ_{a ∈ K} π_b·π/π_b = 1 whatever the others' masses are, and at a
+visit that takes another action, seen before or not, it is 0. So where π_b is recorded, K holds only
+actions that the choosing episodes take in s.
+
+A cut episode lacks a rest R: its G is what was recorded and γ^k R, its X a line in R. All episodes
+that were cut at the same state y lack the same number on average, V^{π_b}(y), so that X with G =
+recorded + γ^k V^{π_b}(y) has the mean A too (`visits.Visits`). The number is not known; the
+smallest wealth over all that it can be is at most the wealth at the true one
 (`betting.log_e_value`). What is lost is the chance of a cut at y being different after kept and
 avoided actions, and not, as with single limits, the whole rest of each.
 
@@ -78,6 +80,8 @@ NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
 """Values of such a size, in units of the span of returns, are no evidence in any log."""
+ROUNDING = 1e-12
+"""Relative to the limits of returns: values that differ by less are the same."""
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -206,6 +210,11 @@ class Chooser:
         return cls(sure, q, v, counts.pairs, visits, likely, noise, bounds, scale,
                    delta - spent, spent, known, by_row)  # fmt: skip
 
+    @property
+    def rounding(self) -> float:
+        """What is no difference between values."""
+        return ROUNDING * max(abs(self.bounds.low), abs(self.bounds.high))
+
     def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
         found = [self._best(int(s)) for s in np.flatnonzero(self.counts.sum(axis=1) >= TRUSTED)]
@@ -226,7 +235,8 @@ class Chooser:
         """Sets to keep: all but the worst trusted actions, for every number of them; the best."""
         playable = self.baseline[s] > 0
         trusted = np.flatnonzero(playable & (self.counts[s] >= TRUSTED))
-        worst_first = trusted[np.argsort(self.q[s, trusted], kind="stable")]
+        ranks = np.round((self.q[s, trusted] - self.v[s]) / self.rounding)
+        worst_first = trusted[np.argsort(ranks, kind="stable")]
         for n in range(1, len(worst_first)):
             kept = playable.copy()
             kept[worst_first[:n]] = False
@@ -255,7 +265,7 @@ class Chooser:
             s, kept, np.where(kept, p / mass, 0.0), mass, centre, counted, last, 0.0, 0.0, lowered,
             0, 0.0, 0.0, by_row=self.by_row,
         )  # fmt: skip
-        if lowered <= 0 or mass > 1 - NOTHING:
+        if lowered <= self.rounding or mass > 1 - NOTHING:
             return None
         sample = plan.sample(self.visits, self.bounds)
         n = len(sample.x)
