@@ -10,7 +10,7 @@ import spibb
 from spibb import Log, Problem
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import Certified
-from spibb.conformity import recorded_table
+from spibb.conformity import recorded_probs, recorded_table
 from spibb.errors import InputError
 
 
@@ -154,3 +154,56 @@ def test_probabilities_that_vary_within_a_pair_are_named():
     )  # fmt: skip
     with pytest.raises(InputError, match=r"action_prob is 0.3 in one row and 0.5 in another of"):
         spibb.improve(log, algorithm=spibb.Certified(lowest_return=0.0, highest_return=2.0))
+
+
+def two_steps(first, second, paid, first_prob, second_prob):
+    """Episodes of two steps; the second, in the state "end", pays nothing."""
+    n = len(first)
+    return Log.from_arrays(
+        np.ravel(np.column_stack([np.full(n, "x"), np.full(n, "end")])),
+        np.ravel(np.column_stack([first, second])),
+        np.ravel(np.column_stack([paid, np.zeros(n)])),
+        terminated=np.tile([False, True], n),
+        action_prob=np.ravel(np.column_stack([first_prob, np.full(n, second_prob)])),
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "decimals"),
+    [
+        ({"a": 0.3304, "b": 0.0102, "c": 0.6594}, 3),  # .330 + .010 + .659 = .999
+        ({"a": 1 / 3, "b": 1 / 3, "c": 1 / 3}, 2),
+        ({"a": 0.6, "b": 0.38, "c": 0.0199}, 4),  # c may be seen or not
+    ],
+)
+def test_no_accepted_change_plays_what_was_never_tried(policy, decimals):
+    """The action d is taken in another state only, and would pay nothing."""
+    pays = {"a": 0.99, "b": 0.7, "c": 0.99, "d": 0.0}
+    names, probs = list(policy), np.array(list(policy.values()))
+    truth = probs / probs.sum() @ [pays[a] for a in names]
+    accepted = 0
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        first = rng.choice(names, p=probs / probs.sum(), size=1500)
+        recorded = [round(policy[a], decimals) for a in first]
+        paid = [pays[a] for a in first]
+        log = two_steps(first, rng.choice(["a", "d"], size=1500), paid, recorded, 0.5)
+        found = Certified(lowest_return=0, highest_return=1).improve(Problem.from_log(log))
+        if any(test.accepted for test in found.tests):
+            row = found.policy.row("x")
+            assert row["d"] == 0
+            assert sum(p * pays[a] for a, p in row.items()) >= truth
+            accepted += 1
+    assert accepted >= 1
+
+
+def test_the_mass_of_an_action_never_seen_is_not_the_kept_actions():
+    """c has 0.1 and is never seen, d is taken elsewhere: a keeps 0.5, neither 0.55 nor 0.6."""
+    first = np.array(["a", "b"] * 30)
+    prob = np.where(first == "a", 0.5, 0.4)
+    log = two_steps(first, ["a", "d"] * 30, (first == "a") * 1.0, prob, 0.5)
+    np.testing.assert_allclose(recorded_probs(log)[log.states.code("x")], [0.5, 0.4, 0.0])
+    found = Certified(lowest_return=0, highest_return=1).improve(Problem.from_log(log))
+    assert [str(c) for c in found.tests[0].changes] == ["in state 'x' avoid 'b', 'd'"]
+    assert found.policy.row("x") == {"a": 1.0, "b": 0.0, "d": 0.0}
+    assert "shows a guess" in found.facts.assumptions[0]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spibb.errors import InputError
 from spibb.log import Log
-from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
+from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
 
 
 def random_log(seed: int) -> Log:
@@ -119,3 +119,17 @@ def test_what_the_log_contradicts_is_named():
         check_rewards(log, Declared(horizon=1))
     with pytest.raises(InputError, match=r"episode 0 returns 2.3 from step 0 on, outside"):
         Visits.of(log, 0.9, ReturnBounds(0, 2.1, "declared"))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_cut_episode_that_no_rest_explains_is_named(shared):
+    """0.875 + R/4 ≤ 1 needs R ≤ 0.5, −0.45 + R/2 ≥ 0 needs R ≥ 0.9: each alone is possible."""
+    log = Log.from_arrays(
+        [0, 0, 1], [0, 0, 0], [0.5, 1.1, -0.45], [None, 1, 1], [True, False, False],
+        [False, False, True],
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"episode 1 was cut, and whatever followed.* \[0, 1\]"):
+        Visits.of(log, 0.5, ReturnBounds(0, 1, "declared"), shared=shared)
+    with pytest.raises(InputError, match=r"episode 1 was cut"):
+        check_returns(log, 0.5, ReturnBounds(0, 1, "declared"))
+    check_returns(log, 0.5, ReturnBounds(-1, 2, "declared"))

@@ -21,6 +21,7 @@ def run() -> None:
     waited for, and what others registered for the exit is done, because the first to register is
     the last to be called.
     """
+    _open_outputs()
     gc.set_threshold(ALLOCATED)
     codes: list[int] = []
     atexit.register(_leave, codes)
@@ -34,11 +35,22 @@ def run() -> None:
         raise
 
 
+def _open_outputs() -> None:
+    """Give what was closed (`spibb … >&-`) a place where nothing is kept: Python has None there.
+
+    Else the next file that is opened would take its number, and what is printed.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, it stays open
+
+
 def _leave(codes: list[int]) -> None:
-    """End the process with its code, if it has one and all that was printed is written."""
+    """End the process with its code, if it has one and the output is written; messages may not."""
     with contextlib.suppress(OSError, ValueError):
         sys.stdout.flush()
-        sys.stderr.flush()
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
         for code in codes:
             os._exit(code)
 

@@ -13,7 +13,7 @@ from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import check_recorded, varies
+from spibb.propensities import check_recorded, half_a_digit, varies
 from spibb.words import percent
 
 LEAST_EXPECTED = 5.0
@@ -144,6 +144,18 @@ def recorded_table(log: Log) -> np.ndarray:
     and π̂_b converges to the average policy of the state; their plain mean would converge to
     E[p²]/E[p], which is larger. What a row leaves of 1 is shared by the actions never taken there.
     """
+    seen, n = recorded_probs(log), decisions(log)
+    rest, others = 1 - seen.sum(axis=1, keepdims=True), (n == 0).sum(axis=1, keepdims=True)
+    table = np.where(n > 0, seen, np.where(rest > 1e-9, rest, 0.0) / np.maximum(others, 1))
+    return np.asarray(table / table.sum(axis=1, keepdims=True))
+
+
+def recorded_probs(log: Log) -> np.ndarray:
+    """π̂_b of the pairs that the log has [S, A], as `recorded_table` defines it; 0 elsewhere.
+
+    Rows sum to 1 where what they lack of it may be the rounding of the numbers recorded; where they
+    lack more, an action that the log never takes there has it.
+    """
     assert log.action_prob is not None
     check_recorded(log)
     n = decisions(log)
@@ -154,9 +166,9 @@ def recorded_table(log: Log) -> np.ndarray:
     taken = n.reshape(-1) > 0
     seen = np.zeros(n.shape)
     seen[n > 0] = least[taken] * (n.reshape(-1)[taken] / inverse[taken])
-    rest, others = 1 - seen.sum(axis=1, keepdims=True), (n == 0).sum(axis=1, keepdims=True)
-    table = np.where(n > 0, seen, np.where(rest > 1e-6, rest, 0.0) / np.maximum(others, 1))
-    return np.asarray(table / table.sum(axis=1, keepdims=True))
+    total, rounding = seen.sum(axis=1, keepdims=True), half_a_digit(log.action_prob)
+    whole = (total > 0) & (1 - total <= rounding * (n > 0).sum(axis=1, keepdims=True))
+    return np.asarray(seen / np.where(whole, total, 1.0))
 
 
 @dataclass(frozen=True)

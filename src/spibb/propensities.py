@@ -50,7 +50,7 @@ def check_recorded(log: Log) -> None:
     """Refuse a column `action_prob` that no policy can have: see `_sums`."""
     assert log.action_prob is not None
     at_most, at_least = _sums(log, log.action_prob)
-    slack = max(0.01, len(log.actions) * _half_a_digit(log.action_prob))
+    slack = max(0.01, len(log.actions) * half_a_digit(log.action_prob))
     visits = np.bincount(log.state, minlength=len(log.states))
     lacking = np.clip(1 - slack - at_least, 0.0, 1 - EPSILON)
     for wrong, sums, limit in (
@@ -71,7 +71,7 @@ def varies(log: Log) -> str | None:
         return None
     least, largest = _extremes(log, log.action_prob)
     range_ = np.where(least < np.inf, largest - least, 0.0)
-    if (range_ <= 2 * _half_a_digit(log.action_prob)).all():
+    if (range_ <= 2 * half_a_digit(log.action_prob)).all():
         return None
     x, a = np.unravel_index(int(np.argmax(range_)), range_.shape)
     return (
@@ -96,7 +96,7 @@ def _sums(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     2. The same where every action was taken, always with one probability; elsewhere 1.
     """
     least, largest = _extremes(log, column)
-    one = (largest - least <= 2 * _half_a_digit(column)) & (largest > -np.inf)
+    one = (largest - least <= 2 * half_a_digit(column)) & (largest > -np.inf)
     sums = np.where(least < np.inf, least, 0.0).sum(axis=1)
     return sums, np.where(one.all(axis=1), sums, 1.0)
 
@@ -109,7 +109,7 @@ def disagreement(log: Log, policy: np.ndarray) -> str | None:
     if log.action_prob is None:
         return None
     claimed = policy[log.state, log.action]
-    wrong = np.abs(claimed - log.action_prob) > _half_a_digit(log.action_prob)
+    wrong = np.abs(claimed - log.action_prob) > half_a_digit(log.action_prob)
     if not wrong.any():
         return None
     j = int(np.argmax(wrong))
@@ -120,7 +120,7 @@ def disagreement(log: Log, policy: np.ndarray) -> str | None:
     )
 
 
-def _half_a_digit(column: np.ndarray) -> float:
+def half_a_digit(column: np.ndarray) -> float:
     """Half of the last decimal that a column of probabilities has: of the second to the sixth."""
     for decimals in range(2, DECIMALS):
         if np.allclose(column, np.round(column, decimals), rtol=0, atol=1e-12):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
 
 from spibb.certificate import Bound, Certificate
@@ -32,10 +33,13 @@ class ChangeTest:
 
     `p_value` is that of the test alone, `adjusted_p_value` may be compared with δ beside all the
     others. `advantage` is the estimated gain per visit of changing this state alone, cut episodes
-    counted at their worst, and `lower_bound` a lower limit of it: all limits of one certificate
-    hold together with probability 1 − δ. `visits` of `episodes` held-out episodes were counted.
-    `more_episodes` is a rough number of further episodes that a rejected change needs; None where
-    the held-out episodes do not favour it, 0 where it was accepted.
+    counted at their worst, and `lower_bound` a lower limit of it. Two things hold, each with
+    probability 1 − δ and so both with 1 − 2δ: no accepted change has a negative advantage; all
+    limits of one certificate are right, but for those that are 0 because the change was accepted.
+    Where the baseline is not known, a limit is either that of the covariance, which is smaller, or,
+    where that is negative, as far down as returns can differ. `visits` of `episodes` held-out
+    episodes were counted. `more_episodes` is a rough number of further episodes that a rejected
+    change needs; None where the held-out episodes do not favour it, 0 where it was accepted.
     """
 
     changes: tuple[Change, ...]
@@ -79,7 +83,8 @@ class ChangeCertificate(Certificate):
 
         ρ(π, M*) ≥ ρ(π_b, M*),
 
-    if no return leaves the limits that were declared.
+    if no return leaves the limits that were declared. What the lower limits of the tests say holds
+    with the same probability, and both together with 1 − 2δ (`ChangeTest`).
 
     >>> algorithm = spibb.Certified(lowest_return=0, highest_return=1)
     >>> certificate = algorithm.improve(problem).certificate()
@@ -107,7 +112,8 @@ class ChangeCertificate(Certificate):
         return (
             f"Certified: with probability at least {level(self.delta)} the new policy is no worse "
             f"than the baseline. {self._passed} on {self.judging:,} episodes that did not choose "
-            f"{'it' if len(self.tests) == 1 else 'them'}."
+            f"{'it' if len(self.tests) == 1 else 'them'}. The lower limits of advantages are a "
+            "second statement at the same level."
         )
 
     @property
@@ -135,9 +141,18 @@ def certify_changes(
     if delta < worst < math.inf:
         refusal = (
             f"the changes were accepted at a larger failure probability than {delta:g}: improve "
-            f"with delta={delta:g}, or ask for a certificate at {worst:.2g} or more"
+            f"with delta={delta:g}, or ask for a certificate at {_rounded_up(worst)} or more"
         )
     bounds = () if refusal else (Bound(BOUND, 0.0, vacuous=False),)
     return ChangeCertificate(
         delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes
     )
+
+
+def _rounded_up(delta: float) -> str:
+    """A failure probability below 1 in few digits, and not below the given one."""
+    for digits in range(2, 17):
+        rounded = Context(prec=digits, rounding=ROUND_CEILING).create_decimal(Decimal(delta))
+        if rounded < 1:
+            return f"{float(rounded):.{digits}g}"
+    return repr(delta)

@@ -28,6 +28,9 @@ class ReturnBounds:
     source: str
     unit: float = 1.0
 
+    def __str__(self) -> str:
+        return f"[{self.low * self.unit:g}, {self.high * self.unit:g}] ({self.source})"
+
     @property
     def span(self) -> float:
         """How far apart two returns can be."""
@@ -137,14 +140,8 @@ class Visits:
 
         Without `shared` every cut episode has a number of its own.
         """
-        lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
-        episode = np.repeat(np.arange(log.n_episodes), lengths)
-        step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-        unseen = np.where(log.terminated[last], 0.0, 1.0)[episode] * discount ** (
-            lengths[episode] - step
-        )
-        recorded = returns_to_go(log, discount)
-        _check(log, recorded, unseen, bounds)
+        episode, step, recorded, unseen = _futures(log, discount)
+        _check(log, episode, recorded, unseen, bounds)
         rest, least, most = _rests(log, episode, recorded, unseen, bounds, shared)
         order = np.lexsort((step, episode, log.state))
         state, sorted_episode = log.state[order], episode[order]
@@ -195,6 +192,22 @@ class Visits:
         return replace(self, least=guess, most=guess)
 
 
+def check_returns(log: Log, discount: float, bounds: ReturnBounds) -> None:
+    """No episode may contradict the bounds; the error names the first that does."""
+    episode, _, recorded, unseen = _futures(log, discount)
+    _check(log, episode, recorded, unseen, bounds)
+
+
+def _futures(log: Log, discount: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Episode, step, recorded return and γ^k of what is not recorded, of every row [N]."""
+    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
+    episode = np.repeat(np.arange(log.n_episodes), lengths)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    cut = np.where(log.terminated[last], 0.0, 1.0)[episode]
+    unseen = cut * discount ** (lengths[episode] - step)
+    return episode, step, returns_to_go(log, discount), unseen
+
+
 def _rests(
     log: Log, episode: np.ndarray, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds,
     shared: bool,
@@ -205,8 +218,7 @@ def _rests(
     rest = np.where((reached >= 0) & shared & (unseen > 0), reached, alone)
     least, most = _ends(rest, size, recorded, unseen, bounds)
     rest = np.where((least > most)[rest], alone, rest)
-    least, most = _ends(rest, size, recorded, unseen, bounds)
-    return rest, least, np.maximum(least, most)
+    return rest, *_ends(rest, size, recorded, unseen, bounds)
 
 
 def _ends(
@@ -226,20 +238,29 @@ def _ends(
     return least, most
 
 
-def _check(log: Log, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds) -> None:
-    """No return that was recorded to its end may leave the bounds; nor may any cut one."""
+def _check(
+    log: Log, episode: np.ndarray, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBounds
+) -> None:
+    """No return that was recorded to its end may leave the bounds; nor may any cut one.
+
+    All returns of a cut episode lack the same rest: some rest must keep all of them within.
+    """
     low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
     slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
     bad = (high < bounds.low - slack) | (low > bounds.high + slack)
     if bad.any():
-        row, unit = int(np.argmax(bad)), bounds.unit
-        start = f"{low[row] * unit:g} from step"
-        declared = f"[{bounds.low * unit:g}, {bounds.high * unit:g}] ({bounds.source})"
-        episode = int(np.searchsorted(log.episode_starts, row, side="right")) - 1
+        row = int(np.argmax(bad))
+        start = f"{low[row] * bounds.unit:g} from step"
         raise InputError(
-            f"episode {episode} returns {start} {row - log.episode_starts[episode]} on, outside "
-            f"the declared {declared}: "
-            "declare limits that no return can leave"
+            f"episode {episode[row]} returns {start} {row - log.episode_starts[episode[row]]} on, "
+            f"outside the declared {bounds}: declare limits that no return can leave"
+        )
+    least, most = _ends(episode, log.n_episodes, recorded, unseen, bounds)
+    if (least > most).any():
+        raise InputError(
+            f"episode {int(np.argmax(least > most))} was cut, and whatever followed, its return "
+            f"from one of its steps on is outside the declared {bounds}: declare limits that no "
+            "return can leave"
         )
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import re
 import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles_ope import exact_values, random_mdp, simulate
 
@@ -25,6 +26,7 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.splits import shuffled_by_content
+from spibb.tested import Change, ChangeTest, certify_changes
 from spibb.visits import ReturnBounds, Visits
 
 UNIT = ReturnBounds(0.0, 1.0, "declared")
@@ -523,3 +525,65 @@ def test_an_action_that_the_baseline_never_plays_is_an_error():
     log = Log.from_arrays([0] * 9, [0, 1, 0] * 3, [1.0] * 9, terminated=[True] * 9)
     with pytest.raises(InputError, match="gives probability 0 to action 1 in state 0"):
         certify(log, Policy([[1.0, 0.0]]))
+
+
+@pytest.mark.parametrize("worst", [0.0344, 0.034, 1e-9 + 1e-12, 0.0995, 0.996, 0.1 + 0.2])
+def test_the_level_that_a_refusal_names_is_not_refused(worst):
+    test = ChangeTest((Change("x", ("a",)),), True, worst, worst, 0.1, 0.0, 9, 9, 0)
+
+    def certified_at(delta):
+        return certify_changes(
+            (test,), delta, "", return_range=1.0, assumptions=(), episodes=(9, 9)
+        )
+
+    said = certified_at(worst / 2).refusal
+    level = float(re.search(r"certificate at (\S+) or more", said)[1])
+    assert worst <= level < min(1.0, 1.1 * worst)
+    assert certified_at(level).refusal is None
+
+
+def test_the_episode_that_contradicts_the_limits_has_its_number_in_the_log():
+    n = 40
+    state = ["x"] * n + ["x", "y"]
+    log = Log.from_arrays(
+        state, ["a", "b"] * (n // 2) + ["a", "a"], [0.5] * n + [1.5, -0.85],
+        terminated=[True] * n + [False, False], truncated=[False] * (n + 1) + [True],
+    )  # fmt: skip
+    for baseline in ([[0.5, 0.5], [1.0, 0.0]], None):
+        with pytest.raises(InputError, match=f"episode {n} was cut"):
+            certify(log, baseline)
+
+
+def test_limits_of_rejected_changes_hold_where_the_baseline_is_not_known():
+    """To avoid b, which is right 95 times of 100, loses 0.34; few logs propose it."""
+    lower = []
+    for seed in range(250):
+        rng = np.random.default_rng(seed)
+        a = np.where(rng.random(80) < 0.15, "a", "b")
+        paid = (rng.random(80) < np.where(a == "a", 0.55, 0.95)) * 1.0
+        log = Log.from_arrays(
+            np.tile(["x", "y"], 80), np.ravel(np.column_stack([a, ["b"] * 80])),
+            np.ravel(np.column_stack([paid, np.zeros(80)])), terminated=np.tile([False, True], 80),
+        )  # fmt: skip
+        tests = certify(log, "estimate", discount=0.9, delta=0.3).tests
+        lower += [t.lower_bound for t in tests if t.changes[0].avoided == ("b",)]
+    assert lower
+    assert max(lower) <= -0.85 * 0.4
+
+
+@given(st.floats(1e-6, 1e6), st.integers(0, 20))
+@settings(max_examples=60, deadline=None)
+@example(0.1, 3)
+@example(0.7, 3)
+def test_rounding_is_no_advantage_in_any_unit(unit, seed):
+    """In s1 everything pays the same."""
+    rng = np.random.default_rng(seed)
+    s, a = rng.integers(2, size=80), rng.integers(2, size=80)
+    paid = np.where(s == 1, 2.0, np.where(a == 1, 1.0, -1.0)) * unit
+    log = Log.from_arrays(
+        [f"s{i}" for i in s], [f"a{i}" for i in a], paid, terminated=np.ones(80, dtype=bool)
+    )
+    algorithm = Certified(lowest_reward=-unit, highest_reward=3 * unit)
+    result = algorithm.improve(Problem.from_log(log, [[0.5, 0.5]] * 2, discount=0.9))
+    assert accepted_changes(result) == {("s0", frozenset({"a0"}))}
+    assert result.policy.row("s1") == {"a0": 0.5, "a1": 0.5}

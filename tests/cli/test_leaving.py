@@ -64,3 +64,26 @@ def test_a_full_disk_at_the_exit_is_noticed():
 def test_the_installed_command_is_the_module():
     told = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
     assert told["project"]["scripts"] == {"spibb": "spibb.__main__:run"}
+
+
+@pytest.mark.parametrize(
+    ("closed", "command", "code"),
+    [
+        (">&-", "inspect log.csv", 0),
+        ("2>&-", "inspect log.csv", 0),
+        (">&- 2>&-", "inspect log.csv", 0),
+        (">&-", "inspect nofile.csv", 2),
+        ("2>&-", "inspect nofile.csv", 2),
+        ("2>/dev/full", "inspect nofile.csv", 2),
+        ("2>/dev/full", "inspekt", 2),
+    ],
+)
+def test_outputs_that_take_nothing_change_no_exit_code(tmp_path, closed, command, code):
+    rows = "".join(f"{i // 2},{i % 2},x,{'ab'[i % 3 % 2]},{i % 2}\n" for i in range(20))
+    (tmp_path / "log.csv").write_text("episode,step,state,action,reward\n" + rows)
+    line = f'"{sys.executable}" -m spibb {command} {closed}'
+    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    if code == 2:
+        assert done.stdout == ""

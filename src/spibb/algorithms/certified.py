@@ -14,7 +14,7 @@ from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
-from spibb.conformity import recorded_table
+from spibb.conformity import decisions, recorded_probs, recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
@@ -23,7 +23,7 @@ from spibb.solve import evaluate
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.value_limits import narrowed
-from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
+from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
 from spibb.words import counted
 
 
@@ -113,14 +113,17 @@ class Certified(Algorithm):
         `known` says that the probabilities of the log's actions are known.
         """
         by_row, declared = problem.varying, self._declared(problem, log)
+        recorded = problem.baseline_source is Provenance.RECORDED
         bounds = declared.bounds(problem.discount)
         scaled = bounds.in_spans()
         order = shuffled_by_content(log, self.seed)
         inside = replace(log, reward=log.reward / scaled.unit)
+        check_returns(inside, problem.discount, scaled)
         chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
         chooser = Chooser.of(
             chosen, recorded_table(chosen) if by_row else problem.baseline.probs, problem.discount,
             scaled, judged.n_episodes / n_choose, self.delta, known, by_row,
+            recorded_probs(chosen if by_row else log) if recorded else None,
         )  # fmt: skip
         families = self._families(chooser, declared.horizon == 1)
         visits = Visits.of(judged, problem.discount, scaled, shared=known)
@@ -130,7 +133,13 @@ class Certified(Algorithm):
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(
-            bounds, declared, known, log.action_prob is not None, by_row, visits.lacks_values
+            bounds,
+            declared,
+            known,
+            log.action_prob is not None,
+            by_row,
+            visits.lacks_values,
+            recorded and bool((problem.baseline.probs[decisions(log) == 0] > 0).any()),
         )
         return self._result(
             problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
@@ -191,6 +200,7 @@ class _Facts:
     recorded: bool
     by_row: bool
     cut: bool
+    guessed: bool
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -199,6 +209,11 @@ class _Facts:
             source += (
                 ", row by row; in the states that do not change it goes on, and the policy file "
                 "shows its average there"
+            )
+        elif self.guessed:
+            source += (
+                "; in the states that do not change it goes on, and of the actions never taken in "
+                "a state the policy file shows a guess there"
             )
         made = (
             f"the baseline made the log, {source}"
@@ -255,6 +270,8 @@ class _Judge:
         lower = betting.lower_rate(sample, family.bet, wanted) * self.bounds.unit
         blocks = family.plans[0].block
         scale = 1 / family.plans[0].mass if blocks else 1.0
+        if blocks and lower < 0:  # Cov(1_K, G) = π_b(K)·A, and how small π_b(K) is nobody knows
+            lower = -self.bounds.span * self.bounds.unit
         return ChangeTest(
             changes=tuple(self._change(plan) for plan in family.plans),
             accepted=accepted,
@@ -339,7 +356,7 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
 
     Every recorded probability must be the given baseline's, or, if none was given, that of the same
     pair elsewhere in the log, unless all episodes have one step. Actions that the log never takes
-    in a state share what is left.
+    in a state share what is left; no change keeps them (`plans`).
     """
     log = problem.log
     assert log is not None  # `improve` has checked it

@@ -11,10 +11,15 @@ given s, the ratio has mean 1, so V̂ changes the variance and not the mean. Thi
 of s, whatever came before it (Markov), so it holds for the sum over the first m visits that come
 before step T, m and T fixed in advance: its mean is A times the mean number of visits counted.
 X ≥ −c with c = max{G_max − V̂, (1/π_b(K|s) − 1)(V̂ − G_min)}, and the sum is at least −c times
-that number. A cut episode lacks a rest R: its G is what was recorded and γ^k R, its X a line in R.
-All episodes that were cut at the same state y lack the same number on average, V^{π_b}(y), so that
-X with G = recorded + γ^k V^{π_b}(y) has the mean A too (`visits.Visits`). The number is not known;
-the smallest wealth over all that it can be is at most the wealth at the true one
+that number. Only π_b of the kept actions enters, and it may be known of these alone: where π sums
+to 1 over them, the ratio has mean Σ_{a ∈ K} π_b·π/π_b = 1 whatever the others' masses are, and at a
+visit that takes another action, seen before or not, it is 0. So where π_b is recorded, K holds only
+actions that the choosing episodes take in s.
+
+A cut episode lacks a rest R: its G is what was recorded and γ^k R, its X a line in R. All episodes
+that were cut at the same state y lack the same number on average, V^{π_b}(y), so that X with G =
+recorded + γ^k V^{π_b}(y) has the mean A too (`visits.Visits`). The number is not known; the
+smallest wealth over all that it can be is at most the wealth at the true one
 (`betting.log_e_value`). What is lost is the chance of a cut at y being different after kept and
 avoided actions, and not, as with single limits, the whole rest of each.
 
@@ -75,6 +80,8 @@ NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
 """Values of such a size, in units of the span of returns, are no evidence in any log."""
+ROUNDING = 1e-12
+"""Relative to the limits of returns: values that differ by less are the same."""
 FOREVER = np.iinfo(np.int64).max
 
 
@@ -163,7 +170,7 @@ class Chooser:
     `likely` are the visits with cut rests as the model values them, `visits` with limits such as
     the judging episodes may give them at the price of `spent`; `delta` is left for the tests.
     `scale` is the number of judging per choosing episode; `known` says whether π_b is, and `by_row`
-    whether each row has its own.
+    whether each row has its own. `baseline` [S, A] is π_b of the actions that may be kept, else 0.
     """
 
     baseline: np.ndarray
@@ -182,8 +189,12 @@ class Chooser:
 
     @classmethod
     def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
-           scale: float, delta: float, known: bool, by_row: bool = False) -> Chooser:  # fmt: skip
-        """Estimate the model of the choosing episodes and π_b's values in it."""
+           scale: float, delta: float, known: bool, by_row: bool = False,
+           recorded: np.ndarray | None = None) -> Chooser:  # fmt: skip
+        """Estimate the model of the choosing episodes and π_b's values in it.
+
+        `recorded` [S, A] is what is known of π_b, if that is less than all.
+        """
         counts = Counts.from_log(log)
         q, v = (
             np.clip(values, bounds.low, bounds.high)
@@ -195,8 +206,14 @@ class Chooser:
         spent = FOR_VALUES * delta if visits.lacks_values else 0.0
         if spent:
             visits = _expected(narrowed(visits, bounds, noise, spent), v, scale)
-        return cls(baseline, q, v, counts.pairs, visits, likely, noise, bounds, scale,
+        sure = baseline if recorded is None else np.where(counts.pairs > 0, recorded, 0.0)
+        return cls(sure, q, v, counts.pairs, visits, likely, noise, bounds, scale,
                    delta - spent, spent, known, by_row)  # fmt: skip
+
+    @property
+    def rounding(self) -> float:
+        """What is no difference between values."""
+        return ROUNDING * max(abs(self.bounds.low), abs(self.bounds.high))
 
     def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
@@ -218,7 +235,8 @@ class Chooser:
         """Sets to keep: all but the worst trusted actions, for every number of them; the best."""
         playable = self.baseline[s] > 0
         trusted = np.flatnonzero(playable & (self.counts[s] >= TRUSTED))
-        worst_first = trusted[np.argsort(self.q[s, trusted], kind="stable")]
+        ranks = np.round((self.q[s, trusted] - self.v[s]) / self.rounding)
+        worst_first = trusted[np.argsort(ranks, kind="stable")]
         for n in range(1, len(worst_first)):
             kept = playable.copy()
             kept[worst_first[:n]] = False
@@ -239,7 +257,7 @@ class Chooser:
         p, q, v = self.baseline[s], self.q[s], float(self.v[s])
         mass = float(p[kept].sum())
         moved = np.where(kept, p / mass, 0.0) - p
-        gain = float(moved @ q)
+        gain = float(moved @ (q - v))
         error = math.sqrt(self.noise[s] * float((moved**2 / np.maximum(self.counts[s], 1)).sum()))
         lowered = gain - SHRINKAGE * error
         centre = self.bounds.low if self.by_row else v
@@ -247,7 +265,7 @@ class Chooser:
             s, kept, np.where(kept, p / mass, 0.0), mass, centre, counted, last, 0.0, 0.0, lowered,
             0, 0.0, 0.0, by_row=self.by_row,
         )  # fmt: skip
-        if lowered <= 0 or mass > 1 - NOTHING:
+        if lowered <= self.rounding or mass > 1 - NOTHING:
             return None
         sample = plan.sample(self.visits, self.bounds)
         n = len(sample.x)

@@ -97,7 +97,8 @@ def _refuse(message: str, code: Any = 2) -> NoReturn:
     line = " ".join(without_passwords(message).split())
     if len(line) > LONGEST:
         line = f"{line[: LONGEST // 2]} … {line[-LONGEST // 2 :]}"
-    print("spibb:", line, file=sys.stderr)
+    with contextlib.suppress(OSError):  # the code says it too
+        print("spibb:", line, file=sys.stderr)
     sys.exit(code)
 
 
