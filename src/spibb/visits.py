@@ -11,6 +11,7 @@ from spibb import checks
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
+from spibb.words import counted
 
 ROUNDING = 1e-9
 """Relative to a limit: what is beyond it by less is rounding."""
@@ -244,7 +245,7 @@ def _check(log: Log, recorded: np.ndarray, unseen: np.ndarray, bounds: ReturnBou
 
 
 def check_rewards(log: Log, declared: Declared) -> None:
-    """No reward may leave its declared limits, no episode be longer than the horizon."""
+    """No reward may leave its declared limits, no episode go beyond the horizon."""
     slack = ROUNDING * float(np.abs(log.reward).max())
     low, high = declared.lowest_reward, declared.highest_reward
     _within(
@@ -252,12 +253,24 @@ def check_rewards(log: Log, declared: Declared) -> None:
     )
     _within("highest_reward", high, log.reward,
             log.reward > (np.inf if high is None else high) + slack)  # fmt: skip
-    longest = int(np.diff(log.episode_starts).max())
-    if declared.horizon is not None and longest > checks.positive("horizon", declared.horizon):
-        raise InputError(
-            f"an episode has {longest} steps, more than the declared horizon {declared.horizon}: "
-            "declare a larger one, or none"
-        )
+    if declared.horizon is not None:
+        _check_horizon(log, checks.positive("horizon", declared.horizon))
+
+
+def _check_horizon(log: Log, horizon: int) -> None:
+    """No episode may be longer, nor be cut at the horizon while the log says what came next."""
+    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
+    goes_on = ~log.terminated[last] & (log.next_state[last] >= 0)
+    if not (bad := lengths + goes_on > horizon).any():
+        return
+    episode = int(np.argmax(bad))
+    goes = f" and goes on to {log.states.labels[log.next_state[last[episode]]]!r}"
+    raise InputError(
+        f"episode {episode} has {counted(int(lengths[episode]), 'step')}"
+        f"{goes if goes_on[episode] else ''}, beyond the declared horizon {horizon} "
+        f"({counted(int(bad.sum()), 'such episode')}): declare a larger one, or none, or mark real "
+        "ends as terminated"
+    )
 
 
 def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndarray) -> None:
