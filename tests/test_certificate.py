@@ -116,7 +116,7 @@ def test_v_max_below_a_recorded_return_is_refused():
     cut = Log.from_arrays(states, actions, rewards, ["s"] * 2, [False] * 2, [False, True])
     baseline = Policy([[1.0]], ["s"], ["a"])
     for log, least in ((ended, 1.5), (cut, 1.5 / 1.25)):
-        words = f"v_max is 1.1, but the log shows returns of {least:.8g} .*: give at least"
+        words = f"v_max is 1.1, but the log shows returns of {least:.8g} .*: give a limit that"
         with pytest.raises(InputError, match=words):
             Problem.from_log(log, baseline, discount=0.5, v_max=1.1)
         assert Problem.from_log(log, baseline, discount=0.5, v_max=least).v_max == least

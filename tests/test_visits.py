@@ -129,4 +129,14 @@ def test_an_episode_that_goes_on_at_the_horizon_contradicts_it():
     with pytest.raises(InputError, match="episode 1 has 2 steps and goes on to 0, beyond the decl"):
         check_rewards(known, Declared(horizon=2))
     check_rewards(known, Declared(horizon=3))
-    check_rewards(Log.from_arrays(states, actions, rewards, **ends, **episodes), Declared(horizon=2))
+    check_rewards(
+        Log.from_arrays(states, actions, rewards, **ends, **episodes), Declared(horizon=2)
+    )
+
+
+def test_how_cut_episodes_count_is_said_as_it_is():
+    bounds = ReturnBounds(0, 1, "")
+    whole = Log.from_arrays([0], [0], [0.5], terminated=[True])
+    assert Visits.of(whole, 0.5, bounds).how_cuts_count == ""
+    assert Visits.of(CUT, 0.5, bounds, shared=False).how_cuts_count == "cut episodes at their worst"
+    assert "worst value of the state" in Visits.of(CUT, 0.5, bounds).how_cuts_count

@@ -75,7 +75,7 @@ class Declared:
                 f"most {-high[1]:g}: check both"
             )
         names = " and ".join(dict.fromkeys((low[0], high[0])))
-        within = f" over at most {self.horizon} steps" if self.horizon else ""
+        within = f" over at most {counted(self.horizon, 'step')}" if self.horizon else ""
         return ReturnBounds(low[1], -high[1], f"from the declared {names}{within}")
 
 
@@ -96,7 +96,8 @@ def _highest_limit(
     if not given:
         raise InputError(
             f"certified needs limits that no return can leave, and has no {side} one: give "
-            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max; the "
+            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max (on "
+            f"the command line --option {side}_reward=…, or --v-max …); the "
             "rewards seen in the log prove no limit"
         )
     return max(given, key=lambda limit: limit[1])
@@ -173,6 +174,13 @@ class Visits:
     def lacks_values(self) -> bool:
         """Whether some episode was cut at a state whose value it lacks."""
         return bool(((self.unseen > 0) & (self.rest < self.n_states)).any())
+
+    @property
+    def how_cuts_count(self) -> str:
+        """In words, at what returns of cut episodes count; empty where none was cut."""
+        if self.lacks_values:
+            return "cut episodes at the worst value of the state where they were cut"
+        return "cut episodes at their worst" if (self.unseen > 0).any() else ""
 
     @property
     def n_states(self) -> int:
