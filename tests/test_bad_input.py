@@ -622,7 +622,11 @@ for value in ("0", "1", "nan"):
     case(f"{MONITOR} --delta {value}", f"delta is {float(value)}, expected a number in (0, 1)")
 case(f"{MONITOR} --margin=-1", "margin is -1.0, expected a number in [0, inf)")
 case(f"{MONITOR} --drop 0", "drop is 0.0, expected a number in (0, inf)")
-case("monitor improved log.csv", "lowest_return is not known: give a limit", "were 0.5 to 0.95")
+case(
+    "monitor improved log.csv",
+    "lowest_return is not known: give --lowest-return",
+    "were 0.5 to 0.95",
+)
 case("monitor improved log.csv --lowest-return 0", "highest_return is not known")
 case("monitor improved log.csv --lowest-return 0 --highest-return 0.9",
      "the log: episode 0 returns 0.95, beyond the highest_return 0.9 (1 such")  # fmt: skip

@@ -185,7 +185,7 @@ def test_the_bound_on_a_mean_has_no_scale(scale):
     x = np.random.default_rng(5).exponential(size=200)
     bound = betting_bound(x, 0.05)
     assert betting_bound(x * scale, 0.05) == pytest.approx(bound * scale, rel=1e-9, abs=0)
-    with pytest.raises(InputError, match="below the declared limit"):
+    with pytest.raises(InputError, match="below the limit"):
         betting_bound(np.append(x, -1e-3) * scale, 0.05)
 
 
@@ -215,7 +215,7 @@ def test_the_bound_on_a_chance_misses_rarely_exactly(n, chance):
 
 
 def test_a_value_below_the_limit_is_an_error():
-    with pytest.raises(InputError, match=r"value -1 of episode 1 is below the declared limit 0"):
+    with pytest.raises(InputError, match=r"value -1 of episode 1 is below the limit 0"):
         betting_bound(np.array([1.0, -1.0]), 0.05)
     with pytest.raises(InputError, match="1 episodes, expected at least 2"):
         betting_bound(np.array([1.0]), 0.05)

@@ -16,6 +16,7 @@ from spibb.evaluate import returns_to_go
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.tested import Change, ChangeCertificate, ChangeTest
+from spibb.words import at_most
 
 
 @pytest.fixture
@@ -54,7 +55,7 @@ def test_a_bound_below_the_range_of_returns_is_not_vacuous(problem):
     certificate = PiBSpibb(1e9).improve(problem).certificate()
     assert not certificate.best.vacuous
     assert "vacuous" not in str(certificate)
-    assert f"{certificate.best.zeta:.4g}" in str(certificate)
+    assert f"loses at most {at_most(certificate.best.zeta, 4)} " in str(certificate)
 
 
 def test_the_range_of_returns_knows_the_signs_of_the_rewards():
@@ -116,7 +117,7 @@ def test_v_max_below_a_recorded_return_is_refused():
     cut = Log.from_arrays(states, actions, rewards, ["s"] * 2, [False] * 2, [False, True])
     baseline = Policy([[1.0]], ["s"], ["a"])
     for log, least in ((ended, 1.5), (cut, 1.5 / 1.25)):
-        words = f"v_max is 1.1, but the log shows returns of {least:.8g} .*: give at least"
+        words = f"v_max is 1.1, but the log shows returns of {least:.8g} .*: give a limit that"
         with pytest.raises(InputError, match=words):
             Problem.from_log(log, baseline, discount=0.5, v_max=1.1)
         assert Problem.from_log(log, baseline, discount=0.5, v_max=least).v_max == least

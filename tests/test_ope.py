@@ -568,7 +568,7 @@ def test_recorded_probabilities_may_be_rounded(logged, agrees):
 
 
 def test_bernstein_outside_the_declared_range_is_an_error():
-    with pytest.raises(InputError, match=r"-0.5 of episode 2 is below the declared limit 0"):
+    with pytest.raises(InputError, match=r"-0.5 of episode 2 is below the limit 0"):
         mean_bounds.bernstein_bound(np.array([1, 2, -0.5, 3, 1]), 0.05)
 
 

@@ -328,7 +328,7 @@ def test_a_lower_bound_does_not_see_the_unit_of_its_sample(bound, factor):
 def test_a_value_below_the_limit_is_noticed_in_any_unit():
     sample = np.array([1.0, 2.0, 3.0, 4.0, -1e-6])
     for factor in FACTORS:
-        with pytest.raises(InputError, match="of episode 4 is below the declared limit 0"):
+        with pytest.raises(InputError, match="of episode 4 is below the limit 0"):
             bernstein_bound(sample * factor, 0.1)
 
 

@@ -115,7 +115,7 @@ def test_what_the_log_contradicts_is_named():
         check_rewards(log, Declared(lowest_reward=0, highest_reward=1))
     with pytest.raises(InputError, match=r"reward 0.1 in row 2 is outside .* lowest_reward 0.2"):
         check_rewards(log, Declared(lowest_reward=0.2))
-    with pytest.raises(InputError, match="2 steps, more than the declared horizon 1"):
+    with pytest.raises(InputError, match="episode 0 has 2 steps, beyond the declared horizon 1"):
         check_rewards(log, Declared(horizon=1))
     with pytest.raises(InputError, match=r"episode 0 returns 2.3 from step 0 on, outside"):
         Visits.of(log, 0.9, ReturnBounds(0, 2.1, "declared"))
@@ -133,3 +133,24 @@ def test_a_cut_episode_that_no_rest_explains_is_named(shared):
     with pytest.raises(InputError, match=r"episode 1 was cut"):
         check_returns(log, 0.5, ReturnBounds(0, 1, "declared"))
     check_returns(log, 0.5, ReturnBounds(-1, 2, "declared"))
+
+
+def test_an_episode_that_goes_on_at_the_horizon_contradicts_it():
+    states, actions, rewards = [0, 1, 0, 1], [0, 0, 1, 0], [0.0] * 4
+    ends = {"terminated": [False, True, False, False], "truncated": [False, False, False, True]}
+    episodes = {"episode_id": [0, 0, 1, 1], "step": [0, 1, 0, 1]}
+    known = Log.from_arrays(states, actions, rewards, [1, 0, 1, 0], **ends, **episodes)
+    with pytest.raises(InputError, match="episode 1 has 2 steps and goes on to 0, beyond the decl"):
+        check_rewards(known, Declared(horizon=2))
+    check_rewards(known, Declared(horizon=3))
+    check_rewards(
+        Log.from_arrays(states, actions, rewards, **ends, **episodes), Declared(horizon=2)
+    )
+
+
+def test_how_cut_episodes_count_is_said_as_it_is():
+    bounds = ReturnBounds(0, 1, "")
+    whole = Log.from_arrays([0], [0], [0.5], terminated=[True])
+    assert Visits.of(whole, 0.5, bounds).how_cuts_count == ""
+    assert Visits.of(CUT, 0.5, bounds, shared=False).how_cuts_count == "cut episodes at their worst"
+    assert "worst value of the state" in Visits.of(CUT, 0.5, bounds).how_cuts_count

@@ -19,7 +19,7 @@ from scipy.special import betaincinv
 from spibb import checks
 from spibb.checks import InputError
 from spibb.showing import Shown
-from spibb.words import level
+from spibb.words import at_most, level
 
 MOST = 1e150
 """Root of more visits than any log has."""
@@ -170,7 +170,8 @@ class Certificate(Shown):
             return f"No certificate: {self.refusal}."
         statement = (
             f"With {'posterior ' if best.credible else ''}probability at least {level(self.delta)} "
-            f"the new policy loses at most {best.zeta:.4g} against the baseline ({best.title})"
+            f"the new policy loses at most {at_most(best.zeta, 4)} against the baseline "
+            f"({best.title})"
         )
         if best.vacuous:
             return (

@@ -317,14 +317,33 @@ def resolve(
             mine = given[name]
             found[name] = (mine,) if isinstance(mine, str) else tuple(mine)
         else:
-            hits = [alias for alias in (name, *ALIASES.get(name, ())) if alias in present]
-            found[name] = (hits[0],) if hits else _successors(name, found, present)
+            found[name] = _by_itself(name, found, present)
         missing = [column for column in found[name] if column not in present]
         if missing or (name in REQUIRED and not found[name]):
             raise _absent(missing[0] if missing else name, present)
     _check_mapped_once(found)
     _check_not_misspelt("terminated", found, present)
     return found
+
+
+def _by_itself(
+    name: str, found: Mapping[str, tuple[str, ...]], present: Sequence[str]
+) -> tuple[str, ...]:
+    """The columns that have our name, or an alias of it."""
+    hits = [alias for alias in (name, *ALIASES.get(name, ())) if alias in present]
+    return (hits[0],) if hits else _successors(name, found, present)
+
+
+def ignored(present: Sequence[str], found: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """The columns of episodes that are there, and that the log of a bandit does not read.
+
+    >>> names = resolve(["state", "action", "reward", "done"], {}, bandit=True)
+    >>> ignored(["state", "action", "reward", "done"], names)
+    ('done',)
+    """
+    read = {column for mine in found.values() for column in mine}
+    there = [column for name in EPISODES for column in _by_itself(name, found, present)]
+    return tuple(column for column in there if column not in read)
 
 
 def _absent(wanted: str, present: Sequence[str]) -> InputError:

@@ -208,7 +208,7 @@ class Conformity:
             return None
         return (
             f"the log's decisions are not as frequent as the policy's (p = {self.p_value:.1g}): "
-            f"{self.oddest}; was it made by this policy alone?"
+            f"{self.oddest}; check that this policy alone made it"
         )
 
 

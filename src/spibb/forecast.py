@@ -25,6 +25,8 @@ FEWEST = 3
 """First visits that an action needs before its mean is worth a look."""
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
+DISCOUNT = 0.95
+"""Where none is given."""
 HOPELESS = 100.0
 """A state that needs so many times the log is not forecast."""
 
@@ -48,7 +50,7 @@ class Forecast:
         return f"{said}; about {roughly(self.more_episodes)} more episodes for {self.then:,}."
 
 
-def forecast(log: Log, discount: float = 0.95, delta: float = 0.05) -> Forecast:
+def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forecast:
     """Look at every state's first visits; cut episodes count as recorded."""
     evidence = sorted(_evidence(log, discount), reverse=True)
     lacks = [

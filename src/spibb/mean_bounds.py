@@ -182,6 +182,6 @@ def _above(bound: str, values: np.ndarray, lowest: float) -> tuple[float, np.nda
     if x.min() < -ROUNDING:
         raise InputError(
             f"{bound}: value {values.min():g} of episode {int(values.argmin())} is below the "
-            f"declared limit {lowest:g}: declare a lower one, or use student-t or bca"
+            f"limit {lowest:g}: declare a lower one, or use student-t or bca"
         )
     return unit, x

@@ -11,7 +11,7 @@ from typing import Any
 from spibb.certificate import Bound, Certificate
 from spibb.checks import some
 from spibb.labels import Label
-from spibb.words import counted, level
+from spibb.words import at_least, counted, general, level
 
 BOUND = "held-out tests"
 
@@ -32,9 +32,9 @@ class ChangeTest:
     """A change (or several that stand or fall together) and what the held-out episodes say of it.
 
     `p_value` is that of the test alone, `adjusted_p_value` may be compared with δ beside all the
-    others. `advantage` is the estimated gain per visit of changing this state alone, cut episodes
-    counted at their worst, and `lower_bound` a lower limit of it. Two things hold, each with
-    probability 1 − δ and so both with 1 − 2δ: no accepted change has a negative advantage; all
+    others. `advantage` is the estimated gain per visit of changing this state alone, what cut
+    episodes lack counted at its worst, and `lower_bound` a lower limit of it. Two things hold, each
+    with probability 1 − δ and so both with 1 − 2δ: no accepted change has a negative advantage; all
     limits of one certificate are right, but for those that are 0 because the change was accepted.
     Where the baseline is not known, a limit is either that of the covariance, which is smaller, or,
     where that is negative, as far down as returns can differ. `visits` of `episodes` held-out
@@ -64,12 +64,13 @@ class ChangeTest:
     def __str__(self) -> str:
         what = str(self.changes[0])
         if len(self.changes) > 1:
-            what = f"{what}, and {counted(len(self.changes) - 1, 'more state')}"
+            what = f"{what}; {counted(len(self.changes) - 1, 'more state')} in the same test"
         if not self.accepted:
             return f"{what}: not accepted (p = {self.adjusted_p_value:.2g}): {self.lacks}"
         return (
-            f"{what}: accepted (p = {self.adjusted_p_value:.2g}), advantage {self.advantage:.3g}, "
-            f"at least {self.lower_bound:.3g}, {self.visits:,} visits"
+            f"{what}: accepted (p = {self.adjusted_p_value:.2g}), advantage "
+            f"{general(self.advantage, 3)}, at least {at_least(self.lower_bound, 3)}, "
+            f"{self.visits:,} visits"
         )
 
 
@@ -77,7 +78,8 @@ class ChangeTest:
 class ChangeCertificate(Certificate):
     """Every change of the policy passed a test on episodes that did not choose it: ζ = 0.
 
-    `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes.
+    `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes;
+    `cuts` says at what returns cut ones count, and is empty where none was cut.
 
     **Guarantee.** With probability at least 1 − δ over logs that the baseline made,
 
@@ -95,6 +97,7 @@ class ChangeCertificate(Certificate):
     tests: tuple[ChangeTest, ...] = ()
     choosing: int = 0
     judging: int = 0
+    cuts: str = ""
 
     def _facts(self) -> Mapping[str, Any]:
         """Those of any certificate, and how many changes passed."""
@@ -134,6 +137,7 @@ def certify_changes(
     return_range: float,
     assumptions: tuple[str, ...],
     episodes: tuple[int, int],
+    cuts: str = "",
 ) -> ChangeCertificate:
     """ζ = 0 at δ if some change was accepted and all accepted ones pass at δ; else the reason."""
     worst = max((t.adjusted_p_value for t in tests if t.accepted), default=math.inf)
@@ -145,7 +149,7 @@ def certify_changes(
         )
     bounds = () if refusal else (Bound(BOUND, 0.0, vacuous=False),)
     return ChangeCertificate(
-        delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes
+        delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes, cuts
     )
 
 

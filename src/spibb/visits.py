@@ -11,6 +11,7 @@ from spibb import checks
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
+from spibb.words import counted
 
 ROUNDING = 1e-9
 """Relative to a limit: what is beyond it by less is rounding."""
@@ -77,7 +78,7 @@ class Declared:
                 f"most {-high[1]:g}: check both"
             )
         names = " and ".join(dict.fromkeys((low[0], high[0])))
-        within = f" over at most {self.horizon} steps" if self.horizon else ""
+        within = f" over at most {counted(self.horizon, 'step')}" if self.horizon else ""
         return ReturnBounds(low[1], -high[1], f"from the declared {names}{within}")
 
 
@@ -98,7 +99,8 @@ def _highest_limit(
     if not given:
         raise InputError(
             f"certified needs limits that no return can leave, and has no {side} one: give "
-            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max; the "
+            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max (on "
+            f"the command line --option {side}_reward=…, or --v-max …); the "
             "rewards seen in the log prove no limit"
         )
     return max(given, key=lambda limit: limit[1])
@@ -169,6 +171,13 @@ class Visits:
     def lacks_values(self) -> bool:
         """Whether some episode was cut at a state whose value it lacks."""
         return bool(((self.unseen > 0) & (self.rest < self.n_states)).any())
+
+    @property
+    def how_cuts_count(self) -> str:
+        """In words, at what returns of cut episodes count; empty where none was cut."""
+        if self.lacks_values:
+            return "cut episodes at the worst value of the state where they were cut"
+        return "cut episodes at their worst" if (self.unseen > 0).any() else ""
 
     @property
     def n_states(self) -> int:
@@ -265,7 +274,7 @@ def _check(
 
 
 def check_rewards(log: Log, declared: Declared) -> None:
-    """No reward may leave its declared limits, no episode be longer than the horizon."""
+    """No reward may leave its declared limits, no episode go beyond the horizon."""
     slack = ROUNDING * float(np.abs(log.reward).max())
     low, high = declared.lowest_reward, declared.highest_reward
     _within(
@@ -273,12 +282,24 @@ def check_rewards(log: Log, declared: Declared) -> None:
     )
     _within("highest_reward", high, log.reward,
             log.reward > (np.inf if high is None else high) + slack)  # fmt: skip
-    longest = int(np.diff(log.episode_starts).max())
-    if declared.horizon is not None and longest > checks.positive("horizon", declared.horizon):
-        raise InputError(
-            f"an episode has {longest} steps, more than the declared horizon {declared.horizon}: "
-            "declare a larger one, or none"
-        )
+    if declared.horizon is not None:
+        _check_horizon(log, checks.positive("horizon", declared.horizon))
+
+
+def _check_horizon(log: Log, horizon: int) -> None:
+    """No episode may be longer, nor be cut at the horizon while the log says what came next."""
+    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
+    goes_on = ~log.terminated[last] & (log.next_state[last] >= 0)
+    if not (bad := lengths + goes_on > horizon).any():
+        return
+    episode = int(np.argmax(bad))
+    goes = f" and goes on to {log.states.labels[log.next_state[last[episode]]]!r}"
+    raise InputError(
+        f"episode {episode} has {counted(int(lengths[episode]), 'step')}"
+        f"{goes if goes_on[episode] else ''}, beyond the declared horizon {horizon} "
+        f"({counted(int(bad.sum()), 'such episode')}): declare a larger one, or none, or mark real "
+        "ends as terminated"
+    )
 
 
 def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndarray) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
 from spibb.labels import Label
 
@@ -14,21 +16,58 @@ SMALL_DELTA = 1e-3
 """A δ below which 1 − δ would be read as 1."""
 
 
-def number(value: float) -> str:
+def number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
     """About four significant digits, thousands separated, a true minus sign."""
     if math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if value != 0 and not 1e-4 <= abs(value) < 1e9:
-        text = f"{value:.1e}"
+        text = f"{_significant(value, 2, rounding):.1e}"
     elif abs(value) >= 1000 or value == round(value):
-        text = f"{value:,.0f}"
+        text = f"{_fixed(value, 0, rounding) + 0.0:,.0f}"  # never -0
     else:
         decimals = 3 if abs(value) < 1 else max(0, 3 - math.floor(math.log10(abs(value))))
         decimals = 5 if 0 < abs(value) < 0.01 else decimals
-        text = f"{value:.{decimals}f}"
+        text = f"{_fixed(value, decimals, rounding):.{decimals}f}"
     return text.replace("-", "−")
+
+
+def at_least(value: float, digits: int | None = None) -> str:
+    """A lower bound: never more than it is. With `digits`, so many significant ones.
+
+    >>> from spibb.words import at_least
+    >>> at_least(8.299e-07), at_least(0.6259), at_least(0.3)
+    ('8.2e−07', '0.625', '0.300')
+    """
+    return number(value, ROUND_FLOOR) if digits is None else general(value, digits, ROUND_FLOOR)
+
+
+def at_most(value: float, digits: int | None = None) -> str:
+    """An upper bound: never less than it is."""
+    if digits is None:
+        return number(value, ROUND_CEILING)
+    return general(value, digits, ROUND_CEILING)
+
+
+def surely(value: float) -> str:
+    """A lower bound of a difference: with its sign, and never more than it is."""
+    return at_least(value) if value < 0 or math.isnan(value) else f"+{at_least(value)}"
+
+
+def general(value: float, digits: int, rounding: str = ROUND_HALF_EVEN) -> str:
+    """So many significant digits, without zeros at the end, as in a cell of a table."""
+    if math.isfinite(value):
+        value = _significant(value, digits, rounding)
+    return f"{value:.{digits}g}".replace("-", "−")
+
+
+def _significant(value: float, digits: int, rounding: str) -> float:
+    return float(Context(prec=digits, rounding=rounding).create_decimal(repr(float(value))))
+
+
+def _fixed(value: float, decimals: int, rounding: str) -> float:
+    return float(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), rounding))
 
 
 def short(value: float) -> str:
@@ -68,6 +107,11 @@ def level(delta: float) -> str:
 def counted(n: int, noun: str) -> str:
     """How many there are: 1 change, 2 changes."""
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """All of them: a, b and c."""
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def whole(label: Label) -> str:

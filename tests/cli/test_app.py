@@ -272,7 +272,8 @@ def test_improve_prints_what_changed_by_label(run, inputs, tmp_path):
     assert "240 transitions, 3 states, 2 actions" in printed
     for words in ("ward-1", "ward-2", "[/x]", "wait", "treat", "3 of 3 states change"):
         assert words in printed
-    assert f"Written: {tmp_path / 'out'}/policy.csv" in printed
+    files = "policy.csv, policy.json, policy.parquet, returns.parquet, summary.json"
+    assert f"Written: {tmp_path / 'out'}/{files}" in printed
 
 
 def test_improve_says_when_nothing_changes(run, inputs, tmp_path):

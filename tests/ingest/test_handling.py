@@ -88,6 +88,17 @@ def test_columns_of_episodes_do_not_matter_to_a_bandit():
             read_log(frame, columns={**CLICK_COLUMNS, name: "p"}, bandit=True)
 
 
+def test_columns_that_contradict_a_bandit_are_named():
+    def warned(frame, state="user"):
+        table = open_log(frame, columns={**CLICK_COLUMNS, "state": state}, bandit=True)
+        return [f.value for f in spibb.inspect_log(table).findings if f.what == "Warning"]
+
+    assert warned(CLICKS) == []
+    assert warned(CLICKS.assign(step=["a"] * 5), "step") == [], "a column that is read"
+    (said,) = warned(CLICKS.assign(next_user="old", timeouts=True, done=False))
+    assert said.startswith("--bandit ignores next_user, done and timeouts: a decision has no conse")
+
+
 def test_a_column_may_have_the_name_of_the_row_number():
     frame = CLICKS.rename(columns={"user": "Spibb row"})
     log = read_log(frame, columns={**CLICK_COLUMNS, "state": "Spibb row"}, bandit=True)

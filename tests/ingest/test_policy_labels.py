@@ -182,7 +182,9 @@ def test_parquet_keeps_labels_of_every_type(tmp_path, states, rows):
 
 def test_a_damaged_parquet_file_is_named(tmp_path):
     (tmp_path / "p.parquet").write_bytes(b"PAR1 and nothing more PAR1")
-    with pytest.raises(InputError, match=r"cannot read .*p\.parquet.*: check that it is a complete Parquet"):
+    with pytest.raises(
+        InputError, match=r"cannot read .*p\.parquet.*: check that it is a complete Parquet"
+    ):
         read_policy(tmp_path / "p.parquet")
 
 

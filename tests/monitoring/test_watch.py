@@ -93,7 +93,7 @@ def test_more_episodes_for_a_drop():
 
 def test_limits_are_declared_and_kept():
     log = episodes([0.5, 0.5])
-    with pytest.raises(InputError, match="lowest_return is not known: give a limit"):
+    with pytest.raises(InputError, match="lowest_return is not known: give --lowest-return"):
         spibb.monitor(deployed([0.5, 0.7], None), log)
     with pytest.raises(InputError, match="highest_return is not known"):
         spibb.monitor(deployed([0.5, 0.7], None), log, lowest_return=0)

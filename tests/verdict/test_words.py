@@ -111,4 +111,21 @@ def test_one_change_is_singular():
     assert verdict.grade == "certified"
     assert "1 of 1 change (1 state) passed tests" in verdict.sentence
     assert "and gains at least" in verdict.sentence
-    assert "[-2, 0]" in verdict.assumptions
+    assert "[−2, 0]" in verdict.assumptions
+
+
+def test_the_model_is_compared_with_completed_returns_and_says_so():
+    evidence = gather_for(PiBSpibb(5).improve(problem_of(bandit(200))))
+    assert "cut episodes" not in named(decide(evidence), "model").found
+    cut = replace(evidence, earned=replace(evidence.earned, cut=150, completed=9.0))
+    model = named(decide(cut), "model")
+    assert "9 ± " in model.found and "with what cut episodes would still earn" in model.found
+    assert model.remedy.startswith("First, longer records") and "150 of 200" in model.remedy
+    assumed = named(decide(replace(evidence, ends_assumed=True)), "model")
+    assert assumed.remedy.startswith("First, columns terminated and truncated")
+    assert named(decide(evidence), "model").remedy.startswith("Other states")
+
+
+def test_estimates_on_the_log_that_trained_say_so():
+    verdict = PiBSpibb(5).improve(problem_of(bandit(200))).verdict
+    assert "same log: it flatters" in named(verdict, "whole episodes").what

@@ -21,6 +21,7 @@ from spibb.mean_bounds import student_t_bound
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
 from spibb.solve import METHODS
+from spibb.words import at_least, general
 
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 JUDGED_FROM = 25
@@ -227,12 +228,14 @@ class Auto(Algorithm):
         if chosen is not None:
             return (
                 f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} has the surest gain: at "
-                f"least {chosen.lower:.4g} {models}, and {chosen.gain:.4g} on average"
+                f"least {at_least(chosen.lower, 4)} {models}, and {general(chosen.gain, 4)} on "
+                "average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
             f"no candidate has a sure gain: the best, {best.algorithm} with n_wedge = "
-            f"{best.n_wedge:g}, gains at least {best.lower:.4g} {models}; the baseline is kept"
+            f"{best.n_wedge:g}, gains at least {at_least(best.lower, 4)} {models}; the baseline is "
+            "kept"
         )
 
 

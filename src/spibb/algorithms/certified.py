@@ -24,7 +24,7 @@ from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.value_limits import narrowed
 from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
-from spibb.words import counted
+from spibb.words import counted, short
 
 
 @dataclass(frozen=True)
@@ -133,14 +133,10 @@ class Certified(Algorithm):
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(
-            bounds,
-            declared,
-            known,
-            log.action_prob is not None,
-            by_row,
-            visits.lacks_values,
+            bounds, declared, known, log.action_prob is not None, by_row, visits.lacks_values,
             recorded and bool((problem.baseline.probs[decisions(log) == 0] > 0).any()),
-        )
+            visits.how_cuts_count,
+        )  # fmt: skip
         return self._result(
             problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
         )
@@ -201,6 +197,7 @@ class _Facts:
     by_row: bool
     cut: bool
     guessed: bool
+    cuts_count: str
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -222,14 +219,14 @@ class _Facts:
             "the listed actions while that policy decides the rest: the other probabilities of the "
             "policy file are estimates of it"
         )
-        low, high = self.bounds.low, self.bounds.high
+        low, high = short(self.bounds.low + 0.0), short(self.bounds.high + 0.0)
         return (
             made,
             "episodes are independent",
             "every episode has one step, as all in the log have"
             if self.declared.horizon == 1
             else "the process is Markov in the states given",
-            f"every return lies in [{low + 0.0:g}, {high + 0.0:g}] ({self.bounds.source})",
+            f"every return lies in [{low}, {high}] ({self.bounds.source})",
             *(("no record was cut because of what would have followed",) if self.cut else ()),
         )
 
@@ -329,7 +326,7 @@ class CertifiedImprovement(Improvement):
             self.tests, asked, self.reason,
             return_range=math.nan if facts is None else facts.bounds.span,
             assumptions=() if facts is None else facts.assumptions,
-            episodes=self.episodes,
+            episodes=self.episodes, cuts="" if facts is None else facts.cuts_count,
         )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
 from spibb.solve import evaluate
+from spibb.words import at_least
 
 ALPHAS = np.arange(11) / 10
 ALPHAS.flags.writeable = False
@@ -437,7 +438,7 @@ def _reason(bounds: np.ndarray, tests: list[ope.LowerBound], rival: float) -> st
     if found.value == -math.inf:
         return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"
     name = "the baseline itself" if best == len(tests) - 1 else f"alpha = {ALPHAS[best]:g}"
-    highest = f"the highest lower bound is {found.value:.4g} ({name})"
+    highest = f"the highest lower bound is {at_least(found.value, 4)} ({name})"
     if found.value > rival:
         return f"{highest}, above the baseline's performance {rival:.4g}"
     return f"{highest}, not above the baseline's performance {rival:.4g}: the baseline is kept"

@@ -35,9 +35,10 @@ def print_inspection(
         console.print(Text(f"  {finding.remedy}."))
     if forecast is not None:
         console.print(Text(f"\n{forecast}", "bold"))
+        discounted = f"discount {forecast.discount:g}, " if forecast.discount else ""
         console.print(Text(
-            f"A rough forecast of --algorithm certified (discount {forecast.discount:g}, delta "
-            f"{forecast.delta:g}) by the returns in the log; nothing was trained."
+            f"A rough forecast of --algorithm certified ({discounted}delta {forecast.delta:g}) "
+            "by the returns in the log; nothing was trained."
         ))  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from spibb.algorithms.auto import AutoImprovement, Candidate
@@ -15,7 +15,7 @@ from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND
-from spibb.words import clipped, counted, number, percent, signed
+from spibb.words import at_least, clipped, counted, general, number, percent, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -91,7 +91,7 @@ def print_differences(console: Console, report: OffPolicyReport) -> None:
     """What the policy gains over the one that made the log, with bounds."""
     title = (
         "Difference from the policy that made the log, which earned "
-        f"{report.earned:.4g} per episode"
+        f"{general(report.earned, 4)} per episode"
     )
     if report.differences:
         console.print(_estimates_table(title, report.differences))
@@ -100,8 +100,8 @@ def print_differences(console: Console, report: OffPolicyReport) -> None:
 def _estimates_table(title: str, rows: Sequence[BoundedEstimate]) -> Table:
     table = numbers_table(title, "estimator", "estimate", *(bound.name for bound in rows[0].bounds))
     for row in rows:
-        cells = ["–" if bound.refusal else f"{bound.value:.4g}" for bound in row.bounds]
-        table.add_row(row.estimate.name, f"{row.estimate.value:.4g}", *cells)
+        cells = ["–" if bound.refusal else at_least(bound.value, 4) for bound in row.bounds]
+        table.add_row(row.estimate.name, general(row.estimate.value, 4), *cells)
     return table
 
 
@@ -137,12 +137,21 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         say(console, sentence)
 
 
-def print_verdict(console: Console, verdict: Verdict) -> None:
+def _with_letters(text: str) -> str:
+    """The same of a policy A in place of B: neither need be the current one."""
+    for policy, letter in (("current policy", "B"), ("new policy", "A")):
+        text = text.replace(f"the {policy}", letter).replace(policy, letter)
+    return text
+
+
+def print_verdict(
+    console: Console, verdict: Verdict, worded: Callable[[str], str] = lambda text: text
+) -> None:
     """The grade with its sentence in the first line, what it assumes, and what would raise it."""
     style = "bold green" if verdict.favourable else "bold"
-    console.print(str(verdict), style=style, highlight=False, markup=False)
-    say(console, verdict.assumptions)
-    say(console, f"What would raise the grade: {verdict.remedy}")
+    console.print(worded(str(verdict)), style=style, highlight=False, markup=False)
+    say(console, worded(verdict.assumptions))
+    say(console, worded(f"What would raise the grade: {verdict.remedy}"))
 
 
 def values_line(evidence: Evidence) -> str:
@@ -150,7 +159,11 @@ def values_line(evidence: Evidence) -> str:
     earned = evidence.earned
     log = f"What the log earned is not known: {evidence.no_estimates}."
     if earned is not None:
-        cut = f", {earned.cut:,} of them cut short" if earned.cut else ""
+        cut = (
+            f", {earned.cut:,} of them cut short, and what they would still earn left out"
+            if earned.cut
+            else ""
+        )
         log = (
             f"The log earned {number(earned.mean)} ± {number(earned.reach)} ({percent(0.95)}) "
             f"per episode ({earned.episodes:,} episodes{cut})."
@@ -182,9 +195,8 @@ def print_comparison(console: Console, found: Comparison) -> None:
         console.print(_differences_table(found))
     if found.verdict is not None and found.evidence is not None:
         say(console, "A in place of B, if B made the log:")
-        print_verdict(console, found.verdict)
-        say(console, values_line(found.evidence).replace("current policy", "B")
-            .replace("new policy", "A"))  # fmt: skip
+        print_verdict(console, found.verdict, _with_letters)
+        say(console, _with_letters(values_line(found.evidence)))
 
 
 def _differences_table(found: Comparison) -> Table:
@@ -202,21 +214,24 @@ def _differences_table(found: Comparison) -> Table:
 
 
 def change_tests(certificate: ChangeCertificate) -> Table:
-    """The tests of changes, the accepted first; those left out are in summary.json."""
+    """The tested changes, a state in each row, accepted ones first; summary.json has all."""
+    cuts = f", {certificate.cuts}" if certificate.cuts else ""
     table = numbers_table(
         f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} held-out "
-        "episodes; advantage per visit, cut episodes at their worst:",
+        f"episodes; advantage per visit{cuts}:",
         "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
     )  # fmt: skip
     ordered = sorted(certificate.tests, key=lambda test: test.adjusted_p_value)
-    for test in ordered[:10]:
-        first, more = test.changes[0], len(test.changes) - 1
-        rest = f" and {counted(more, 'more state')}" if more else ""
-        table.add_row(
-            _label(first.state) + rest, ", ".join(map(_label, first.avoided)),
-            f"{test.adjusted_p_value:.2g}", f"{test.advantage:.3g}", f"{test.lower_bound:.3g}",
-            f"{test.visits:,}", "accepted" if test.accepted else test.lacks,
-        )  # fmt: skip
+    rows = [(one, change) for one in ordered for change in one.changes]
+    for test, change in rows[:10]:
+        results = ("", "", "", "", "in the same test")
+        if change == test.changes[0]:
+            results = (
+                f"{test.adjusted_p_value:.2g}", general(test.advantage, 3),
+                at_least(test.lower_bound, 3), f"{test.visits:,}",
+                "accepted" if test.accepted else test.lacks,
+            )  # fmt: skip
+        table.add_row(_label(change.state), ", ".join(map(_label, change.avoided)), *results)
     return table
 
 
@@ -226,7 +241,8 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
 
     table = numbers_table(
         "Sweep over n_wedge: value in the best-fitting model, the gain that is sure (after sharing "
-        "delta), mean gain in drawn models, off-policy value (wpdis, same log), states changed",
+        "delta), mean gain in drawn models, off-policy value (wpdis, ± 95 %, on the log that "
+        "trained the policy: it flatters), states changed",
         "", "n_wedge", "model", "sure", "gain", "off-policy", "states",
     )  # fmt: skip
     table.box = box.SIMPLE_HEAD
@@ -234,9 +250,9 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
     for candidate in sweep:
         mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
         table.add_row(
-            f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", f"{candidate.value:.3g}",
-            f"{candidate.lower:.3g}", f"{candidate.gain:.3g}",
-            "–" if off is None else f"{off.value:.3g} ± {off.interval[1] - off.value:.2g}",
+            f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", general(candidate.value, 3),
+            at_least(candidate.lower, 3), general(candidate.gain, 3),
+            "–" if off is None else f"{general(off.value, 3)} ± {off.interval[1] - off.value:.2g}",
             f"{candidate.states_changed:,}",
         )  # fmt: skip
     return table
@@ -250,6 +266,6 @@ def _changes_table(result: Improvement, n_changed: int) -> Table:
     for change in changes(result, 10):
         table.add_row(
             _label(change.state), f"{change.visits:,}", f"{change.moved:.2f}",
-            _label(change.more), _label(change.less), f"{change.gain:.4g}",
+            _label(change.more), _label(change.less), general(change.gain, 4),
         )  # fmt: skip
     return table

@@ -122,9 +122,9 @@ def print_vector_comparison(console: Console, found: VectorComparison, where: st
 
 def departures_line(found: VectorDepartures) -> str:
     """What single departures gain, in a sentence."""
-    from spibb.words import signed
+    from spibb.words import signed, surely
 
     return (
         f"Departing once and following the current policy otherwise gains {signed(found.gain)} per "
-        f"episode; lower bounds {signed(found.student_t)} (student-t), {signed(found.bca)} (bca)"
+        f"episode; lower bounds {surely(found.student_t)} (student-t), {surely(found.bca)} (bca)"
     )

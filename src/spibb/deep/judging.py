@@ -27,7 +27,7 @@ from spibb.log import returns_to_go
 from spibb.mean_bounds import bca_bound, student_t_bound
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict import Grade, Verdict
-from spibb.words import number, percent, signed
+from spibb.words import at_least, number, percent, signed, surely
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def verdict_of(
         return Verdict(Grade.NOT_SUPPORTED, reason, assumed, remedy, delta, None, ())
     sentence = (
         f"On {found.episodes:,} held-out episodes, departing from the current policy once gains "
-        f"{signed(found.gain)} per episode, at least {signed(found.lower)} at level {1 - delta:g}; "
+        f"{signed(found.gain)} per episode, at least {surely(found.lower)} at level {1 - delta:g}; "
         f"the new policy departs in {percent(moved)} of the decisions."
     )
     return Verdict(
@@ -131,7 +131,7 @@ def _against(
         return (
             f"On {found.episodes:,} held-out episodes, departing from the current policy once "
             f"gains {signed(found.gain)} per episode, but that may be chance: the lower bound is "
-            f"{number(found.lower)}.", more,
+            f"{at_least(found.lower)}.", more,
         )  # fmt: skip
     dr = whole.difference("dr").estimate
     if whole.effective_sample_size >= FEW_EPISODES and dr.value < 0:

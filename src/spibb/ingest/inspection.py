@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import some, takes
+from spibb.columns import ignored
 from spibb.counts import Counts
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
@@ -16,11 +17,14 @@ from spibb.log import Log
 from spibb.showing import Range, Shown
 from spibb.sql import queries
 from spibb.sql.typed import TypedTable
+from spibb.words import listed
 
 BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
 """Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
 NEARLY_ALWAYS = 0.99
 """A state in which one action has this share of the visits shows no alternatives."""
+ENDS = "Ends"
+"""What is assumed where no column says what terminated."""
 REGULAR = 0.1
 """Steps are numbered, and not irregular times, where so many differences are the smallest one."""
 
@@ -264,10 +268,15 @@ def assumptions(table: TypedTable) -> tuple[Finding, ...]:
 def _assumptions(table: TypedTable) -> Iterator[Finding]:
     if table.handling.bandit:
         yield Finding("Every row", "is an episode of one step that ends (bandit)")
+        if unread := ignored(list(table.engine.columns), table.names):
+            yield Finding(
+                "Warning", f"--bandit ignores {listed(unread)}: a decision has no "
+                "consequences beyond its reward; leave --bandit out if it has"
+            )  # fmt: skip
     elif table.x.terminated is None:
         cut = " that is not truncated" if table.x.truncated else ""
         yield Finding(
-            "Ends", f"no column says what terminated: assumed that every episode{cut} did, at its "
+            ENDS, f"no column says what terminated: assumed that every episode{cut} did, at its "
             "last row"
         )  # fmt: skip
     left = table.left_out

@@ -280,8 +280,9 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
         if given is None and before is None:
             seen = f"{deployed.returns.min():g} to {deployed.returns.max():g}"
             raise InputError(
-                f"{name} is not known: give a limit that no return of an episode can leave (those "
-                f"of the baseline's log were {seen}, which proves none)"
+                f"{name} is not known: give --{name.replace('_', '-')} ({name} in Python), a limit "
+                f"that no return of an episode can leave (those of the baseline's "
+                f"log were {seen}, which proves none)"
             )
     low = checks.number(
         names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"

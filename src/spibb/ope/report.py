@@ -82,8 +82,8 @@ class OffPolicyReport(Shown):
         if better == len(bounds) and self.warning is None:
             return (
                 "Supported, if these episodes did not train the policy. By all six estimators it "
-                f"earns more than the policy that made them, at least {words.number(min(bounds))} "
-                f"per episode {sure}."
+                f"earns more than the policy that made them, at least "
+                f"{words.at_least(min(bounds))} per episode {sure}."
             )
         doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
         why = self.warning or doubt

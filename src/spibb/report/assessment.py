@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
 from spibb.episode_returns import EpisodeReturns
-from spibb.ingest.inspection import Finding
+from spibb.ingest.inspection import ENDS, Finding
 from spibb.ingest.mapping import ColumnMap
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
@@ -83,6 +83,7 @@ def assess(
     """Ask everything about an improvement; all draws come from the origin's seed."""
     problem = result.problem
     evidence = gather_for(result, delta=delta, seed=origin.seed, held_out=held_out, bounds=BOUNDS)
+    evidence = replace(evidence, ends_assumed=any(found.what == ENDS for found in findings))
     if isinstance(result, AutoImprovement):
         sweep = result.sweep
     else:

@@ -7,9 +7,17 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spibb import words
+
 if TYPE_CHECKING:
     from jinja2 import BytecodeCache
 
+FILTERS = {
+    show.__name__: show
+    for show in (words.number, words.signed, words.percent, words.clipped, words.at_least,
+                 words.at_most, words.surely)
+}  # fmt: skip
+"""How values are shown."""
 COMPILED = Path(__file__).parent / "__pycache__"
 
 

@@ -15,7 +15,7 @@ from spibb.report import charts
 from spibb.report.assessment import Assessment
 from spibb.report.changes import ChangedRow, changed, changes, other_states
 from spibb.report.coverage import Coverage, bins
-from spibb.report.filling import fill
+from spibb.report.filling import FILTERS, fill
 from spibb.sceptic import odds
 
 MAX_STATES = 300
@@ -56,14 +56,10 @@ class StateRow:
 
 def render(assessment: Assessment) -> str:
     """The whole page."""
-    filters = {
-        "number": words.number, "signed": words.signed, "percent": words.percent,
-        "clipped": words.clipped,
-    }  # fmt: skip
     result, values = assessment.result, value_lines(assessment)
     states = state_rows(assessment)
     return fill(
-        "report.html.jinja", filters, a=assessment, e=assessment.evidence, result=result,
+        "report.html.jinja", FILTERS, a=assessment, e=assessment.evidence, result=result,
         problem=result.problem,
         verdict=assessment.verdict, values_chart=_values_chart(values),
         gains_chart=_gains_chart(assessment), scope=_scope(assessment),

@@ -20,7 +20,7 @@ from spibb.ingest.inspection import Finding
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.policy_files import VECTORS
 from spibb.report import charts
-from spibb.report.filling import fill
+from spibb.report.filling import FILTERS, fill
 from spibb.report.folder import (
     off_policy_summary,
     plain_values,
@@ -116,11 +116,9 @@ def _plain_case(case: Case) -> dict[str, Any]:
 def render(assessment: VectorAssessment) -> str:
     """The whole page."""
     result = assessment.result
-    filters = {"number": words.number, "signed": words.signed, "percent": words.percent,
-               "clipped": words.clipped}  # fmt: skip
     covered = coverage(result)
     return fill(
-        "vectors.html.jinja", filters, r=result, policy=result.policy, verdict=result.verdict,
+        "vectors.html.jinja", FILTERS, r=result, policy=result.policy, verdict=result.verdict,
         origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
         earned=result.returns.mean.value, ranges=_ranges(result),

@@ -16,8 +16,8 @@ from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.tested import ChangeTest
-from spibb.verdict.evidence import Z95, Evidence
-from spibb.words import number, roughly, signed
+from spibb.verdict.evidence import Z95, Earned, Evidence
+from spibb.words import at_least, at_most, number, percent, roughly, signed, surely
 
 Z90 = 1.645
 """Standard errors of a one-sided 95 % interval."""
@@ -181,13 +181,13 @@ def _rewards(evidence: Evidence) -> Criterion:
 def _sure_gain(evidence: Evidence) -> Criterion:
     at = level(evidence.delta)
     worst = (
-        f"may lose up to {number(-evidence.lower)}" if evidence.lower < 0 else "may gain nothing"
+        f"may lose up to {at_most(-evidence.lower)}" if evidence.lower < 0 else "may gain nothing"
     )
     why = f"At level {at} the new policy {worst} per episode."
     if evidence.lower > 0:
         why = "The new policy loses by the model, on average."
     return Criterion(
-        "sure gain", f"gain per episode at level {at}", signed(evidence.lower), "above 0",
+        "sure gain", f"gain per episode at level {at}", surely(evidence.lower), "above 0",
         evidence.lower > 0 and evidence.posterior.gain > 0,
         why,
         until_sure(
@@ -221,17 +221,34 @@ def _model(evidence: Evidence) -> Criterion:
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
     limit = FAR * math.hypot(earned.completed_error, spread)
     truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
+    if earned.cut:
+        truth += ", with what cut episodes would still earn, by the model"
     return Criterion(
         "model", what, f"{number(said)}, and the log earned {truth}", "what the log earned",
         abs(said - earned.completed) <= limit,
         f"The model says that the current policy earns {number(said)} per episode, but the log "
         f"earned {truth}: its gain cannot be relied on.",
-        "Other states: those given leave out something that matters.",
+        f"{_ends(evidence, earned)}ther states: those given leave out something that matters.",
     )  # fmt: skip
 
 
+def _ends(evidence: Evidence, earned: Earned) -> str:
+    """What to look at before other states, where ends may be wrong; then how these begin."""
+    if evidence.ends_assumed:
+        return (
+            "First, columns terminated and truncated: without them every last row counts as an "
+            "end, and the model is wrong if some episodes went on. Then o"
+        )
+    if 2 * earned.cut > earned.episodes:
+        return (
+            f"First, longer records, or real ends marked as terminated: {earned.cut:,} of "
+            f"{earned.episodes:,} episodes were cut short. Then o"
+        )
+    return "O"
+
+
 def _departures(evidence: Evidence) -> Criterion:
-    what = "gain of the changes one at a time, by the log's own episodes"
+    what = f"gain of the changes one at a time, by the log's own episodes (± {percent(0.95)})"
     found = evidence.departures
     if found is None:
         return _untold(evidence, "single changes", what, "not negative")
@@ -294,7 +311,7 @@ def weak(evidence: Evidence) -> bool:
 
 
 def _weighted(evidence: Evidence) -> Criterion:
-    what = "gain by whole episodes, weighted"
+    what = f"gain by whole episodes, weighted (± {percent(0.95)}; the same log: it flatters)"
     if evidence.estimates is None or weak(evidence):
         report = evidence.estimates
         why = _unknown(evidence) if report is None else report.warning
@@ -305,7 +322,7 @@ def _weighted(evidence: Evidence) -> Criterion:
 
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
-    what = "gain by held-out episodes, weighted"
+    what = f"gain by held-out episodes, weighted (± {percent(0.95)})"
     if report.warning:
         return Criterion("held out", what, report.warning, "no contradiction", None)
     return _against(evidence, report, "held out", what, "Episodes that trained nothing")
@@ -319,10 +336,10 @@ def _against(
     error = Z95 * standard_error(found.contributions)
     text = f"{signed(found.value)} ± {number(error)}"
     return Criterion(
-        name, what, text, f"not below {number(max(evidence.lower, 0.0))}",
+        name, what, text, f"not below {at_least(max(evidence.lower, 0.0))}",
         found.value + error >= max(evidence.lower, 0.0),
         f"{who}, weighted, contradict the model: they say {text} per episode, the model at least "
-        f"{signed(evidence.lower)}.",
+        f"{surely(evidence.lower)}.",
         "Other states, or a larger N∧: the model has too little evidence.",
     )  # fmt: skip
 

@@ -85,7 +85,8 @@ class Evidence:
     among candidates if the policy was chosen among several. `earned` and `departures` are None
     where the log's episodes are not at hand or contradict the baseline; `estimates` likewise, with
     the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
-    these contradict the baseline there are none, and `no_held_out` says why.
+    these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`
+    says that no column of the log told which episodes ended.
     """
 
     problem: Problem
@@ -100,6 +101,7 @@ class Evidence:
     no_estimates: str | None
     held_out: OffPolicyReport | None
     no_held_out: str | None = None
+    ends_assumed: bool = False
 
     @cached_property
     def changed(self) -> np.ndarray:

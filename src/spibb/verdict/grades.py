@@ -25,7 +25,7 @@ from spibb.verdict.criteria import (
     nearest,
 )
 from spibb.verdict.evidence import Evidence, gather_for
-from spibb.words import number, percent, roughly, signed
+from spibb.words import at_least, percent, roughly, surely
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
@@ -129,7 +129,7 @@ def _certified(
 ) -> Verdict:
     accepted = certificate.accepted
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
-    between = signed(least) if least == most else f"{signed(least)} to {signed(most)}"
+    between = surely(least) if least == most else f"{surely(least)} to {surely(most)}"
     gain = "gains" if len(accepted) == 1 else "gain"
     states = _several(sum(len(test.changes) for test in accepted), "state")
     sentence = (
@@ -154,7 +154,7 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", shared among the candidates," if evidence.shared else ""
     sentence = (
         f"At level {level(evidence.delta)}{shared} the new policy gains at least "
-        f"{number(evidence.lower)} per episode by the model{_agreement(found)}."
+        f"{at_least(evidence.lower)} per episode by the model{_agreement(found)}."
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
 
 DQN = "dqn"
+REPORT = "report.html"
 ALGORITHMS = (
     "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free; "
     "dqn for numeric columns"
@@ -109,6 +110,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     import shlex
 
     from spibb.cli import terminal
+    from spibb.files import read_manifest
     from spibb.running import run
 
     console = new_console()
@@ -131,9 +133,9 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         terminal.print_improvement(console, done.assessment)
     for finding in done.assumptions:
         terminal.say(console, f"{finding.what}: {finding.value}.")
-    files = "policy.npz, policy.onnx" if deep else "policy.csv, policy.parquet"
-    terminal.say_path(console, f"\nWritten: {out}/{files}, summary.json")
-    terminal.say_path(console, f"Report: {out / 'report.html'}")
+    files = ", ".join(name for name in sorted(read_manifest(out)) if name != REPORT)
+    terminal.say_path(console, f"\nWritten: {out}/{files}")
+    terminal.say_path(console, f"Report: {out / REPORT}")
 
 
 def _chosen(

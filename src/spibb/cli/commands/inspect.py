@@ -21,7 +21,7 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
     """
     from spibb.cli.tables import print_inspection
     from spibb.counts import Counts
-    from spibb.forecast import LARGEST, forecast
+    from spibb.forecast import DISCOUNT, LARGEST, forecast
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
 
@@ -31,7 +31,8 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
             table = open_log(log, **column_map.reading, progress=tell)
             rows = table.log() if table.rows <= LARGEST else None
             inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
-            found = None if rows is None else forecast(rows)
+            discount = 0.0 if table.handling.bandit else DISCOUNT
+            found = None if rows is None else forecast(rows, discount)
     except FixableError as error:
         raise InputError(f"{error}; try: {_command(log, column_map)}") from None
     print_inspection(console, inspection, found)

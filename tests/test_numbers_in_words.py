@@ -1,0 +1,61 @@
+"""Numbers as they are printed."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spibb.words import at_least, at_most, general, listed, number, surely
+
+FINITE = st.floats(-1e300, 1e300)
+
+
+def read(text: str) -> Decimal:
+    return Decimal(text.replace("−", "-").replace(",", ""))
+
+
+@given(FINITE | st.floats(-2, 2), st.sampled_from([None, 3, 4]))
+def test_a_bound_is_never_printed_tighter_than_it_is(value, digits):
+    exact = Decimal(repr(value))
+    assert read(at_least(value, digits)) <= exact <= read(at_most(value, digits))
+    assert read(surely(value)) <= exact
+
+
+@given(st.floats(-2, 2) | FINITE)
+def test_a_bound_is_printed_within_a_digit_of_the_number(value):
+    low, near, high = (read(show(value)) for show in (at_least, number, at_most))
+    assert low <= near <= high
+    assert near in (low, high)
+
+
+@given(FINITE, st.integers(1, 6))
+def test_significant_digits_are_those_of_the_number(value, digits):
+    nearest = abs(read(general(value, digits)) - Decimal(repr(value)))
+    assert all(
+        nearest <= abs(read(show(value, digits)) - Decimal(repr(value)))
+        for show in (at_least, at_most)
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        (8.299e-07, "8.2e−07", "8.3e−07"),
+        (0.3, "0.300", "0.300"),
+        (-0.6255, "−0.626", "−0.625"),
+        (1999.9, "1,999", "2,000"),
+        (float("inf"), "∞", "∞"),
+        (float("nan"), "–", "–"),
+    ],
+)
+def test_bounds_are_rounded_to_their_side(value, low, high):
+    assert (at_least(value), at_most(value)) == (low, high)
+
+
+def test_names_are_listed():
+    assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
+        "a", "a and b", "a, b and c",
+    ]  # fmt: skip
