@@ -185,7 +185,7 @@ def check_case(case: Mapping[str, Any], names: Sequence[str]) -> None:
     """Refuse a case that has other columns than the state."""
     for name in (*case, *names):
         if name not in names or name not in case:
-            wrong = "is no column of the state" if name not in names else "is missing"
+            wrong = "is not a column of the state" if name not in names else "is missing"
             raise InputError(f"{name!r} {wrong}: a state here is {', '.join(names)}")
 
 

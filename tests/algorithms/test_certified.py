@@ -498,7 +498,7 @@ def test_the_limits_of_returns_are_never_taken_from_the_log(improved):
         certify(log, gridworld_baseline(), highest_return=0.5)
     given = Problem.from_log(log, gridworld_baseline(), v_max=1.0)
     certificate = Certified().improve(given).certificate()
-    assert "every return lies in [-1, 1] (from the declared v_max)" in certificate.assumptions
+    assert "every return lies in [−1, 1] (from the declared v_max)" in certificate.assumptions
 
 
 def test_too_few_episodes_keep_the_baseline():

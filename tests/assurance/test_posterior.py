@@ -531,3 +531,20 @@ def test_steps_that_never_pay_are_not_believed_to_pay_because_ends_do():
     earned = returns(log, 0.99)
     error = earned.std() / np.sqrt(len(earned))
     assert abs(told.values[:, 1].mean() - earned.mean()) < 3 * error
+
+
+def test_one_action_has_nothing_to_differ_from():
+    """With endless repeats its value is known, however far targets scatter."""
+    log = Log.from_arrays(
+        [0, 0, 1, 1], [0, 0, 0, 0], [-0.292, -0.782, -0.257, 0.008], [0, 0, 0, 0],
+        [False, False, False, True], [True, True, True, False], episode_id=range(4),
+    )  # fmt: skip
+    counts, many = Counts.from_log(log), 10**9
+    mean = (counts.reward_sum / counts.n - counts.centre) / counts.unit
+    counts = replace(
+        counts, n=counts.n * many, reward_sum=counts.reward_sum * many,
+        reward_sq=mean**2 * counts.n * many,
+    )  # fmt: skip
+    only = Policy(np.ones((2, 1)), counts.states, counts.actions)
+    drawn = Belief.of(counts, only, 0.99).values([only.probs], 200, rng())
+    np.testing.assert_allclose(drawn, -40.203, atol=1e-3)

@@ -103,7 +103,7 @@ def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator,
     sampler, codes, lengths, problem, trained = drawn
     baseline, record = problem.baseline.probs, sampler.record(codes, lengths)
     mixed = hcpi.Mixtures(trained, baseline, ALPHAS)
-    steps = hcpi.step_tables(record, mixed, problem.data.model, estimator, lowest)
+    steps = hcpi.step_tables(record, mixed, problem.data.model, estimator, lowest, False)
     found = hcpi.moments(record.episodes, sampler.reward, DISCOUNT, steps, estimator, lowest)
     model = pessimistic_model(problem.counts, DISCOUNT, lowest)
     assert found.n == len(lengths)

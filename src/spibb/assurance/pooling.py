@@ -184,11 +184,12 @@ def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> fl
 
 
 def _grid(pairs: _Pairs) -> list[float]:
-    """Powers of two; where all that the log compares is two actions in one state, the least.
+    """Powers of two; where all that the log compares is two actions in one state, the least, and
+    where there is one action only, which has nothing to differ from.
 
     A single difference tells neither α nor the slope, so that both actions are taken at their word.
     """
-    if _between(pairs) == 1:
+    if pairs.n_actions == 1 or _between(pairs) == 1:
         return [FEWEST_VISITS]
     last = math.ceil(math.log2(MOST_VISITS * max(float(pairs.n.max()), 1.0)))
     return [2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)]

@@ -151,9 +151,10 @@ def _say_next(console: Console, study: str, out: Path) -> None:
     from spibb.cli.commands.claims import claims
     from spibb.cli.commands.figures import figures
     from spibb.experiments.spec import FINITE
-    from spibb.paper.plot import has_matplotlib
 
     if study == PAPER:
+        from spibb.paper.plot import has_matplotlib
+
         for name in FINITE if has_matplotlib() else ():
             figures(out / name, small=True)
         claims([out / name for name in FINITE], html=out / PAGE)
