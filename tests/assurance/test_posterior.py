@@ -11,6 +11,7 @@ from oracles import policy_values
 from scipy.stats import beta
 from strategies import n_wedges, problems, random_problem
 
+from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance import values
@@ -473,6 +474,18 @@ def test_iterated_values_are_those_of_the_linear_systems(
     monkeypatch.setattr(values.Evaluator, "batch", 33)
     found = belief.values(policies, 100, rng())
     assert np.abs(wanted - found).max() <= 0.02 * wanted.std(axis=0).min() + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("world", ["cliff-signs", "cliff-costs"])
+def test_no_value_is_taken_for_settled_by_accident(world, seed):
+    """Few episodes of long paths, where models are far from their mean and many do not settle."""
+    problem = small_problem(world, "middling", 10, seed)[0]
+    policies = np.stack([problem.baseline.probs, *Auto().candidates(problem)[1][[0, 3, 5, 13]]])
+    belief = Belief.of(problem.counts, problem.baseline, problem.discount)
+    wanted = solved_outright(belief, list(policies), 500)
+    found = belief.values(policies, 500, rng())
+    assert np.abs(wanted - found).max() <= 0.05 * wanted.std(axis=0).mean()
 
 
 @pytest.mark.parametrize("way", ["dense", "sparse"])

@@ -98,9 +98,9 @@ class Evaluator(Frozen):
         """What V lacks in given models, in double precision, and in single for steps: these need
         few digits."""
         if self.rows.shape[0] > DENSE_UP_TO:
-            of_models = *models[:4], self.discount
             double, single = (
-                partial(mixed.lacks, self.rows.sparse, play, *of_models) for play in self._play
+                partial(mixed.lacks, self.rows.sparse, play, models[:4], self.discount)
+                for play in self._play
             )
             return double, single
         left = self._averaged(self.discount * (1 - models.weight))

@@ -53,13 +53,13 @@ def plus_product(c, x, a, b):
 
 
 @njit(cache=True, fastmath={"contract"})
-def lacks(rows: Mixed, play, mass, total, pair, weight, discount, earned, v, out):
+def lacks(rows: Mixed, play, models, discount, earned, v, out):
     """Fills out [D, M, S] with e = R + γ P_π V − V, for R and V [D, M, S].
 
-    `play` [P, W] are the policies in a multiple of LANES columns, `mass` [D, K] the weights of
-    outcomes and `total` [D, T] their sums in pairs, `pair` [D, T] the weights of pairs in m_x, and
-    `weight` [D, P] is w.
+    `play` [P, W] are the policies in a multiple of LANES columns. `models` are the weights of
+    outcomes [D, K], their sums in pairs [D, T], the weights of pairs in m_x [D, T], and w [D, P].
     """
+    mass, total, pair, weight = models
     n_policies, n_states = out.shape[1:]
     gamma, one, none = v.dtype.type(discount), v.dtype.type(1.0), v.dtype.type(0.0)
     nothing = none, none, none, none, none, none, none, none
