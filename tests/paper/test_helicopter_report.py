@@ -184,6 +184,23 @@ def test_figures_are_drawn_and_described(tmp_path, monkeypatch, grid):
     assert "Normalised" not in page and "nan" not in page
 
 
+def test_a_title_names_a_baseline_from_a_file(tmp_path, monkeypatch):
+    (tmp_path / "quiet.npz").write_bytes(b"weights")
+    titles = []
+    monkeypatch.setattr(
+        figures_module,
+        "save",
+        lambda drawing, stem: titles.append(drawing.get_suptitle()) or [stem],
+    )
+    columns = ["dqn:n_wedge=5", "dqn:n_wedge=10"]
+    results = made_up(
+        "noise", as_the_paper_says, columns=columns, baseline=str(tmp_path / "quiet.npz")
+    )
+    write_figures(results, tmp_path)
+    assert any("4c" in title for title in titles)
+    assert all("data of quiet.npz" in title.replace("\n", " ") for title in titles)
+
+
 def test_curves_show_the_baseline_with_its_own_error():
     figure = next(f for f in paper_figures("helicopter") if f.number == "4b")
     lines = figure.plot.lines(made_up("main", as_the_paper_says))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.experiments.results import Results
+from spibb.experiments.spec import Experiment
 from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
@@ -65,10 +66,16 @@ def _make(folder: Path) -> None:
 
 
 def _drawn(figure: PaperFigure, results: Results) -> Figure:
-    data = DATA.get(results.experiment.study, results.experiment.study)
-    made = f"{data}, {_amount(results)}"
+    made = f"{_data(results.experiment)}, {_amount(results)}"
     title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
     return figure.plot.draw(results, title)
+
+
+def _data(experiment: Experiment) -> str:
+    """What the logs are, as a title says it; a baseline from a file is named."""
+    if experiment.network is not None:
+        return f"{experiment.study}, data of {Path(experiment.network.path).name}"
+    return DATA.get(experiment.study, experiment.study)
 
 
 def _amount(results: Results) -> str:
