@@ -190,7 +190,7 @@ def test_a_title_names_a_baseline_from_a_file(tmp_path, monkeypatch):
     monkeypatch.setattr(
         figures_module,
         "save",
-        lambda drawing, stem: titles.append(drawing.get_suptitle()) or [stem],
+        lambda drawing, stem, **how: titles.append(drawing.get_suptitle()) or [stem],
     )
     columns = ["dqn:n_wedge=5", "dqn:n_wedge=10"]
     results = made_up(
