@@ -85,8 +85,11 @@ def _amount(results: Results) -> str:
         return f"{results.runs:,} runs"
     if training.one_log:
         return f"{results.runs * training.seeds:,} networks on one data set"
-    networks = f"{training.seeds} network" + ("s" if training.seeds > 1 else "")
-    return f"{results.runs:,} data sets × {networks}"
+    return f"{_number(results.runs, 'data set')} × {_number(training.seeds, 'network')}"
+
+
+def _number(n: int, noun: str) -> str:
+    return f"{n:,} {noun}" + ("" if n == 1 else "s")
 
 
 def _picture(figure: PaperFigure, results: Results, wide: bool) -> Picture:
