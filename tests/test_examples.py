@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import runpy
 import sys
 from pathlib import Path
@@ -40,10 +41,26 @@ def test_short_examples(script, mark, capsys):
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
     if not os.environ.get("CI"):
         pytest.importorskip("icu_sepsis")
-    arguments = ["sepsis.py", "--patients", "50", "--logs", "1", "--report", "50"]
-    monkeypatch.setattr(sys, "argv", [*arguments, "--out", str(tmp_path)])
+    sizes = [
+        "--patients",
+        "50",
+        "--logs",
+        "1",
+        "--graded",
+        "50",
+        "--graded-logs",
+        "1",
+        "--report",
+        "50",
+    ]
+    monkeypatch.setattr(sys, "argv", ["sepsis.py", *sizes, "--out", str(tmp_path)])
     runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="__main__")
-    assert "true value of the clinicians' policy 0.7222" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "true value of the clinicians' policy 0.7222" in printed
+    assert (
+        len(re.findall(r"^ +50 +0 +[a-z-]+ +(not )?(certified|supported) +[+-]", printed, re.M))
+        == 4
+    )
     assert (tmp_path / "improved" / "report.html").exists()
 
 

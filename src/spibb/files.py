@@ -20,6 +20,7 @@ import hashlib
 import os
 import shutil
 import socket
+import stat
 import uuid
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -248,11 +249,23 @@ def _lock_file(path: Path) -> Iterator[int]:
     """The lock of a folder, which is made if there is none or its last holder has removed it."""
     with contextlib.ExitStack() as stack:
         while True:
-            path.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileNotFoundError):
+                _make(path.parent)
                 handle = stack.enter_context(_exclusively(path))
                 break
         yield handle
+
+
+def _make(folder: Path) -> None:
+    """Make a folder if there is none.
+
+    Another process may remove it while we look: `mkdir` then says that something else is there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        if not stat.S_ISDIR(folder.lstat().st_mode):
+            raise
 
 
 def _name_of_this_process() -> str:
