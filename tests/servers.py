@@ -8,11 +8,11 @@ import shutil
 import subprocess
 import tempfile
 import time
-from importlib import import_module
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
+from parts import needed
 
 PASSWORD = "s3cr3t /@#?:%41ü"
 """A password with all that an address must not contain as it is."""
@@ -21,11 +21,6 @@ SCRIPTS = Path("/usr/share/mysql")
 TABLES = ("mysql_system_tables.sql", "mysql_performance_tables.sql", "mysql_system_tables_data.sql")
 START = "SET @auth_root_socket=NULL;\nCREATE DATABASE mysql;\nUSE mysql;\n"
 """What makes the tables of a new MariaDB server; its own script needs more than the server."""
-
-
-def needed(module):
-    """Import a module; where it is missing, skip on a user's machine but fail in CI."""
-    return import_module(module) if os.environ.get("CI") else pytest.importorskip(module)
 
 
 class Postgres:

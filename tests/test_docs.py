@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pkgutil
 import re
 import runpy
@@ -12,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from parts import needed
 from typer.testing import CliRunner
 
 from spibb.cli.app import app
@@ -55,8 +55,8 @@ def test_a_block_behind_another_is_found(tmp_path):
 @pytest.mark.parametrize("page", pages_with("python"), ids=name_of)
 def test_python_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if page.name == "deep.md" and not os.environ.get("CI"):
-        pytest.importorskip("jax")
+    if page.name == "deep.md":
+        needed("jax")
     names: dict[str, object] = {}  # the blocks of a page are one session
     for block in blocks(page, "python"):
         exec(compile(block, page.name, "exec"), names)
@@ -76,8 +76,7 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
 def test_commands_run_as_printed(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md":
-        if not os.environ.get("CI"):
-            pytest.importorskip("jax")
+        needed("jax")
         monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
     if page.name in WRITES_FILES:
@@ -108,8 +107,8 @@ def long_commands(page: Path) -> list[str]:
 @pytest.mark.parametrize("page", list(filter(long_commands, PAGES)), ids=name_of)
 def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    if page.name == "deep.md" and not os.environ.get("CI"):
-        pytest.importorskip("jax")
+    if page.name == "deep.md":
+        needed("jax")
     for line in long_commands(page):
         (extra,) = (extra for start, extra in SMALLER.items() if line.startswith(start))
         command = re.sub(r" --dask \S+", "", f"{line} {extra}")

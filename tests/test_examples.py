@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import runpy
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from parts import needed
 
 import spibb
 from spibb.evaluate import monte_carlo_value
@@ -21,8 +21,7 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
     ("script", "mark", "times"), [("cartpole.py", "mean return", 4), ("helicopter.py", "copied", 5)]
 )
 def test_deep_examples(script, mark, times, monkeypatch, capsys):
-    if not os.environ.get("CI"):
-        pytest.importorskip("jax")
+    needed("jax")
     arguments = [script, "--transitions", "400", "--passes", "2", "--episodes", "3"]
     monkeypatch.setattr(sys, "argv", arguments)
     runpy.run_path(str(EXAMPLES / script), run_name="__main__")
@@ -39,8 +38,7 @@ def test_short_examples(script, mark, capsys):
 
 
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
-    if not os.environ.get("CI"):
-        pytest.importorskip("icu_sepsis")
+    needed("icu_sepsis")
     sizes = [
         "--patients",
         "50",
@@ -66,8 +64,7 @@ def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsy
 
 def test_simulated_patients_earn_what_the_sepsis_model_says():
     """Death and survival are two ends of one pair, and each pays its own reward."""
-    if not os.environ.get("CI"):
-        pytest.importorskip("icu_sepsis")
+    needed("icu_sepsis")
     mdp, clinicians = runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="sepsis")["icu_sepsis"]()
     log = spibb.Sampler(mdp, clinicians, 500).log(20_000, rng=np.random.default_rng(0))
     found, value = monte_carlo_value(log, mdp.discount), spibb.exact_value(mdp, clinicians)

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pytest
 from killing import Server
+from parts import lacking
 
 from spibb.cli.stopping import Stopped, stoppable
 from spibb.files import MANIFEST
@@ -297,8 +298,7 @@ def small_disk() -> Iterator[Path]:
         command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            assert not os.environ.get("CI"), done.stderr
-            pytest.skip("cannot mount a small disk")
+            lacking(f"cannot mount a small disk: {done.stderr}")
         try:
             yield Path(folder)
         finally:

@@ -7,7 +7,7 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
+from parts import needed
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -36,7 +36,7 @@ def test_every_algorithm_has_a_page():
 
 def test_formulas_of_docstrings_are_not_read_as_markup():
     """A pair of underscores would be emphasis, and braces attributes; indented lines are code."""
-    markdown = pytest.importorskip("markdown")
+    markdown = needed("markdown")
     from spibb import algorithms
 
     for name, algorithm in algorithms.REGISTRY.items():

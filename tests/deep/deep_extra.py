@@ -7,9 +7,9 @@ set it is another error, and they fail.
 from __future__ import annotations
 
 import importlib.util
-import os
 
 import numpy as np
+from parts import IN_CI
 
 NEEDED = ("jax", "equinox", "optax", "onnx", "onnxruntime")
 MISSING = [name for name in NEEDED if importlib.util.find_spec(name) is None]
@@ -17,7 +17,7 @@ N_ACTIONS = 4
 
 if MISSING:
     reason = f'{", ".join(MISSING)} missing: pip install ".[deep]" onnxruntime'
-    raise RuntimeError(reason) if os.environ.get("CI") else ImportError(reason)
+    raise RuntimeError(reason) if IN_CI else ImportError(reason)
 
 
 def baseline(states):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from parts import needed
 
 from spibb.envs.baselines import blend, gridworld_baseline, optimal_q
 from spibb.envs.families import FAMILIES
@@ -22,7 +23,7 @@ def test_the_authors_baseline_is_worth_what_they_say():
 
 def made(name, seed=1):
     if name == "icu-sepsis":
-        pytest.importorskip("icu_sepsis")
+        needed("icu_sepsis")
     rng = np.random.default_rng(seed)
     mdp = FAMILIES[name].make(rng)
     return mdp, {kind: FAMILIES[name].baseline(mdp, kind, rng) for kind in BASELINES}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from parts import needed
 
 from spibb.cli.studies import cost
 from spibb.errors import InputError
@@ -104,10 +105,7 @@ def test_a_run_killed_with_sigkill_and_started_again_gives_the_same_table(tmp_pa
 
 
 def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_path):
-    if os.environ.get("CI"):
-        import distributed
-    else:
-        distributed = pytest.importorskip("distributed")
+    distributed = needed("distributed")
     spec = Experiment("gridworld", (10, 200), SPEC.columns)
     run_all(tmp_path / "local", 40, spec)
     with distributed.LocalCluster(
@@ -124,7 +122,7 @@ def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_
 
 
 def test_an_unreachable_scheduler_is_named(tmp_path):
-    pytest.importorskip("distributed")
+    needed("distributed")
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         run_all(tmp_path / "rows", 2, dask="tcp://127.0.0.1:9")
 

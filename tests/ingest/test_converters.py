@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from importlib import import_module
 from types import SimpleNamespace
 
 import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
+from parts import needed
 
 from spibb import Counts, Policy, collect, from_bandit, from_d3rlpy, from_minari
 from spibb.errors import InputError
@@ -35,7 +34,7 @@ def test_minari_knows_what_followed_a_cut():
 
 
 def test_a_real_minari_dataset_is_read(tmp_path, monkeypatch):
-    minari = import_module("minari") if os.environ.get("CI") else pytest.importorskip("minari")
+    minari = needed("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
     env = minari.DataCollector(gymnasium.make("FrozenLake-v1"))
     rng = np.random.default_rng(0)

@@ -7,10 +7,8 @@ import bz2
 import gzip
 import http.server
 import json
-import os
 import threading
 import zipfile
-from importlib import import_module
 
 import gymnasium
 import numpy as np
@@ -19,6 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from logs import COLUMNS, assert_same_counts_and_policy, hospital, write
+from parts import needed
 
 from spibb import Counts, InputError, Log, Source, count_log, from_minari, read_log, read_policy
 from spibb.sql import staging
@@ -26,11 +25,6 @@ from spibb.sql import staging
 TABLE = hospital(40)
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
 LABELS = ["ward", "severity", "drug"]
-
-
-def needed(module):
-    """Import a module; where it is missing, skip on a user's machine but fail in CI."""
-    return import_module(module) if os.environ.get("CI") else pytest.importorskip(module)
 
 
 def same(source, truth=TRUTH, columns=COLUMNS):

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from importlib import import_module
-
 import pytest
 from logs import COLUMNS, assert_same_counts, assert_same_counts_and_policy, hospital
+from parts import needed
 
 from spibb import Counts, Log, count_log, open_log
 from spibb.errors import InputError
@@ -15,11 +13,6 @@ from spibb.ingest.inspection import inspect_log
 TABLE = hospital(40)
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
 NAME = 'log "of" the; DROP TABLE x'
-
-
-def needed(module):
-    """Import a module; where it is missing, skip on a user's machine but fail in CI."""
-    return import_module(module) if os.environ.get("CI") else pytest.importorskip(module)
 
 
 @pytest.fixture(scope="module")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
-import os
 import re
 import shutil
 
 import pytest
 from pages import NASTY, ORIGIN, gridworld_assessment, one_step_problem
+from parts import lacking, needed
 
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.report.assessment import assess
@@ -24,10 +24,9 @@ FLAGS = (
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory):
-    if not (CHROMIUM and DRIVER) and not os.environ.get("CI"):
-        pytest.skip("chromium or chromedriver is not installed")
-    if not os.environ.get("CI"):
-        pytest.importorskip("selenium")
+    if not (CHROMIUM and DRIVER):
+        lacking("chromium or chromedriver is not installed")
+    needed("selenium")
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -197,7 +196,7 @@ const others = [...document.querySelectorAll("#others tbody tr")];
 const rows = [...others, ...document.querySelectorAll("#changes > tbody")];
 return [rows.filter(row => row.checkVisibility()).map(row => row.innerText), others.length];
 """
-"""The texts of the rows that a person sees, and how many there are of states that are not listed."""
+"""The texts of the rows that are visible, and the number of rows of states that are not listed."""
 
 
 def test_search_finds_states_that_are_not_listed(many):

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 from loading import Client, load, service
+from parts import needed
 
 import spibb
 from spibb import Bins, Policy, Vocabulary
@@ -29,14 +30,14 @@ def save(path, actions, seed=0):
     return loaded
 
 
-def needed():
-    if not os.environ.get("CI"):
-        pytest.importorskip("fastapi")
-        pytest.importorskip("uvicorn")
+def web():
+    """What the service needs."""
+    needed("fastapi")
+    needed("uvicorn")
 
 
 def test_the_service_answers_and_refuses(tmp_path):
-    needed()
+    web()
     policy = save(tmp_path / "p.spibb", "old")
     with service(tmp_path / "p.spibb") as port:
         client = Client(port)
@@ -66,7 +67,7 @@ def test_the_service_answers_and_refuses(tmp_path):
 
 
 def test_a_new_policy_is_taken_up_under_load_without_a_dropped_request(tmp_path):
-    needed()
+    web()
     path = tmp_path / "p.spibb"
     policies = {
         name: save(tmp_path / f"{name}.spibb", name, seed)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from importlib import import_module
-
 import duckdb
 import numpy as np
 import pytest
+from parts import needed
 
 from spibb import Bins, Policy, Vocabulary
 from spibb.errors import InputError
@@ -21,11 +19,6 @@ WARDS = [
     "$1", "$$", "{x}", "E'x'", "true", "nan", "x" * 300, "😀",
 ]  # fmt: skip
 NAMES = ('ward "x"; --\'', "Age", "n")
-
-
-def needed(module):
-    """Import a module; where it is missing, skip on a user's machine but fail in CI."""
-    return import_module(module) if os.environ.get("CI") else pytest.importorskip(module)
 
 
 @pytest.fixture(scope="module")
