@@ -8,7 +8,7 @@ demo: .venv/core
 	$(BIN)/spibb demo
 
 test: .venv/dev
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

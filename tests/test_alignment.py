@@ -148,7 +148,9 @@ def test_every_public_name_that_takes_a_policy_is_tested_here():
     assert {"exact_value", "Sampler", "Problem", "off_policy_estimates"} <= found
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "run")) for name in CALLS]
+)
 @given(
     order=st.permutations(range(4)),
     columns=st.permutations(range(3)),

@@ -37,6 +37,7 @@ def test_short_examples(script, mark, capsys):
     assert mark in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
     needed("icu_sepsis")
     sizes = [

@@ -92,6 +92,7 @@ def improvement(server, tmp_path_factory) -> Improvement:
     return Improvement(server, tmp_path_factory.mktemp("improvement"))
 
 
+@pytest.mark.slow
 def test_improve_killed_at_any_rename_leaves_the_old_result_or_the_new(improvement):
     found = []
     for renames in count():
