@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from spibb import Log, PiBSpibb, Policy, Problem
-from spibb.sceptic import doubts
+from spibb.sceptic import Sceptic, doubts
 from spibb.sceptic.drift import drift_check
 from spibb.sceptic.exchange import PERMUTATIONS, exchange_test
 from spibb.sceptic.markov import markov_check
 from spibb.sceptic.overlap import overlap
-from spibb.sceptic.rehearsal import rehearse
+from spibb.sceptic.rehearsal import Rehearsal, rehearse
 
 
 def chain(rng, n, steps, successor, reward):
@@ -78,10 +78,10 @@ def test_drift_of_dynamics_returns_and_decisions_is_told_apart():
         return int(rng.random() < (0.2 if e < 50 else 0.8))
 
     moved = drift_check(chain(rng, 100, 6, turns, noise(rng)), 0.9, rng)
-    assert moved.dynamics.p_value < 0.02
+    assert moved.dynamics.p_value == 2 / (1 + PERMUTATIONS)
     assert moved.decisions_p > 0.01
     paid = drift_check(chain(rng, 100, 6, fair(rng), lambda e, p, s, a: float(e >= 50)), 0.9, rng)
-    assert paid.returns_p < 1e-9
+    assert paid.returns_p == 1 / (1 + PERMUTATIONS)
     assert (paid.early, paid.late > 4) == (0.0, True)
     assert drift_check(chain(rng, 1, 6, fair(rng), noise(rng)), 0.9, rng) is None
 
@@ -91,6 +91,36 @@ def test_drift_p_values_are_uniform_without_drift():
     found = [drift_check(chain(rng, 20, 4, fair(rng), noise(rng)), 0.9, rng) for _ in range(60)]
     assert uniform([one.decisions_p for one in found]) < 1
     assert uniform([one.dynamics.rewards_p for one in found]) < 1
+
+
+def test_returns_of_a_few_episodes_give_no_false_alarm():
+    """A normal approximation did, in up to 13 % of such logs, and was certain where halves are
+    constant."""
+    rng, episodes = np.random.default_rng(5), 6
+    rows = {"state": [0] * episodes, "action": [0] * episodes, "terminated": [True] * episodes,
+            "episode_id": range(episodes), "step": [0] * episodes}  # fmt: skip
+    found = [
+        drift_check(Log.from_arrays(**rows, reward=rng.integers(0, 2, episodes)), 0.9, rng)
+        for _ in range(100)
+    ]
+    assert min(one.returns_p for one in found) > 0.01
+
+
+def alone(**parts):
+    """A sceptic who asked nothing else."""
+    asked = dict.fromkeys(("confounding", "markov", "drift", "overlap")) | parts
+    return Sceptic(**asked, rehearsal=Rehearsal.refused("nobody asked"))
+
+
+def test_what_is_plain_to_see_is_said():
+    """A successor that copies the step before it, and dynamics that turn over at half-time."""
+    rng = np.random.default_rng(6)
+    copies = chain(rng, 60, 8, lambda e, past, s, a: past, noise(rng))
+    memory = alone(markov=markov_check(copies, rng)).sentences()[0]
+    assert memory.startswith("Memory: what happened before predicts what happens next")
+    turns = chain(rng, 60, 8, lambda e, past, s, a: int(e < 30), lambda e, past, s, a: 0.0)
+    drift = alone(drift=drift_check(turns, 0.9, rng)).sentences()[0]
+    assert "episodes differ in what follows the same decision" in drift
 
 
 def test_overlap_is_that_of_products_of_ratios():

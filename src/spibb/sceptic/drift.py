@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.evaluate import mean_of, returns
+from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.sceptic.exchange import Exchange, exchange_test, some_episodes
 
@@ -16,9 +15,9 @@ from spibb.sceptic.exchange import Exchange, exchange_test, some_episodes
 class Drift:
     """The mean return of the first and of the second half of the episodes, and of what they do.
 
-    `returns_p` is that of a two-sided test of equal means (normal approximation), `dynamics` the
-    comparison of successors and rewards of the same pairs. `decisions_p` compares how often the
-    actions of a state were taken: the policy that made the log may have changed.
+    `returns_p` compares the returns of both halves, `dynamics` successors and rewards of the same
+    pairs, `decisions_p` how often the actions of a state were taken: the policy that made the log
+    may have changed. All three are permutation tests.
     """
 
     early: float
@@ -37,15 +36,12 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
     """Compare both halves of a log, in the order of its episodes; None for a single episode."""
     if log.n_episodes < 2:
         return None
-    found = returns(log, discount)
-    half = log.n_episodes // 2
-    early, late = mean_of(found[:half]), mean_of(found[half:])
-    error = math.hypot(early.standard_error, late.standard_error)
-    gap = abs(early.value - late.value)
-    p = math.erfc(gap / error / math.sqrt(2)) if error > 0 else float(gap == 0)
+    early, late = (float(half.mean()) for half in _halves(returns(log, discount)))
     log = some_episodes(log, rng)
-    lengths = np.diff(log.episode_starts)
-    is_late = np.repeat(np.arange(log.n_episodes) >= log.n_episodes // 2, lengths)
+    late_episode = np.arange(log.n_episodes) >= log.n_episodes // 2
+    alike = np.zeros(log.n_episodes, dtype=np.int64)
+    earned = exchange_test(alike, alike, returns(log, discount), late_episode, rng)
+    is_late = np.repeat(late_episode, np.diff(log.episode_starts))
     pair = log.state.astype(np.int64) * len(log.actions) + log.action
     known = log.known
     dynamics = exchange_test(
@@ -53,4 +49,9 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
     )  # fmt: skip
     nothing = np.zeros(len(log))
     decisions = exchange_test(log.state.astype(np.int64), log.action, nothing, is_late, rng)
-    return Drift(early.value, late.value, p, dynamics, decisions.successors_p)
+    return Drift(early, late, earned.rewards_p, dynamics, decisions.successors_p)
+
+
+def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    half = len(values) // 2
+    return values[:half], values[half:]
