@@ -94,7 +94,9 @@ bandit("", "", "step is mapped to 'p'", "leave the column out", options="--step 
 bandit("", "", "terminated is mapped to 'click'", options="--terminated click")
 bandit("", "", "two equal rows are two decisions", options="--duplicates drop")
 bandit("", "", "missing is 'fill': choose one of error, as-level, drop", options="--missing fill")
-bandit("0.5", "0.9", "action_prob of state 'new' sums to 1.8", options="--baseline recorded")
+case(f"improve clicks.csv --out out {BANDIT} --baseline recorded",
+     "action_prob of state 'new' sums to 1.8", "add to the state what it depends on",
+     clicks_csv=(CLICKS + CLICKS.split("\n", 1)[1]).replace("0.5", "0.9"))  # fmt: skip
 bandit(",p\n", ",q\n", "the log has no column 'p'", "its columns are 'user'")
 bandit("", "", "step is mapped to 'p'", options="--step p", command="inspect clicks.csv")
 for command in ("evaluate clicks.csv --policy improved", "compare improved improved --log log.csv",

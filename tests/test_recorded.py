@@ -12,6 +12,7 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import Certified
 from spibb.conformity import recorded_probs, recorded_table
 from spibb.errors import InputError
+from spibb.propensities import check_recorded
 
 
 def bandit(state, action, reward, prob):
@@ -80,6 +81,35 @@ def test_a_column_that_no_policy_has_is_no_baseline():
     assert "sums to 1.8" in problem.misreported
     with pytest.raises(InputError, match=r"sums to 1\.8"):
         Problem.from_log(log, "recorded")
+
+
+def contexts(seed, rows, peaked, factor=1.0):
+    """A log whose probabilities depend on more than the state, recorded times a factor."""
+    rng = np.random.default_rng(seed)
+    tables = rng.dirichlet(np.full(4, peaked), size=(rng.integers(1, 30), 5))
+    state, hidden = rng.integers(len(tables), size=rows), rng.integers(5, size=rows)
+    rest = rng.random(rows)[:, None] > tables[state, hidden].cumsum(axis=1)
+    action = rest.sum(axis=1).clip(max=3)
+    return bandit(state, action, [0] * rows, factor * tables[state, hidden, action])
+
+
+def test_honest_probabilities_are_taken_whatever_they_depend_on():
+    """States may be seen twice, each time in the context that makes the other action likely."""
+    for seed in range(60):
+        check_recorded(contexts(seed, (10, 100, 1000)[seed % 3], (0.5, 3.0)[seed % 2]))
+
+
+def test_a_large_catalogue_of_actions_seen_once_is_taken():
+    shown = np.unique(np.random.default_rng(0).integers(10_000, size=5000), return_inverse=True)[1]
+    check_recorded(bandit(["x"] * 5000, shown, [0] * 5000, [1e-4] * 5000))
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.7, 0.9])
+def test_probabilities_times_a_factor_are_found_out(factor):
+    """With half of them `certified` once certified a loss of a quarter."""
+    for seed in range(5):
+        with pytest.raises(InputError, match="too small to be what was played"):
+            check_recorded(contexts(seed, 20_000, 3.0, factor))
 
 
 def test_nothing_follows_a_single_step():

@@ -11,9 +11,10 @@ DECIMALS = 6
 """Recorded probabilities are compared to so many decimals, or as many as they have."""
 
 
-LUCK = float(np.log(1e-6))
-"""How unlikely it may be (log) that actions of the probability that is lacking were never taken."""
-EPSILON = float(np.finfo(np.float64).eps)
+SHARES = (0.01, 0.03, 0.1, 0.3, 0.6)
+"""Of the capital that is staked on actions being taken more often than recorded, in equal parts."""
+RUIN = 1e6
+"""Capital that honest probabilities reach with probability 1e-6 at most."""
 
 
 def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
@@ -47,22 +48,46 @@ def _impossible(log: Log, bad: np.ndarray) -> InputError:
 
 
 def check_recorded(log: Log) -> None:
-    """Refuse a column `action_prob` that no policy can have: see `_sums`."""
+    """Refuse a column `action_prob` that cannot be what was played: too large, or too small."""
     assert log.action_prob is not None
-    at_most, at_least = _sums(log, log.action_prob)
-    slack = max(0.01, len(log.actions) * half_a_digit(log.action_prob))
-    visits = np.bincount(log.state, minlength=len(log.states))
-    lacking = np.clip(1 - slack - at_least, 0.0, 1 - EPSILON)
-    for wrong, sums, limit in (
-        (at_most > 1 + slack, at_most, "at most 1"),
-        (visits * np.log1p(-lacking) < LUCK, at_least, "1, as all actions were taken there"),
-    ):
-        if wrong.any():
-            x = int(np.argmax(np.where(wrong, np.abs(sums - 1), 0.0)))
-            raise InputError(
-                f"action_prob of state {log.states[x]!r} sums to {sums[x]:.4g} over its actions, "
-                f"expected {limit}: check the column"
-            )
+    sums = _sums(log, log.action_prob)
+    x = int(np.argmax(sums))
+    if sums[x] > 1 + max(0.01, len(log.actions) * half_a_digit(log.action_prob)):
+        raise InputError(
+            f"action_prob of state {log.states[x]!r} sums to {sums[x]:.4g} over its actions, "
+            "expected at most 1: check the column, or add to the state what it depends on"
+        )
+    often = _surprises(log, log.action_prob)
+    if _capital(often) > np.log(RUIN):
+        raise InputError(
+            "action_prob is too small to be what was played: actions were taken "
+            f"{often.mean():.3g} times as often as it says, which chance does less than once in a "
+            "million such logs: check the column"
+        )
+
+
+def _surprises(log: Log, column: np.ndarray) -> np.ndarray:
+    """How much more often than recorded known actions are taken: 1 on average, or less.
+
+    In a row whose state has shown K actions in rows before, 1{a is one of them}/(K p(a)) has
+    the mean (how many of them are possible)/K ≤ 1, whatever else p depends on. p is as large as its
+    rounding allows.
+    """
+    pair = log.state.astype(np.int64) * len(log.actions) + log.action
+    first = np.zeros(len(log), dtype=bool)
+    first[np.unique(pair, return_index=True)[1]] = True
+    order = np.argsort(log.state, kind="stable")
+    shown = np.cumsum(first[order]) - first[order]  # in all states so far
+    begins = np.flatnonzero(np.diff(log.state[order], prepend=-1))
+    known = shown - np.repeat(shown[begins], np.diff(begins, append=len(order)))
+    rows, known = order[known > 0], known[known > 0]
+    return np.where(first[rows], 0.0, 1 / (known * (column[rows] + half_a_digit(column))))
+
+
+def _capital(often: np.ndarray) -> float:
+    """The logarithm of what bets on means above 1 turn 1 into: a test martingale (Ville)."""
+    won = [np.log1p(share * (often - 1)).sum() for share in SHARES]
+    return float(np.logaddexp.reduce(won) - np.log(len(SHARES)))
 
 
 def varies(log: Log) -> str | None:
@@ -89,16 +114,18 @@ def _extremes(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return least, largest
 
 
-def _sums(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What the probabilities of a state's actions sum to [S]: at most 1, and at least 1.
+def _sums(log: Log, column: np.ndarray) -> np.ndarray:
+    """What the probabilities of a state's actions sum to [S].
 
-    1. The least that each pair has: no more than 1 in sum, whatever else the policy depends on.
-    2. The same where every action was taken, always with one probability; elsewhere 1.
+    Where the column depends on the pair alone: no pair has two probabilities, and none of the
+    state's was seen once only. Elsewhere 0, as actions taken in unlike circumstances may sum to
+    more than 1.
     """
     least, largest = _extremes(log, column)
-    one = (largest - least <= 2 * half_a_digit(column)) & (largest > -np.inf)
-    sums = np.where(least < np.inf, least, 0.0).sum(axis=1)
-    return sums, np.where(one.all(axis=1), sums, 1.0)
+    taken, one = largest > -np.inf, largest - least <= 2 * half_a_digit(column)
+    often = np.bincount(log.state * len(log.actions) + log.action, minlength=taken.size) > 1
+    steady = one[taken].all() & (often.reshape(taken.shape) | ~taken).all(axis=1)
+    return np.asarray(np.where(steady, np.where(taken, least, 0.0).sum(axis=1), 0.0))
 
 
 def disagreement(log: Log, policy: np.ndarray) -> str | None:

@@ -359,3 +359,23 @@ def test_what_auto_chose_at_one_level_is_not_judged_at_another():
     assert spibb.judge(result, delta=0.3).delta == 0.3
     with pytest.raises(spibb.InputError, match=r"delta is 0\.001, and 0\.3 as an option of auto"):
         spibb.judge(result, delta=0.001)
+
+
+def test_a_level_is_stated_only_if_enough_models_are_drawn_for_it():
+    """The lowest of 1,000 draws is no quantile at 1e-4."""
+    result = PiBSpibb(n_wedge=5).improve(Problem.from_log(two_steps(40), discount=0.9))
+    assert len(gather_for(result, delta=1e-3).posterior.gains) == 2000
+    found = gather_for(result, delta=1e-4)
+    assert (found.posterior.gains < found.lower).sum() == 2
+    chosen = Auto(delta=5e-4, n_wedges=(2.0, 5.0)).improve(result.problem)
+    assert len(chosen.values_in_models) >= 4000
+    for sure in (result, Auto(delta=1e-6)):
+        with pytest.raises(spibb.InputError, match="drawn models, and at most 100,000 are drawn"):
+            gather_for(sure, delta=1e-6) if sure is result else sure.improve(result.problem)
+
+
+def test_a_certificate_needs_no_drawn_models():
+    problem = Problem.from_log(two_steps(4000), discount=0.9)
+    limits = {"lowest_reward": -3.0, "highest_reward": 4.0, "horizon": 2}
+    verdict = Certified(delta=1e-5, **limits).improve(problem).verdict
+    assert (verdict.grade, verdict.delta) == ("certified", 1e-5)

@@ -13,7 +13,7 @@ from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
-from spibb.assurance.posterior import Belief, Posterior, gains_over, in_own_order
+from spibb.assurance.posterior import Belief, Posterior, draws_for, gains_over, in_own_order
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
@@ -79,7 +79,7 @@ class Auto(Algorithm):
     1. δ is shared among the candidates because the best of many looks better than it is.
     2. `kinds` limits the candidates to one of the two algorithms.
     3. Of candidates with equal quantiles the one with the largest N∧ is taken.
-    4. Quantiles are those of finitely many draws: `draws` should be several times k/δ.
+    4. Quantiles are those of finitely many draws: `draws`, or 2 k/δ if that is more.
     5. Where fewer than five rewards make the whole difference (two clicks in thirty rows), the
        posterior cannot know their spread, and the baseline is kept.
     6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
@@ -91,7 +91,7 @@ class Auto(Algorithm):
         zeta: ζ, loss per episode that is tolerated.
         n_wedges: the thresholds that are tried.
         kinds: the algorithms that are tried, "pi-b" and "pi-leq-b".
-        draws: models drawn given the log.
+        draws: models drawn given the log, at least.
         seed: seed of the draws.
         unseen: value of pairs that the log never has, as in `PiBSpibb`.
         method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
@@ -178,9 +178,9 @@ class Auto(Algorithm):
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
-        rho = self._drawn(problem, distinct)
-        gains = gains_over(rho[:, 1:], rho[:, 0])
         tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), 1)
+        rho = self._drawn(problem, distinct, draws_for(share, self.draws))
+        gains = gains_over(rho[:, 1:], rho[:, 0])
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
@@ -198,7 +198,7 @@ class Auto(Algorithm):
         )  # fmt: skip
         return candidates, rho[:, np.append(0, where + 1)]
 
-    def _drawn(self, problem: Problem, policies: np.ndarray) -> np.ndarray:
+    def _drawn(self, problem: Problem, policies: np.ndarray, draws: int) -> np.ndarray:
         """ρ(π_b, M) and ρ(π, M) of policies [M, S, A] in every drawn model [D, 1 + M]."""
         states, actions = in_own_order(problem.states), in_own_order(problem.actions)
         baseline = problem.baseline.aligned(states, actions)
@@ -207,7 +207,7 @@ class Auto(Algorithm):
         stacked = np.concatenate(
             [baseline.probs[None], policies[:, rows, problem.actions.codes(actions)]]
         )
-        return belief.values(stacked, self.draws, np.random.default_rng(self.seed))
+        return belief.values(stacked, draws, np.random.default_rng(self.seed))
 
     def _reason(
         self, problem: Problem, chosen: Candidate | None, sweep: tuple[Candidate, ...]

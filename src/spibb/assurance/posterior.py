@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +16,7 @@ from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rows import Models, Paid, PooledRows
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.counts import END, Counts
+from spibb.errors import InputError
 from spibb.estimate import in_common
 from spibb.frozen import Frozen
 from spibb.labels import Vocabulary
@@ -26,6 +28,9 @@ from spibb.solve import unit_of
 ROUNDING, STEP_ROUNDING = 1e-12, 1e-6
 """Of a value, and of its steps from the mean model to a drawn one, which are as large as its
 standard deviation."""
+BELOW = 2
+"""Drawn models that should lie below a quantile, at the least."""
+MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 SETTLED = 1e-4
@@ -275,6 +280,18 @@ def posterior_improvement(
     policy, baseline = (p.aligned(states, actions) for p in (policy, baseline))
     rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
     return Posterior.of(rho, zeta=zeta, level=level)
+
+
+def draws_for(level: float, usual: int) -> int:
+    """How many models to draw for a quantile at this level: more than usual if it is small."""
+    wanted = math.ceil(BELOW / level)
+    if wanted > max(usual, MOST_DRAWS):
+        raise InputError(
+            f"delta is {level:g} where a policy is judged (shared among the candidates, if it was "
+            f"chosen among several), which takes {wanted:,} drawn models, and at most "
+            f"{MOST_DRAWS:,} are drawn: give a larger delta"
+        )
+    return max(usual, wanted)
 
 
 def in_own_order(labels: Vocabulary) -> Vocabulary:

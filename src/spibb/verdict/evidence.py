@@ -12,7 +12,8 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.auto import AutoImprovement, telling_rewards
 from spibb.algorithms.base import Improvement, Problem
-from spibb.assurance.posterior import Posterior, posterior_improvement
+from spibb.algorithms.certified import CertifiedImprovement
+from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.departures import (
     Departures,
@@ -159,7 +160,7 @@ def gather(
     rng = np.random.default_rng(seed)
     posterior = posterior or posterior_improvement(
         problem.counts, policy, problem.baseline, problem.discount,
-        rng=np.random.default_rng(seed), draws=n_draws(problem),
+        rng=np.random.default_rng(seed), draws=n_draws(problem, delta),
     )  # fmt: skip
     estimates, refusal = _estimates(problem, policy, delta, rng, bounds)
     fair, unfair = _held_out(problem, policy, held_out, delta, rng, bounds)
@@ -196,18 +197,19 @@ def gather_for(
     if delta is None and result.algorithm.answers_at_delta:
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
+    level = DELTA if isinstance(result, CertifiedImprovement) else delta  # its tests draw no models
     found = gather(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
-        posterior=result.posterior(draws=n_draws(result.problem), seed=seed),
+        posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
     )  # fmt: skip
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)
 
 
-def n_draws(problem: Problem) -> int:
-    """Models to draw: fewer where each takes long."""
-    return DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS
+def n_draws(problem: Problem, delta: float) -> int:
+    """Models to draw: fewer where each takes long, more where delta is small."""
+    return draws_for(delta, DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS)
 
 
 def _episodes(problem: Problem, policy: Policy) -> tuple[Earned, Departures]:
