@@ -112,6 +112,15 @@ def test_probabilities_times_a_factor_are_found_out(factor):
             check_recorded(contexts(seed, 20_000, 3.0, factor))
 
 
+def test_inspection_says_so():
+    def suspicions(log):
+        return {found.what: found.value for found in spibb.inspect_log(log).suspicions}
+
+    wrong, honest = (suspicions(contexts(0, 20_000, 3.0, factor)) for factor in (0.7, 1.0))
+    assert "too small to be what was played" in wrong["Recorded probabilities"]
+    assert "Recorded probabilities" not in honest
+
+
 def test_nothing_follows_a_single_step():
     """A return is a reward, and what is said to be a bandit's log has no discount."""
     log = bandit(["x"] * 4, [0, 0, 1, 1], [0, 3, 0, -2], [0.5] * 4)

@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb.checks import some, takes
 from spibb.columns import ignored
+from spibb.conformity import misrecorded
 from spibb.counts import Counts
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
@@ -69,7 +70,8 @@ class Inspection(Shown):
     at the end of a record. `decided` is the share of decisions in states where one action is taken
     at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
     episode, None where that was not looked at; `neighbours` are None likewise. `assumptions` are
-    what the log does not say itself, and what was left out of it.
+    what the log does not say itself, and what was left out of it. `misrecorded` says why recorded
+    probabilities cannot be right, if that was looked at.
     """
 
     rows: int
@@ -88,6 +90,7 @@ class Inspection(Shown):
     backwards: int | None
     neighbours: Neighbours | None
     assumptions: tuple[Finding, ...] = ()
+    misrecorded: str | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what is suspicious, by name; `findings` has the words."""
@@ -133,6 +136,11 @@ class Inspection(Shown):
         return self.truncated / self.episodes
 
     def _suspicions(self) -> Iterator[Finding]:
+        if self.misrecorded:
+            yield Finding(
+                "Recorded probabilities", self.misrecorded,
+                "until the column is right, leave it out: the baseline is then estimated",
+            )  # fmt: skip
         yield from self._about_rewards_and_ends()
         yield from self._about_coverage()
         if self.backwards:
@@ -214,12 +222,15 @@ class Inspection(Shown):
 
 
 @takes(log=(Log, LogTable))
-def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection:
+def inspect_log(
+    log: LogTable | Log, counts: Counts | None = None, rows: Log | None = None
+) -> Inspection:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
     Parameters:
         log: a log in memory, or a table that `open_log` opened.
         counts: its counts, if they are known already.
+        rows: what the table holds, if that has been read already.
 
     Returns:
         Sizes, coverage, `facts` and `suspicions` with their remedies.
@@ -231,22 +242,23 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
     Episode lengths: 2 to 2, median 2
     """
     table = LogTable.of(log) if isinstance(log, Log) else log
+    rows = log if isinstance(log, Log) else rows
     if counts is None:
-        counts = Counts.from_log(log) if isinstance(log, Log) else table.counts()
+        counts = table.counts() if rows is None else Counts.from_log(rows)
     row = table.ask(queries.episodes_query(table.x)).to_pylist()[0]
     visits = counts.pairs.sum(axis=1)
     visited = counts.pairs[visits > 0]
-    rows = table.profile.rows
+    n_rows = table.profile.rows
     peak = visited.max(axis=1, initial=0) >= NEARLY_ALWAYS * visited.sum(axis=1)
     episodes = int(row["episodes"])
     terminated = int(row["terminated"])
     return Inspection(
-        rows=rows,
+        rows=n_rows,
         episodes=episodes,
         lengths=(int(row["shortest"]), int(row["median"]), int(row["longest"])),
         terminated=terminated,
         truncated=episodes - terminated,
-        unknown_successors=rows - int(counts.n.sum()),
+        unknown_successors=n_rows - int(counts.n.sum()),
         states=len(counts.states),
         states_undecided=int((visits == 0).sum()),
         actions=len(counts.actions),
@@ -257,6 +269,7 @@ def inspect_log(log: LogTable | Log, counts: Counts | None = None) -> Inspection
         backwards=_backwards(table),
         neighbours=_neighbours(table),
         assumptions=assumptions(table),
+        misrecorded=None if rows is None else misrecorded(rows),
     )
 
 

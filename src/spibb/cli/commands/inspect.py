@@ -20,7 +20,6 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
     The last lines say in how many states a change could be certified (logs of up to 200,000 rows).
     """
     from spibb.cli.tables import print_inspection
-    from spibb.counts import Counts
     from spibb.forecast import DISCOUNT, LARGEST, forecast
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
@@ -30,7 +29,7 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
         with progress(console, "reading and counting") as tell:
             table = open_log(log, **column_map.reading, progress=tell)
             rows = table.log() if table.rows <= LARGEST else None
-            inspection = inspect_log(table, None if rows is None else Counts.from_log(rows))
+            inspection = inspect_log(table, rows=rows)
             discount = 0.0 if table.handling.bandit else DISCOUNT
             found = None if rows is None else forecast(rows, discount)
     except FixableError as error:
