@@ -87,13 +87,13 @@ class Belief:
     m_x and r̄_x are drawn with the same weights: all outcomes of the state together. e_x is a normal
     error of theirs. No value leaves the limits of `assurance.limits`.
 
-    The mean reward r_k of an outcome is drawn as well: from a Beta distribution of successes and
-    failures where all rewards of the log take two values, also for outcomes that showed only one
-    of them; from a normal distribution otherwise. It is exact where the log as a whole shows that
-    an outcome always pays the same (`PooledRows.doubt`). α, the slope of value on the
-    baseline's preferences ℓ and the error are drawn as well, given the log (`assurance.pooling`):
-    each α of `poolings` has its share of the models. A pair never tried has w = 0. All of it is in
-    units of the largest reward; only `values` are not.
+    The mean reward r_k of an outcome is drawn as well: where all rewards of the log take two values
+    it is the rate of success of its pair (`assurance.rates`), otherwise from a normal distribution.
+    It is exact where the log as a whole shows that an outcome always pays the same
+    (`PooledRows.doubt`). α, the slope of value on the baseline's preferences ℓ and the error are
+    drawn as well, given the log (`assurance.pooling`): each α of `poolings` has its share of the
+    models. A pair never tried has w = 0. All of it is in units of the largest reward; only `values`
+    are not.
     """
 
     counts: Counts
