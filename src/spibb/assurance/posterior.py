@@ -13,9 +13,10 @@ import numpy as np
 from spibb import checks
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
+from spibb.assurance.rates import SuccessRates
 from spibb.assurance.rows import Models, Paid, PooledRows
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
-from spibb.counts import END, Counts
+from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.estimate import in_common
 from spibb.frozen import Frozen
@@ -33,8 +34,6 @@ BELOW = 2
 MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
-SETTLED = 1e-4
-"""Successes, or failures, of an outcome that are too few to draw their share."""
 ASSUMES = (
     "states are Markov and episodes independent",
     "an action that the log seldom shows in a state does what the other actions did there, give or "
@@ -93,13 +92,13 @@ class Belief:
     m_x and r̄_x are drawn with the same weights: all outcomes of the state together. e_x is a normal
     error of theirs. No value leaves the limits of `assurance.limits`.
 
-    The mean reward r_k of an outcome is drawn as well: from a Beta distribution of successes and
-    failures where all rewards of the log take two values, also for outcomes that showed only one
-    of them; from a normal distribution otherwise. It is exact where the log as a whole shows that
-    an outcome always pays the same (`PooledRows.doubt`). α, the slope of value on the
-    baseline's preferences ℓ and the error are drawn as well, given the log (`assurance.pooling`):
-    each α of `poolings` has its share of the models. A pair never tried has w = 0. All of it is in
-    units of the largest reward; only `values` are not.
+    The mean reward r_k of an outcome is drawn as well: where all rewards of the log take two values
+    it is the rate of success of its pair (`assurance.rates`), otherwise from a normal distribution.
+    It is exact where the log as a whole shows that an outcome always pays the same
+    (`PooledRows.doubt`). α, the slope of value on the baseline's preferences ℓ and the error are
+    drawn as well, given the log (`assurance.pooling`): each α of `poolings` has its share of the
+    models. A pair never tried has w = 0. All of it is in units of the largest reward; only `values`
+    are not.
     """
 
     counts: Counts
@@ -191,32 +190,22 @@ class Belief:
         if not rows.doubt:
             return Paid.of(rows.mean_reward)
         if rows.two_valued:
-            won, lost = self._successes(low, high)
-            means = low + (high - low) * won / (won + lost)
-            drawn = np.flatnonzero(np.minimum(won, lost) > SETTLED)
-            share = rng.beta(won[drawn], lost[drawn], (size, len(drawn)))
-            return _redrawn(means, drawn, low + (high - low) * share)
+            return self._paid_by_rate(size, rng)
         drawn = np.flatnonzero(rows.reward_squares)
         n = rows.n[drawn]
         error = np.sqrt(rows.reward_squares[drawn] / (n * (n + 1)))
         means = rows.mean_reward[drawn] + error * rng.standard_normal((size, len(n)))
         return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high))
 
-    def _successes(self, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
-        """How often each outcome paid the higher and the lower reward [K], with Jeffreys' ½ each.
-
-        No more is added than the log's other ends, or the steps before them, would lead to expect
-        in as many visits and one, so that a rare success is not believed of every pair seen once;
-        less where no outcome varied and that is no accident (`PooledRows.doubt`).
-        """
-        n, ends = self.rows.n, self.rows.successors == END
-        won = n * np.clip((self.rows.mean_reward - low) / (high - low), 0, 1)
-        overall = won.sum() / n.sum()
-        rate = np.empty(len(n))
-        for kind in (ends, ~ends):
-            rate[kind] = (won[kind].sum() + overall) / (n[kind].sum() + 1)
-        more, less = (np.minimum(0.5, share * (n + 1)) for share in (rate, 1 - rate))
-        return won + self.rows.doubt * more, n - won + self.rows.doubt * less
+    def _paid_by_rate(self, size: int, rng: np.random.Generator) -> Paid:
+        """Where rewards take two values: a share `doubt` of the models has rates of success, and in
+        the others an outcome always pays what it paid."""
+        low, high = self.counts.reward_range
+        rates = SuccessRates.of(self.rows, low, high)
+        drawn, values = rates.draw(size, rng)
+        paid = low + (high - low) * values
+        paid[rng.random(size) >= self.rows.doubt] = self.rows.mean_reward[drawn]
+        return _redrawn(low + (high - low) * rates.mean, drawn, paid)
 
 
 def _redrawn(means: np.ndarray, drawn: np.ndarray, values: np.ndarray) -> Paid:
