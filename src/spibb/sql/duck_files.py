@@ -41,6 +41,8 @@ REMEDIES = {
     ".json": f"check that it is complete, {OTHER_TEXT}, an array of objects or one object per line",
     ".jsonl": f"check that it is complete, {OTHER_TEXT}, with one JSON object per line",
 }
+CAUSE = re.compile("Invalid unicode|Maximum line size")
+"""What DuckDB says of a line that it cannot read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +174,15 @@ def readable(files: Files) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        reason = files.renamed(str(error).splitlines()[0].rstrip("."))
+        reason = files.renamed(_reason(str(error)))
         raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
+
+
+def _reason(complaint: str) -> str:
+    """The first line of what DuckDB says, and the cause, which may be further down."""
+    first, *rest = complaint.splitlines()
+    causes = [line.split(". ")[0] for line in rest if CAUSE.match(line)]
+    return ": ".join([first.rstrip("."), *causes[:1]])
 
 
 @contextmanager

@@ -146,7 +146,7 @@ def narrow_table(relation: Any) -> pa.Table:
         return pa.concat_arrays([column, column[:0]])
 
     batches = relation.to_arrow_reader(BATCH)
-    columns = [[] for _ in batches.schema]
+    columns: list[list[pa.Array]] = [[] for _ in batches.schema]
     for batch in batches:
         for mine, column in zip(columns, batch.columns):
             mine.append(narrow(column))
