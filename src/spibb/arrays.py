@@ -78,6 +78,14 @@ def _bits(buffer: Any) -> np.ndarray:
     return np.unpackbits(np.frombuffer(buffer or b"", np.uint8), bitorder="little").astype(bool)
 
 
+def release_memory() -> None:
+    """Give memory that was freed back to the system: Arrow and the C library keep it for later."""
+    import pyarrow as pa
+
+    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
+        pool.release_unused()
+
+
 def scrambled(x: np.ndarray) -> np.ndarray:
     """A permutation of the 64-bit numbers that spreads neighbours (splitmix64)."""
     x = x + np.uint64(0x9E3779B97F4A7C15)

@@ -257,7 +257,7 @@ def _named_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
     _check_named(frame.collect_schema().names(), names)
     chosen = frame.select(*names)
     table = to_arrow_table(chosen.collect() if isinstance(chosen, nw.LazyFrame) else chosen)
-    return [_whole(table.column(name)) for name in names]
+    return [_whole(table.column(name), name) for name in names]
 
 
 def _check_named(present: Sequence[str], names: Sequence[str]) -> None:
@@ -282,11 +282,12 @@ def _array(values: Any, name: str) -> pa.Array:
 
     given = labels_column(values)
     try:
-        return _whole(given if _is_arrow(given) else pa.array(given, from_pandas=True))
+        found = given if _is_arrow(given) else pa.array(given, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
         ) from None
+    return _whole(found, name)
 
 
 def _check_finite(values: np.ndarray, name: str) -> None:
@@ -304,9 +305,14 @@ def _is_arrow(values: Any) -> bool:
     return type(values).__module__.startswith("pyarrow")
 
 
-def _whole(column: Any) -> Any:
+def _whole(column: Any, name: str) -> Any:
     import pyarrow as pa
 
+    if pa.types.is_nested(column.type):
+        raise InputError(
+            f"column {name!r} of the cases holds {some(column[:1].to_pylist())}, expected text or "
+            "numbers: give one value for each case"
+        )
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 

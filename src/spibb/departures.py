@@ -21,10 +21,13 @@ these states, whichever policy the log made look best (Scheffé; for large sampl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
+from spibb.arrays import largest
 from spibb.counts import Counts
 from spibb.estimate import estimate_mdp
 from spibb.evaluate import returns_to_go, standard_error
@@ -95,6 +98,10 @@ def completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarr
 
     Where the successor of a last row is not known, that row is worth the value of its state.
     """
+    return log.by_blocks(lambda part: _completed_returns(part, values, discount))
+
+
+def _completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarray:
     last = log.episode_starts[1:] - 1
     reached = log.next_state[last]
     beyond = np.where(
@@ -114,6 +121,36 @@ def single_departures(
 
     `q` [S, A] is Q̂, in the log's codes like both policies.
     """
+    parts = [_in_block(part, policy, baseline, q, discount) for part in log.blocks()]
+    gains = np.concatenate([part.gains for part in parts])
+    weight = np.concatenate([part.weight for part in parts])
+    squares = float((weight**2).sum())
+    effective = float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
+    moved = changed_states(policy, baseline)[log.state]
+    tried = np.zeros(policy.shape, dtype=bool)
+    tried[log.state[moved], log.action[moved]] = True
+    freedom = int(np.maximum(tried.sum(axis=1) - 1, 0).sum())
+    return Departures(
+        float(gains.mean()), standard_error(gains), effective, _surprise(parts), freedom
+    )
+
+
+class _Block(NamedTuple):
+    """γ^t X_t, state and episode of the rows of some episodes that change, and sums [E] of them.
+
+    `gains` are those of X, `weight` those of the ratios.
+    """
+
+    x: np.ndarray
+    state: np.ndarray
+    episode: np.ndarray
+    gains: np.ndarray
+    weight: np.ndarray
+
+
+def _in_block(
+    log: Log, policy: np.ndarray, baseline: np.ndarray, q: np.ndarray, discount: float
+) -> _Block:
     lengths = np.diff(log.episode_starts)
     episode = np.repeat(np.arange(log.n_episodes), lengths)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
@@ -125,34 +162,31 @@ def single_departures(
     x = np.where(moved, discount**step * (ratio - 1) * _ahead(log, baseline, q, discount), 0.0)
     gains = np.bincount(episode, weights=x, minlength=log.n_episodes)
     weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
-    squares = float((weight**2).sum())
-    effective = float(weight.sum()) ** 2 / squares if squares > 0 else 0.0
-    tried = np.zeros(policy.shape, dtype=bool)
-    tried[log.state[moved], log.action[moved]] = True
-    freedom = int(np.maximum(tried.sum(axis=1) - 1, 0).sum())
-    return Departures(
-        float(gains.mean()), standard_error(gains), effective,
-        _surprise(x[moved], log.state[moved], episode[moved]), freedom,
-    )  # fmt: skip
+    return _Block(x[moved], log.state[moved], episode[moved].astype(np.int32), gains, weight)
 
 
-def _surprise(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> float:
-    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes.
+def _surprise(parts: Sequence[_Block]) -> float:
+    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes."""
+    unit = np.max([largest(part.x) for part in parts])
+    if not unit > 0:
+        return 0.0
+    found = [_summed(part.x / unit, part.state, part.episode) for part in parts if len(part.x)]
+    where, sums = (np.concatenate(column) for column in zip(*found))
+    total, squares = np.bincount(where, weights=sums), np.bincount(where, weights=sums**2)
+    good = (total > 0) & (squares > 0)
+    return float((total[good] ** 2 / squares[good]).sum())
+
+
+def _summed(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States, and the sums of x of each with an episode that visits it.
 
     Rows come by episode: sorted by state, those of a pair stand together.
     """
-    if not len(x) or not np.abs(x).max() > 0:
-        return 0.0
-    x = x / np.abs(x).max()
     small = state.astype(np.uint16) if state.max() < 2**16 else state  # NumPy sorts these faster
     order = np.argsort(small, kind="stable")
     state, episode = state[order], episode[order]
     begins = np.append(True, (np.diff(state) != 0) | (np.diff(episode) != 0))
-    sums = np.bincount(np.cumsum(begins) - 1, weights=x[order])
-    where = state[begins]
-    total, squares = np.bincount(where, weights=sums), np.bincount(where, weights=sums**2)
-    good = (total > 0) & (squares > 0)
-    return float((total[good] ** 2 / squares[good]).sum())
+    return state[begins], np.bincount(np.cumsum(begins) - 1, weights=x[order])
 
 
 def _ahead(log: Log, baseline: np.ndarray, q: np.ndarray, discount: float) -> np.ndarray:

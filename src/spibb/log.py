@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, Self
 
@@ -28,6 +29,8 @@ from spibb.labels import Label, Vocabulary, factorize, vocabulary
 from spibb.showing import Range
 
 Labels = Vocabulary | Sequence[Label]
+BLOCK = 1 << 18
+"""Rows that are worked on at a time."""
 
 
 class Transitions(Frozen):
@@ -68,6 +71,21 @@ class Transitions(Frozen):
             name: None if column is None else column[rows] for name, column in columns.items()
         }
         return replace(self, **chosen, episode_starts=starts)  # type: ignore[type-var]
+
+    def blocks(self) -> Iterator[Self]:
+        """The log in parts of whole episodes, of about `BLOCK` rows each; they share its arrays."""
+        starts = self.episode_starts
+        cuts = np.searchsorted(starts, np.arange(BLOCK, len(self), BLOCK))
+        for begin, end in pairwise(np.unique([0, *cuts, self.n_episodes])):
+            rows = slice(starts[begin], starts[end])
+            columns = {name: getattr(self, name) for name in self.by_row}
+            mine = {name: None if column is None else column[rows]
+                    for name, column in columns.items()}  # fmt: skip
+            yield replace(self, **mine, episode_starts=starts[begin : end + 1] - starts[begin])  # type: ignore[type-var]
+
+    def by_blocks(self, function: Callable[[Self], np.ndarray]) -> np.ndarray:
+        """What a function gives for every row [N], without temporary arrays of the log's size."""
+        return np.concatenate([function(part) for part in self.blocks()])
 
     def _sized(self, **sizes: int) -> Mapping[str, Any]:
         """Sizes, those of the states among them, and the range of the rewards."""

@@ -11,6 +11,7 @@ from typing import Any
 from spibb import checks
 from spibb.algorithms import DQN, Algorithm, Improvement, configured
 from spibb.algorithms.baselines import is_of_log
+from spibb.arrays import release_memory
 from spibb.binning import Bins, Request
 from spibb.errors import InputError, masked
 from spibb.estimate import Baseline
@@ -229,6 +230,7 @@ class TableWork:
         inspection = inspect_log(table, problem.counts)
         read = None if in_memory else ColumnMap.read_by(table)
         del table  # and with it what the engine holds in memory
+        release_memory()
         made = origin()
         tell("improving", 0.0)
         apart = self.holdout

@@ -317,3 +317,27 @@ def test_a_decimal_comma_leads_to_its_option(tmp_path):
     )
     with pytest.raises(InputError, match=r"is -1,5, expected .*; or read decimal commas with --d"):
         read_log(path)
+
+
+def test_a_line_that_cannot_be_read_says_why(tmp_path):
+    text = file(tmp_path, "csv").read_text(encoding="utf-8")
+    (tmp_path / "latin.csv").write_bytes(text.replace("stay", "stäy").encode("latin-1"))
+    with pytest.raises(InputError, match=r"Invalid unicode .*--encoding latin-1"):
+        read_log(tmp_path / "latin.csv")
+    head, row, *_ = text.splitlines()
+    lines = [f"{head},notes", *(f'{row},"{"x" * 9_000_000}"' for _ in range(3))]
+    (tmp_path / "long.csv").write_text("\n".join(lines), encoding="utf-8")
+    with pytest.raises(InputError, match="Maximum line size of 8388608 bytes exceeded") as told:
+        read_log(tmp_path / "long.csv")
+    assert "\n" not in str(told.value)
+
+
+def test_a_long_cell_with_many_lines_is_read(tmp_path):
+    """Notes of several megabytes, in quotes."""
+    text = file(tmp_path, "csv").read_text(encoding="utf-8")
+    head, *rows = text.splitlines()
+    notes = "next line\n" * 400_000
+    lines = [f"{head},notes", *(f'{row},"{notes}"' for row in rows)]
+    (tmp_path / "long.csv").write_text("\n".join(lines), encoding="utf-8")
+    found, wanted = read_log(tmp_path / "long.csv"), read_log(file(tmp_path))
+    assert (found.state == wanted.state).all() and (found.reward == wanted.reward).all()

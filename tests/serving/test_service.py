@@ -151,3 +151,43 @@ def test_a_result_folder_can_be_live(tmp_path, monkeypatch):
     spibb.run(log, "out", n_wedge=1, discount=0.5, force=True)
     assert live.refresh() and live.current.sha256 != before
     assert live.current.discount == 0.5
+
+
+def save_on_vectors(path):
+    """A policy on vectors that draws between two actions."""
+    from spibb.deep.network import MLP
+    from spibb.deep.policy import SoftmaxBaseline
+    from spibb.deep.scaling import Scaling
+    from spibb.deep.vector_policy import VectorPolicy
+
+    rng = np.random.default_rng(0)
+    policy = VectorPolicy(
+        ("x", "speed"), Vocabulary(["brake", "go"], ("action",)), Scaling(np.zeros(2), np.ones(2)),
+        MLP.init((2, 8, 2), rng), SoftmaxBaseline(MLP.init((2, 2), rng), 1.0),
+        rng.normal(size=(9, 2)), rng.integers(0, 2, 9), 0.1, 5.0, "pi-b", 0.9, 1.0,
+    )  # fmt: skip
+    policy.save(path)
+    return policy
+
+
+def test_the_service_answers_for_vectors(tmp_path):
+    needed()
+    pytest.importorskip("jax")
+    pytest.importorskip("equinox")
+    policy = save_on_vectors(tmp_path / "p.npz")
+    with service(tmp_path / "p.npz") as port:
+        client = Client(port)
+        status, answer = client.ask("/decide", {"x": 0.5, "speed": 2})
+        assert status == 200 and answer["policy"] == policy.sha256
+        assert answer["probability"] == policy.row((0.5, 2))[answer["action"]]
+        for case, code, message in (
+            ({"x": 0.5}, 422, "'speed' is missing"),
+            ({"x": None, "speed": 2}, 422, "'x' is missing: give a number"),
+            ({"x": "fast", "speed": 2}, 422, "x is 'fast', expected a number"),
+            ({"x": 1e40, "speed": 2}, 404, "within 1e+12 standard deviations of the log"),
+        ):
+            status, answer = client.ask("/decide", case)
+            assert (status, message in answer["detail"]) == (code, True), answer
+        status, answer = client.ask("/decide_many", {"x": [0, 1e40, None], "speed": [1, 2, 3]})
+        assert status == 200 and [action is None for action in answer["actions"]] == [0, 1, 1]
+        assert client.ask("/health")[1]["columns"] == ["x", "speed"]

@@ -17,7 +17,7 @@ from spibb.cases import UNKNOWN, case_number, case_numbers, check_case
 from spibb.checks import InputError
 from spibb.deciding import Decisions as ManyDecisions
 from spibb.deciding import check_unseen, choose
-from spibb.deep.checkpoint import REMEDY, read_arrays, write_arrays
+from spibb.deep.checkpoint import REMEDY, digest, read_arrays, write_arrays
 from spibb.deep.log import finite_states, matrix
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
@@ -58,6 +58,8 @@ KNOWN = record({
     "origin": table_of(anything()), "reading": either(null(), MAPPING),
     "verdict": either(null(), record({"grade": text(), "headline": text()})),
 })  # fmt: skip
+FARTHEST = 1e12
+"""Standard deviations from the log's mean beyond which numbers of 32 bits may overflow."""
 PIECE = 1 << 16
 """Cases that are decided at a time."""
 
@@ -119,7 +121,25 @@ class VectorPolicy(Loaded):
                 f"{', '.join(self.features)}"
             )
         finite_states(states, "states")
+        if (far := self._far(states)).any():
+            raise self._too_far(states, far, 0)
         return self.scaling(states)
+
+    def _far(self, states: np.ndarray) -> np.ndarray:
+        """bool [M]: states of which the network would give no number."""
+        with np.errstate(over="ignore"):
+            return np.asarray((np.abs(self.scaling(states)) > FARTHEST).any(axis=1))
+
+    def _too_far(self, states: np.ndarray, far: np.ndarray, first_row: int) -> InputError:
+        """The refusal of states that are too far off: the first, and how many."""
+        row = int(np.argmax(far))
+        with np.errstate(over="ignore"):
+            feature = int(np.argmax(np.abs(self.scaling(states[row : row + 1]))))
+        return InputError(
+            f"{self.features[feature]!r} is {states[row, feature]:g} in row {row + first_row} of "
+            f"the cases, expected within {FARTHEST:g} standard deviations of the log "
+            f"({int(far.sum())} such rows): check its unit, or act as before there"
+        )
 
     @cached_property
     def counts(self) -> Any:
@@ -139,14 +159,24 @@ class VectorPolicy(Loaded):
     def encode(self, case: Mapping[str, Any] | Label) -> Label:
         """The numbers of a case, in the order of the columns."""
         if not isinstance(case, Mapping):
-            values = case if isinstance(case, tuple) else (case,)
-            case = dict(zip(self.features, values)) if len(values) == len(self.features) else {}
+            values = tuple(case) if isinstance(case, tuple | list | np.ndarray) else (case,)
+            if len(values) != len(self.features):
+                raise InputError(
+                    f"a case has {len(values)} numbers, expected {len(self.features)}: "
+                    f"{', '.join(self.features)}"
+                )
+            case = dict(zip(self.features, values))
         check_case(case, self.features)
         found = tuple(case_number(name, case[name]) for name in self.features)
         for name, value in zip(self.features, found):
             if math.isnan(value):
                 raise InputError(f"{name!r} is missing: give a number, or act as before")
         return found if len(found) > 1 else found[0]
+
+    @property
+    def example(self) -> Label:
+        """The mean of the log's states."""
+        return self.encode(tuple(self.scaling.centre.tolist()))
 
     def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
         """The distribution over actions for a case: one number for each feature."""
@@ -165,14 +195,18 @@ class VectorPolicy(Loaded):
     ) -> ManyDecisions:
         """An action for each of many cases, as `spibb.LoadedPolicy.act_many` gives them.
 
-        The policy knows what to do at every vector of numbers; `unseen` is about cases in which a
-        number is missing.
+        `unseen` is about cases in which a number is missing, or so far from all that the log has
+        that the network has no answer.
         """
         check_unseen(unseen)
         states = case_numbers(cases, self.features)
         known = ~np.isnan(states).any(axis=1)
         if unseen == "error" and not known.all():
             raise _missing(states, self.features, first_row)
+        far = known & self._far(states)
+        if unseen == "error" and far.any():
+            raise self._too_far(states, far, first_row)
+        known &= ~far
         probs = np.full((len(states), len(self.actions)), 1 / len(self.actions))
         for piece in np.array_split(np.flatnonzero(known), -(-len(states) // PIECE) or 1):
             if len(piece):
@@ -203,9 +237,18 @@ class VectorPolicy(Loaded):
             points=self.points[:, columns], point_actions=actions[self.point_actions],
         )  # fmt: skip
 
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of all of it, which its file has too."""
+        return digest(self._arrays())
+
     def save(self, path: str | Path) -> None:
         """Write everything as one .npz, with its hash; `load_vector_policy` reads it."""
-        write_arrays(path, {
+        write_arrays(path, self._arrays())
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        """All of it as arrays by name."""
+        named = {
             "kind": KIND, "format": 1, "features": np.array(self.features),
             "actions": json.dumps([*self.actions.labels]),
             "action_names": np.array(self.actions.names),
@@ -220,7 +263,8 @@ class VectorPolicy(Loaded):
                 "reading": None if self.reading is None else self.reading.content,
             }, default=str),
             **_prefixed("q", self.network), **_prefixed("baseline", self.baseline.network),
-        })  # fmt: skip
+        }  # fmt: skip
+        return {name: np.asarray(value) for name, value in named.items()}
 
     def export_onnx(self, path: str | Path) -> None:
         """Write the whole policy as an ONNX graph: state [M, d] → pi, q, baseline, counts."""

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.arrays import from_arrow
+from spibb.arrays import from_arrow, release_memory
 from spibb.columns import NO_STATE
 from spibb.counts import Counts
 from spibb.kernels.units import centre_and_unit
@@ -35,7 +35,9 @@ class LogTable(TypedTable):
 
     def log(self, state_labels: Labels | None = None, action_labels: Labels | None = None) -> Log:
         """All rows."""
-        return Log(**self.fields(state_labels, action_labels))
+        found = Log(**self.fields(state_labels, action_labels))
+        release_memory()
+        return found
 
     def counts(self) -> Counts:
         """Count, in the order of the rows where that is needed."""

@@ -56,6 +56,14 @@ class Loaded(Frozen):
         def number_names(self) -> tuple[str, ...]:
             """Those of them that hold numbers in a raw case."""
 
+        @property
+        def example(self) -> Label:
+            """A state that the policy knows."""
+
+        @property
+        def sha256(self) -> str:
+            """The hash of all of it."""
+
         def encode(self, case: Mapping[str, Any] | Label) -> Label:
             """The label of the state that a case is in."""
 
@@ -74,6 +82,11 @@ class Loaded(Frozen):
         if self.verdict is None or self.verdict["grade"] != NOT_SUPPORTED:
             return None
         return f"the verdict on this policy was: {self.verdict['headline']}"
+
+    def best(self, case: Mapping[str, Any] | Label) -> Label:
+        """The most probable action for a case; the first of several."""
+        row = self.row(case)
+        return max(row, key=lambda action: row[action])
 
     def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
         """How to read a log with the columns `present` as this policy's log was read.
@@ -150,6 +163,11 @@ class LoadedPolicy(Loaded):
         return tuple(name for name in self.state_names if name in self.bins)
 
     @property
+    def example(self) -> Label:
+        """The first of its states."""
+        return self.policy.states[0]
+
+    @property
     def own(self) -> ColumnMap:
         """How its log was read; one that knows missing values as a level reads them so."""
         names = {"state": self.policy.states.names, "action": self.policy.actions.names}
@@ -185,11 +203,6 @@ class LoadedPolicy(Loaded):
                 f"{some(known[:3])}: the log never showed it, so act as before"
             )
         return self.policy.row(label)
-
-    def best(self, case: Mapping[str, Any] | Label) -> Label:
-        """The most probable action for a case; the first of several."""
-        row = self.row(case)
-        return max(row, key=lambda action: row[action])
 
     def act_many(
         self,

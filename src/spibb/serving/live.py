@@ -6,8 +6,9 @@ import threading
 from pathlib import Path
 
 from spibb.checks import InputError, takes
-from spibb.ingest.loaded import LoadedPolicy
-from spibb.ingest.policy_files import SIDECAR, load_policy
+from spibb.ingest.loaded import Loaded
+from spibb.ingest.policy_files import SIDECAR, VECTORS
+from spibb.policies import load_any
 
 Signature = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change of each file that a policy is in."""
@@ -17,10 +18,11 @@ class LivePolicy:
     """The newest valid policy at a path; `refresh` loads another if there is one.
 
     A file that is damaged, half-written or missing changes nothing: the policy before it stays in
-    use, and `problem` says why. Whoever holds `current` keeps one policy, whole.
+    use, and `problem` says why. Whoever holds `current` keeps one policy, whole. States are labels
+    or vectors, and a policy of one kind may take the place of one of the other.
 
     Parameters:
-        path: a policy file, or the folder that `spibb improve` wrote.
+        path: a policy file, ``.npz`` for one on vectors, or the folder that `spibb improve` wrote.
 
     >>> baseline.save("policy.csv")
     >>> live = spibb.LivePolicy("policy.csv")
@@ -34,7 +36,7 @@ class LivePolicy:
         self.problem: str | None = None
         self._lock = threading.Lock()
         self._seen = self._signature()
-        self.current: LoadedPolicy = _ready(self.path)
+        self.current: Loaded = _ready(self.path)
 
     def refresh(self) -> bool:
         """Load the policy again if its file is another; whether it was."""
@@ -52,7 +54,7 @@ class LivePolicy:
 
     def _signature(self) -> Signature:
         folder = self.path.is_dir()
-        names = ("policy.parquet", SIDECAR) if folder else ("",)
+        names = ("policy.parquet", SIDECAR, VECTORS) if folder else ("",)
         found = []
         for name in names:
             try:
@@ -63,9 +65,9 @@ class LivePolicy:
         return tuple(found)
 
 
-def _ready(path: Path) -> LoadedPolicy:
+def _ready(path: Path) -> Loaded:
     """A policy that was loaded and has prepared what its first answer needs."""
-    loaded = load_policy(path)
-    loaded.act_many([loaded.policy.states[0]])
+    loaded = load_any(path)
+    loaded.act_many([loaded.example])
     _ = loaded.sha256
     return loaded

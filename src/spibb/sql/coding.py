@@ -83,19 +83,14 @@ class Coder:
         A CSV file has no types: states and successors show one together. What lies beyond an end is
         no state, and decides nothing; it is dropped from `following`.
         """
-        import pyarrow as pa
-        from pyarrow import compute
-
         beyond = terminated | np.logical_or.reduce(
             [from_arrow(column.is_null()) for column in following]
         )
-        ended = to_arrow(beyond)
         types: list[Any] = [None] * len(state)
         names = self.names["state"]
         for i, other in enumerate(self.names["next_state"] or names):
             if self._is_loose(names[i], other):
-                nothing = pa.nulls(len(beyond), following[i].type)
-                following[i] = compute.if_else(ended, nothing, following[i])
+                following[i] = _without(following[i], beyond)
                 types[i] = _label_type([state[i], following[i]], names[i])
         return types
 
@@ -122,7 +117,9 @@ def _label_type(columns: Sequence[Any], name: str) -> Any:
     import pyarrow.compute as pc
 
     kind = label_type(columns)
-    if kind == "double" and any(pc.any(pc.is_nan(c.cast(kind))).as_py() for c in columns):
+    if kind == "double" and any(
+        pc.any(pc.is_nan(_distinct(c).cast(kind))).as_py() for c in columns
+    ):
         raise InputError(
             f"column {name!r} holds nan among numbers, expected whole numbers: fill or drop those "
             "rows"
@@ -130,6 +127,34 @@ def _label_type(columns: Sequence[Any], name: str) -> Any:
     return kind
 
 
+def _distinct(column: Any) -> Any:
+    """The texts that a column has, which may come as codes of a dictionary."""
+    import pyarrow.compute as pc
+
+    return pc.unique(column).cast("string")
+
+
+def _without(column: Any, rows: np.ndarray) -> Any:
+    """A column of text with nothing in the rows [N] that are marked."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if not pa.types.is_dictionary(column.type):
+        return pc.if_else(to_arrow(rows), pa.nulls(len(rows), column.type), column)
+    whole = column.combine_chunks()
+    codes = pc.if_else(to_arrow(rows), pa.nulls(len(rows), whole.indices.type), whole.indices)
+    return pa.DictionaryArray.from_arrays(codes, whole.dictionary)
+
+
 def cast(column: Any, kind: Any) -> Any:
     """A column of text as the numbers it shows, unchanged where `kind` is None."""
-    return column if kind is None else column.cast(kind)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if kind is None or not pa.types.is_dictionary(column.type):
+        return column if kind is None else column.cast(kind)
+    whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    used = pc.unique(whole.indices).drop_null()  # others need not be numbers
+    return pa.DictionaryArray.from_arrays(
+        pc.index_in(whole.indices, used), whole.dictionary.take(used).cast(kind)
+    )

@@ -12,8 +12,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-MEMORY = "700MB"
-"""What DuckDB may hold before it writes to temporary files."""
+MEMORY = 700
+"""Megabytes that DuckDB may hold before it writes to temporary files."""
+PER_THREAD = 75
+"""Megabytes that each of its threads needs: with less a query may give up."""
 
 SETTINGS = {
     "autoinstall_known_extensions": "false",
@@ -22,22 +24,30 @@ SETTINGS = {
 }
 
 
-def open_duckdb(memory: str = MEMORY) -> Any:
+def open_duckdb(least: int = MEMORY, most: int = MEMORY) -> Any:
     """A connection to DuckDB, which knows its progress but does not draw it.
 
-    It neither installs nor loads extensions, and reads times as UTC wherever it runs.
+    It neither installs nor loads extensions, and reads times as UTC wherever it runs. It may hold
+    from `least` to `most` megabytes, as its threads need, and has no more threads than fit in.
     """
     import duckdb
 
     spill = Path(_private_folder(os.getpid()).name) / uuid.uuid4().hex
-    connection = duckdb.connect(
-        config={**SETTINGS, "memory_limit": memory, "temp_directory": str(spill)}
-    )
+    connection = duckdb.connect(config={**SETTINGS, "temp_directory": str(spill)})
+    cores = connection.execute("SELECT current_setting('threads')").fetchall()[0][0]
+    threads, megabytes = shared(int(cores), least, most)
     connection.execute(
+        f"SET threads = {threads}; SET memory_limit = '{megabytes}MB'; "
         "SET TimeZone = 'UTC'; SET enable_progress_bar = true; "
         "SET enable_progress_bar_print = false"
     )
     return connection
+
+
+def shared(cores: int, least: int, most: int) -> tuple[int, int]:
+    """Threads, and the megabytes for all of them."""
+    threads = min(cores, most // PER_THREAD)
+    return threads, max(least, threads * PER_THREAD)
 
 
 @contextmanager

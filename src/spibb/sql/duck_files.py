@@ -12,18 +12,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError, some
-from spibb.sql.duck import MEMORY, open_duckdb, private_path
-from spibb.sql.engines import TIME, kind_of, text_literal
+from spibb.sql.duck import open_duckdb, private_path
+from spibb.sql.engines import TIME, kind_of, narrow_table, text_literal
 from spibb.sql.sources import Files
 from spibb.tables import Progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true"
-"""All that DuckDB would guess but the separator: it drops lines that it takes for comments."""
-SMALL_MEMORY = "300MB"
-"""What DuckDB may hold of files that are not large."""
+CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true, buffer_size=8388608"
+"""All that DuckDB would guess but the separator: it drops lines that it takes for comments. Its
+buffers of 32 MB are most of what it holds of a small file."""
+SMALL_MEMORY = 150, 300
+"""Megabytes that DuckDB may hold of files that are not large."""
 WORTH_A_COPY, LARGEST_COPY = 16 * 2**20, 2**30
 """Bytes of text that are parsed once, into a copy of the columns that are used."""
 JSON = {
@@ -40,6 +41,8 @@ REMEDIES = {
     ".json": f"check that it is complete, {OTHER_TEXT}, an array of objects or one object per line",
     ".jsonl": f"check that it is complete, {OTHER_TEXT}, with one JSON object per line",
 }
+CAUSE = re.compile("Invalid unicode|Maximum line size")
+"""What DuckDB says of a line that it cannot read."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +58,7 @@ class DuckFiles:
     progress: Progress | None = None
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
+    keeps_order: bool = field(default=True, init=False)
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -70,6 +74,11 @@ class DuckFiles:
         """The rows that a query gives."""
         with readable(self.files), reported(self.connection, self.progress):
             return _run(self.connection, self.source, sql, self.files).to_arrow_table()
+
+    def rows(self, sql: str) -> pa.Table:
+        """The same, with codes in the place of text."""
+        with readable(self.files), reported(self.connection, self.progress):
+            return narrow_table(_run(self.connection, self.source, sql, self.files))
 
     def place(self, row: int) -> tuple[str, int]:
         """The file that a row is in, and the row's number there, from 0."""
@@ -104,7 +113,7 @@ class DuckFiles:
 
 def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
     """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
-    connection = open_duckdb(SMALL_MEMORY if files.size <= LARGEST_COPY else MEMORY)
+    connection = open_duckdb(*SMALL_MEMORY if files.size <= LARGEST_COPY else ())
     source = _reader(files, csv)
     with readable(files):
         _check_schemas(connection, files)
@@ -165,8 +174,15 @@ def readable(files: Files) -> Iterator[None]:
     try:
         yield
     except duckdb.Error as error:
-        reason = files.renamed(str(error).splitlines()[0].rstrip("."))
+        reason = files.renamed(_reason(str(error)))
         raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
+
+
+def _reason(complaint: str) -> str:
+    """The first line of what DuckDB says, and the cause, which may be further down."""
+    first, *rest = complaint.splitlines()
+    causes = [line.split(". ")[0] for line in rest if CAUSE.match(line)]
+    return ": ".join([first.rstrip("."), *causes[:1]])
 
 
 @contextmanager

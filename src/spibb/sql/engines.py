@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 INTEGER, WIDE, NUMBER, FLAG = "integer", "wide integer", "number", "flag"
 TEXT, TIME, OTHER = "text", "time", "other"
 """Kinds of columns; wide integers may be beyond 64 bits."""
+BATCH = 1 << 17
+"""Rows that are fetched at a time."""
 
 
 class Engine(Protocol):
@@ -55,8 +57,15 @@ class Engine(Protocol):
     def streams(self) -> bool:
         """Whether a row can be compared with the one that came before it at no cost."""
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether a query on a query that sorts has the rows in that order."""
+
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
+
+    def rows(self, sql: str) -> pa.Table:
+        """The same, where columns of text may come as codes of a dictionary."""
 
 
 def quoted(name: str) -> str:
@@ -81,16 +90,22 @@ class DuckFrame:
     decimal: str = field(default=".", init=False)
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
+    keeps_order: bool = field(default=True, init=False)
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
         with answered("the frame"):
             return self.connection.sql(sql).to_arrow_table()
 
+    def rows(self, sql: str) -> pa.Table:
+        """The same, with codes in the place of text."""
+        with answered("the frame"):
+            return narrow_table(self.connection.sql(sql))
+
 
 @dataclass(frozen=True, eq=False)
 class DuckRelation:
-    """A relation of the caller's own DuckDB connection."""
+    """A relation of the caller's own DuckDB connection, which may be set not to keep any order."""
 
     relation: Any
     kinds: Mapping[str, str]
@@ -99,6 +114,7 @@ class DuckRelation:
     decimal: str = field(default=".", init=False)
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
+    keeps_order: bool = field(default=False, init=False)
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -109,6 +125,36 @@ class DuckRelation:
         """The rows that a query gives."""
         with answered("the DuckDB relation"):
             return self.relation.query("log", sql).to_arrow_table()
+
+    def rows(self, sql: str) -> pa.Table:
+        """The same, with codes in the place of text."""
+        with answered("the DuckDB relation"):
+            return narrow_table(self.relation.query("log", sql))
+
+
+def narrow_table(relation: Any) -> pa.Table:
+    """The rows of a relation, batch by batch, with codes of a dictionary in the place of text.
+
+    Labels are repeated on many rows. What is left of a batch is copied, since a batch is freed as a
+    whole: one column that is kept would keep its text too.
+    """
+    import pyarrow as pa
+
+    def narrow(column: pa.Array) -> pa.Array:
+        if pa.types.is_string(column.type):
+            return column.dictionary_encode()
+        return pa.concat_arrays([column, column[:0]])
+
+    batches = relation.to_arrow_reader(BATCH)
+    columns: list[list[pa.Array]] = [[] for _ in batches.schema]
+    for batch in batches:
+        for mine, column in zip(columns, batch.columns):
+            mine.append(narrow(column))
+    fields = [
+        pa.chunked_array(mine, None if mine else field.type)
+        for mine, field in zip(columns, batches.schema)
+    ]
+    return pa.table(fields, names=batches.schema.names).unify_dictionaries()
 
 
 def open_arrow(table: pa.Table, loose: frozenset[str] = frozenset()) -> DuckFrame:

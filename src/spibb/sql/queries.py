@@ -109,12 +109,13 @@ def beginnings_query(x: Expressions, first: str) -> str:
 
 
 def _sequence(
-    x: Expressions, more: str = "", table: str | None = None
+    x: Expressions, more: str = "", table: str | None = None, order: str | None = None
 ) -> tuple[list[str], list[str], str]:
     """Label columns, those of the successor, and typed rows with what precedes and follows each.
 
     Where a successor is absent it is the state of the episode's next row. `more` are columns to
     carry along. Where nothing says what ended, the last row of an episode did unless it was cut.
+    With an `order` by episode and step, the rows are sorted so, and stay so.
     """
     state, action, given = (
         _named(letter, part) for letter, part in zip("sag", (x.state, x.action, x.next_state))
@@ -123,7 +124,7 @@ def _sequence(
             (x.reward, "r"), (x.episode, "e"), (x.step, "t")]  # fmt: skip
     if x.terminated is not None:
         base.append((x.terminated, "ended"))
-    lead, lag = (f"{name}({{}}) OVER (PARTITION BY e ORDER BY t)" for name in ("LEAD", "LAG"))
+    lead, lag = (_neighbour(name, order is not None) for name in ("LEAD", "LAG"))
     if x.single:
         lead = lag = "CASE WHEN FALSE THEN {} END"
     leads = ", ".join(f"{lead.format(name)} AS l{i}" for i, (_, name) in enumerate(state))
@@ -135,8 +136,17 @@ def _sequence(
                  in enumerate(given)] or [f"l{i}" for i in range(len(state))]  # fmt: skip
     columns = ", ".join(f"{text} AS {name}" for text, name in base)
     typed = f"SELECT {columns}{more} FROM {table or x.table}"
+    if order is not None:
+        typed = f"SELECT * FROM ({typed}) AS unsorted ORDER BY {order}"
     rows = f"SELECT *, {leads}, {around} FROM ({typed}) AS typed"
     return [name for _, name in (*state, *action)], successor, rows
+
+
+def _neighbour(function: str, is_sorted: bool) -> str:
+    """A column in the next or previous row of the episode, NULL where there is none."""
+    if not is_sorted:
+        return f"{function}({{}}) OVER (PARTITION BY e ORDER BY t)"
+    return f"CASE WHEN e = {function}(e) OVER () THEN {function}({{}}) OVER () END"
 
 
 def _squares(reward: str, centre: float, unit: float) -> str:
@@ -164,18 +174,20 @@ def ordered_query(x: Expressions, centre: float, unit: float) -> str:
     )
 
 
-def rows_query(x: Expressions, by_number: bool) -> str:
+def rows_query(x: Expressions, by_number: bool, sort_once: bool) -> str:
     """Every row, by episode and step: labels, successor, ended, cut, reward, propensity, and ends.
 
     The last three columns say whether a row begins its episode, repeats a step, and goes on after
     an end. `by_number` puts episodes whose names are text in the order of the numbers they show.
+    To `sort_once` takes half the memory, where a query on rows that were sorted keeps their order.
     """
     prob = "" if x.action_prob is None else f", {x.action_prob} AS p"
-    labels, successor, rows = _sequence(x, prob)
+    order = "TRY_CAST(e AS BIGINT), e, t" if by_number else "e, t"
+    labels, successor, rows = _sequence(x, prob, order=order if sort_once else None)
     columns = [*labels, *successor, "ended", "cut", "r", "p" if prob else "NULL",
                "previous IS NULL", f"COALESCE({REPEATED}, FALSE)", GOES_ON]  # fmt: skip
-    order = "TRY_CAST(e AS BIGINT), e, t" if by_number else "e, t"
-    return f"SELECT {_aliased(columns)} FROM ({rows}) AS ordered ORDER BY {order}"
+    found = f"SELECT {_aliased(columns)} FROM ({rows}) AS ordered"
+    return found if sort_once else f"{found} ORDER BY {order}"
 
 
 def places_query(x: Expressions, value: str, by_number: bool) -> str:

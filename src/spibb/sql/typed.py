@@ -222,7 +222,8 @@ class TypedTable(LocatedTable):
     @property
     def ordered(self) -> Any:
         """All rows by episode and step: see `queries.rows_query`."""
-        return self.ask(queries.rows_query(self.x, self._by_number))
+        engine = self.engine if self.copy is None else self.copy
+        return engine.rows(queries.rows_query(self.x, self._by_number, engine.keeps_order))
 
     @property
     def _by_number(self) -> bool:

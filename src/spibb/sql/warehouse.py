@@ -28,6 +28,7 @@ class Warehouse:
     decimal: str = field(default=".", init=False)
     casts_text: bool = field(default=False, init=False)
     streams: bool = field(default=False, init=False)
+    keeps_order: bool = field(default=False, init=False)
 
     @property
     def columns(self) -> Mapping[str, tuple[str, ...]]:
@@ -48,6 +49,10 @@ class Warehouse:
                 f"the warehouse did not answer a query ({reason}): check the table and the "
                 "connection"
             ) from None
+
+    def rows(self, sql: str) -> pa.Table:
+        """The same."""
+        return self.table(sql)
 
 
 def _translated(sql: str, backend: Any) -> str:
