@@ -399,10 +399,10 @@ def policies(data, grid, pis: np.ndarray):
     record, baseline = data.record, data.baseline
     reward, discount = record.codebook.reward, data.model.discount
     model, trained, testing = prepare(record, baseline, discount, grid)
+    logged = lowest_return(record.episodes, reward, discount) if data.r_low < 0.0 else 0.0
     lowest = grid.lowest.copy()
     for m in range(len(pis)):
-        if np.isnan(lowest[m]):
-            lowest[m] = lowest_return(record.episodes, reward, discount)
+        lowest[m] = logged if np.isnan(lowest[m]) else lowest[m]
     done, bounds = np.zeros(len(pis), dtype=np.bool_), np.empty(N_LANES)
     for first in range(len(pis)):
         if done[first]:
