@@ -13,6 +13,7 @@ from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import pessimistic_model
 from spibb.kernels import hcpi
+from spibb.kernels.mixtures import Mixtures
 from spibb.kernels.tuples import Codebook
 from spibb.mean_bounds import student_t_bound
 from spibb.policy import Policy
@@ -84,7 +85,7 @@ def test_mixture_values_are_those_of_each_mixture(drawn, lowest):
     """Pairs that the log never shows are worth the lowest return."""
     _, _, _, problem, trained = drawn
     baseline = problem.baseline.probs
-    q, v = call_mixture_values(problem.data.model, hcpi.Mixtures(trained, baseline, ALPHAS), lowest)
+    q, v = call_mixture_values(problem.data.model, Mixtures(trained, baseline, ALPHAS), lowest)
     model = pessimistic_model(problem.counts, DISCOUNT, lowest)
     for k, pi in enumerate(mixtures(trained, baseline)):
         wanted = evaluate(model, pi)
@@ -102,7 +103,7 @@ def call_mixture_values(model, mixed, lowest):
 def test_moments_equal_the_estimators_written_out_step_by_step(drawn, estimator, lowest):
     sampler, codes, lengths, problem, trained = drawn
     baseline, record = problem.baseline.probs, sampler.record(codes, lengths)
-    mixed = hcpi.Mixtures(trained, baseline, ALPHAS)
+    mixed = Mixtures(trained, baseline, ALPHAS)
     steps = hcpi.step_tables(record, mixed, problem.data.model, estimator, lowest, False)
     found = hcpi.moments(record.episodes, sampler.reward, DISCOUNT, steps, estimator, lowest)
     model = pessimistic_model(problem.counts, DISCOUNT, lowest)

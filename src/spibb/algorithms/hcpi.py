@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from spibb import checks, ope
+from spibb.algorithms import hcpi_released
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.released import only_the_end_pays
@@ -19,7 +20,8 @@ from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
-from spibb.kernels.tuples import Codebook, Episodes, Record
+from spibb.kernels.mixtures import LAST
+from spibb.kernels.tuples import Codebook
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
@@ -159,7 +161,7 @@ class HCPI(Algorithm):
         found = self._test(problem.log, propensities, training, candidates, lowest)
         estimates = [found.estimate(self.estimator, k).pessimistic for k in range(len(ALPHAS))]
         tests = [self._bound(estimate, rng) for estimate in estimates]
-        estimated = found.estimate("pdis", len(ALPHAS) - 1).pessimistic.value
+        estimated = found.estimate("pdis", LAST).pessimistic.value
         rival = estimated if self.baseline_value is None else self.baseline_value
         return self._choose(problem, candidates, tests, rival)
 
@@ -187,19 +189,12 @@ class HCPI(Algorithm):
         if problem.n_episodes - self._n_train(problem.n_episodes) < 2:
             return self._keep(problem, "fewer than 2 test episodes, and a bound needs them")
         grid = self.columns([self], problem.circumstances)
-        record, baseline = _record(problem), problem.baseline.probs.copy()
-        model, trained, testing = kernels.prepare(record, baseline, problem.discount, grid)
-        mixtures = kernels.Mixtures(trained[1], baseline, ALPHAS)
-        code = kernels.ESTIMATORS.index(self.estimator)
-        found = kernels.test(record, testing, mixtures, model, code, 0.0, True)
-        bounds, probs = np.empty(len(ALPHAS)), np.empty(baseline.shape)
-        kernels.lower_bounds_as_released(found, float(grid.quantile[0]), bounds)
-        lane = kernels.choose_as_released(bounds, self.baseline_value)
-        kernels.mix(mixtures, lane, probs)
+        lane, bounds, probs = hcpi_released.choose(problem, _log_of(problem), grid)
+        reason = f"as released, alpha = {ALPHAS[lane]:g}"
+        if lane == LAST:
+            reason = f"{reason}: the baseline is kept"
+            return self._keep(problem, reason, bounds, self.baseline_value)
         policy = Policy.trusted(probs, problem.states, problem.actions)
-        kept = lane == len(ALPHAS) - 1
-        reason = f"as released, alpha = {ALPHAS[lane]:g}{': the baseline is kept' if kept else ''}"
-        policy = problem.baseline if kept else policy
         return self._result(problem, policy, lane, reason, bounds, self.baseline_value)
 
     @property
@@ -314,7 +309,7 @@ class HCPI(Algorithm):
         bounds = np.array([test.value for test in tests])
         best = kernels.choose(bounds, rival)
         reason = _reason(bounds, tests, rival)
-        if best < len(ALPHAS) - 1:
+        if best < LAST:
             probs = np.ascontiguousarray(candidates.probs[:, :, best])
             policy = Policy.trusted(probs, problem.states, problem.actions)
             return self._result(problem, policy, best, reason, bounds, rival)
@@ -329,8 +324,7 @@ class HCPI(Algorithm):
     ) -> HCPIImprovement:
         """Return the baseline."""
         bounds = np.full(len(ALPHAS), -math.inf) if bounds is None else bounds
-        last = len(ALPHAS) - 1
-        return self._result(problem, problem.baseline, last, reason, bounds, rival)
+        return self._result(problem, problem.baseline, LAST, reason, bounds, rival)
 
     def _result(
         self,
@@ -346,7 +340,7 @@ class HCPI(Algorithm):
             policy=policy,
             q=solution.q,
             v=solution.v,
-            bootstrapped=np.full(solution.q.shape, lane == len(ALPHAS) - 1),
+            bootstrapped=np.full(solution.q.shape, lane == LAST),
             iterations=int(np.isfinite(bounds).sum()),
             converged=solution.converged,
             problem=problem,
@@ -394,21 +388,6 @@ def _log_of(problem: Problem) -> Log:
     return problem.log
 
 
-def _record(problem: Problem) -> Record:
-    """The log as the compiled studies have it: every transition a code, sorted by its pair."""
-    log = _log_of(problem)
-    pair = log.state.astype(np.int64) * len(problem.actions) + log.action
-    order = np.lexsort((log.next_state, pair))
-    codes = np.empty(len(order), dtype=np.int32)
-    codes[order] = np.arange(len(order))
-    codebook = Codebook(
-        log.state[order].astype(np.int64), log.action[order].astype(np.int32),
-        log.next_state[order].astype(np.int32), log.reward[order].astype(float), pair[order],
-    )  # fmt: skip
-    lengths = np.diff(log.episode_starts)
-    return Record(Episodes(codes, lengths), codebook, np.ones(len(order)))
-
-
 def replayed_rows(seed: int, updates: int, n: int) -> np.ndarray:
     """The rows that Q-learning replays: `updates` of n, drawn uniformly with replacement."""
     return (replay_uniforms(seed, updates) * n).astype(np.int64)
@@ -437,7 +416,7 @@ def _reason(bounds: np.ndarray, tests: list[ope.LowerBound], rival: float) -> st
     found = tests[best]
     if found.value == -math.inf:
         return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"
-    name = "the baseline itself" if best == len(tests) - 1 else f"alpha = {ALPHAS[best]:g}"
+    name = "the baseline itself" if best == LAST else f"alpha = {ALPHAS[best]:g}"
     highest = f"the highest lower bound is {at_least(found.value, 4)} ({name})"
     if found.value > rival:
         return f"{highest}, above the baseline's performance {rival:.4g}"

@@ -6,27 +6,25 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from spibb.arrays import as_floats
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, finite, some, takes
+from spibb.checks import InputError, finite, takes
 from spibb.counts import Counts
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.ingest.mapping import MAPPING, ColumnMap, ColumnNames
+from spibb.ingest.policy_cells import check_covers, policy_of_cells
 from spibb.ingest.whole_policy import ENDING, read_whole_policy
-from spibb.labels import Label, Vocabulary, encode, factorize
+from spibb.labels import Vocabulary, encode
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.sql.sources import Source, check_readable
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 SIDECAR = "policy.json"
 WRITTEN = ("policy.csv", "policy.parquet")
@@ -87,7 +85,7 @@ def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
     """The same policy with the column names of a log, whose states it must know."""
     if log is None:
         return policy
-    _check_covers(policy.states, log, what)
+    check_covers(policy.states, log, what)
     return policy.named(log.states.names, log.actions.names)
 
 
@@ -168,34 +166,6 @@ def _cells(source: Source) -> Cells:
     return cells
 
 
-def policy_of_cells(
-    cells: Cells,
-    what: str,
-    state_names: tuple[str, ...],
-    action_names: tuple[str, ...],
-    log: Log | Counts | None = None,
-) -> Policy:
-    """The policy of a table with columns of the state, of the action, and `probability`."""
-    present = cells.table.column_names
-    for name in (*state_names, *action_names, "probability"):
-        if name.lower() in cells.repeated or present.count(name) > 1:
-            raise InputError(f"{what} has the column {name!r} twice: keep one")
-        if name not in present:
-            hint = did_you_mean(name, present)
-            raise InputError(
-                f"{what} has no column {name!r}{hint}: its columns are {some(present, 20)}; "
-                "rename one"
-            )
-    states, state = _read_labels(cells, state_names, log.states if log else None, what)
-    actions, action = _read_labels(cells, action_names, log.actions if log else None, what)
-    if log is not None:
-        _check_covers(states, log, what)
-    probs = np.zeros((len(states), len(actions)))
-    _check_unique(state, action, states, actions, what)
-    probs[state, action] = _probabilities(cells, what)
-    return Policy(probs, states, actions, what)
-
-
 def _label_columns(present: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The columns to the left of `action` (or of `action_0`, `action_1`, …), and these."""
     parts = tuple(name for name in present if re.fullmatch(r"action_\d+", name))
@@ -212,75 +182,6 @@ def _check_named(state_names: Sequence[str], what: str) -> None:
                 f"{what} has a column without a name ({name!r}) before 'action', which looks like "
                 "row numbers: leave it out (pandas: index=False), or name it"
             )
-
-
-def _read_labels(
-    cells: Cells, names: tuple[str, ...], like: Vocabulary | None, what: str
-) -> tuple[Vocabulary, np.ndarray]:
-    """Labels and codes of the rows, with the types of the log's labels."""
-    columns = []
-    for part, name in enumerate(names):
-        known = like is not None and len(like) > 0
-        label = (like[0][part] if len(names) > 1 else like[0]) if like and known else None
-        column = cells.column(name, text=isinstance(label, str))
-        if column.null_count:
-            raise InputError(f"{what}: column {name!r} has {column.null_count} empty entries")
-        columns.append(_cast(column, label, name, what) if known else column)
-    return factorize(columns, *names)
-
-
-def _cast(column: pa.ChunkedArray, label: Label, name: str, what: str) -> pa.ChunkedArray:
-    """The column with the type of one of the log's labels."""
-    import pyarrow as pa
-
-    try:
-        return column.cast(_arrow_type(label))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"{what}: column {name!r} is not of the type that the log has "
-            f"({type(label).__name__}): write the labels as the log does"
-        ) from None
-
-
-def _arrow_type(label: Label) -> pa.DataType:
-    import pyarrow as pa
-
-    kinds = {str: pa.string(), bool: pa.bool_()}
-    return kinds.get(type(label), pa.int64())
-
-
-def _probabilities(cells: Cells, what: str) -> np.ndarray:
-    """The column of probabilities; NaN where an entry is empty."""
-    import pyarrow as pa
-
-    try:
-        return as_floats(cells.numbers("probability"))
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        raise InputError(
-            f"{what}: column 'probability' holds something other than numbers"
-        ) from None
-
-
-def _check_covers(states: Vocabulary, log: Log | Counts, what: str) -> None:
-    known = states.named(log.states.names).index
-    missing = [label for label in log.states.labels if label not in known]
-    if missing:
-        raise InputError(
-            f"{what} has no row for state {some(missing)} ({len(missing)} of the log's "
-            f"{len(log.states)} states): add the rows, or drop those states from the log"
-        )
-
-
-def _check_unique(
-    state: np.ndarray, action: np.ndarray, states: Vocabulary, actions: Vocabulary, what: str
-) -> None:
-    pair = state.astype(np.int64) * len(actions) + action
-    values, times = np.unique(pair, return_counts=True)
-    if (times > 1).any():
-        s, a = divmod(int(values[np.argmax(times > 1)]), len(actions))
-        raise InputError(
-            f"{what} lists state {states[s]!r}, action {actions[a]!r} more than once: keep one"
-        )
 
 
 def describe_policy(

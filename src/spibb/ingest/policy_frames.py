@@ -9,7 +9,7 @@ from spibb.checks import InputError
 from spibb.columns import to_arrow_table
 from spibb.counts import Counts
 from spibb.ingest.cells import Cells
-from spibb.ingest.policy_files import policy_of_cells
+from spibb.ingest.policy_cells import policy_of_cells
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy

@@ -337,7 +337,7 @@ def copy(a: np.ndarray, out: np.ndarray):
 
 @njit(cache=True, inline="always")
 def optimise_each(rows, rewards, discount: float, box, pis: np.ndarray):
-    """The best policies of one box for several tables of rewards [M, S, A]: fills `pis` alike.
+    """The best policies of one box for several tables of rewards: fills `pis`, both [M, S, A].
 
     Each search starts from the policy found before, which is near where rewards differ little.
     """

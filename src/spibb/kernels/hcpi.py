@@ -16,27 +16,18 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import counting, dense
+from spibb.kernels import hcpi_released as released_code
+from spibb.kernels.mixtures import LAST, N_LANES, Mixtures, mix
 from spibb.kernels.ope import step
 from spibb.kernels.projection import playable
 from spibb.kernels.sampling import histogram
 from spibb.kernels.tuples import Episodes
 
-N_LANES = 11
-LAST = N_LANES - 1
-"""The lane of the baseline."""
 TIE = 1e-10
 """Lower bounds that differ by less, relative to the largest, are equal."""
 IS, PDIS, DR = range(3)
 ESTIMATORS = ("is", "pdis", "dr")
 """In the order of these codes."""
-
-
-class Mixtures(NamedTuple):
-    """The policies under test: (1 − α)π_t + απ_b for each α [11]."""
-
-    trained: np.ndarray
-    baseline: np.ndarray
-    alphas: np.ndarray
 
 
 class Steps(NamedTuple):
@@ -116,39 +107,7 @@ def greedy(q: np.ndarray, available: np.ndarray, baseline: np.ndarray) -> np.nda
     return probs
 
 
-@njit(cache=True)
-def greedy_as_released(q: np.ndarray) -> np.ndarray:
-    """The first of the best of all actions in every state, also where nothing was learnt [S, A]."""
-    probs = np.zeros(q.shape)
-    for s in range(len(q)):
-        probs[s, np.argmax(q[s])] = 1.0
-    return probs
-
-
 # ---- testing -----------------------------------------------------------------------------------
-
-
-@njit(cache=True)
-def truncated_values(model, mixtures):
-    """Q [S, A, K] and V [S, K] of the mixtures, cut to whole numbers as the released code does.
-
-    Where nothing pays but a goal that pays 1 and ends, they are 0, but 1 for a pair that always
-    ended there, and 1 for a state whose actions, with the whole mass of the mixture, all do.
-    """
-    n_states, n_actions = model.rewards.shape
-    n_lanes = len(mixtures.alphas)
-    q, v = np.zeros((n_states, n_actions, n_lanes)), np.zeros((n_states, n_lanes))
-    pi = np.empty(model.rewards.shape)
-    for k in range(n_lanes):
-        mix(mixtures, k, pi)
-        for s in range(n_states):
-            sure = 0.0
-            for a in range(n_actions):
-                if model.counts[s, a] > 0 and model.rewards[s, a] >= 1.0:
-                    q[s, a, k] = 1.0
-                    sure += pi[s, a]
-            v[s, k] = np.floor(sure)
-    return q, v
 
 
 @njit(cache=True, inline="always")
@@ -171,13 +130,6 @@ def mixture_values(model, mixtures, lowest: float):
 
 
 @njit(cache=True)
-def mix(mixtures, lane: int, out: np.ndarray):
-    """Fill `out` [S, A] with the mixture of a lane."""
-    alpha = mixtures.alphas[lane]
-    dense.combine(1.0 - alpha, mixtures.trained, alpha, mixtures.baseline, out)
-
-
-@njit(cache=True)
 def step_tables(record, mixtures, model, estimator: int, lowest: float, released: bool):
     """The steps of all outcome codes for is, pdis or dr (see `ope.step`).
 
@@ -190,7 +142,7 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float, released
     shape = model.rewards.shape
     q, v = np.zeros((*shape, N_LANES)), np.zeros((shape[0], N_LANES))
     if estimator == DR and released:
-        q, v = truncated_values(model, mixtures)
+        q, v = released_code.truncated_values(model, mixtures)
     elif estimator == DR:
         q, v = mixture_values(model, mixtures, lowest)
     shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
@@ -307,25 +259,6 @@ def lower_bounds(found, quantile: float, out: np.ndarray):
 
 
 @njit(cache=True)
-def lower_bounds_as_released(found, quantile: float, out: np.ndarray):
-    """x̄ − quantile · σ/√(n − 1) of the mixtures into `out` [11], −∞ where it is no number.
-
-    The baseline itself, the last, was no candidate.
-    """
-    for k in range(N_LANES):
-        error = np.sqrt(found.square[k] / (found.n - 1)) / np.sqrt(found.n - 1)
-        bound = found.mean[k] - error * quantile
-        out[k] = -np.inf if np.isnan(bound) or k == LAST else bound
-
-
-@njit(cache=True)
-def choose_as_released(bounds: np.ndarray, rival: float) -> int:
-    """The lane of the first of the highest bounds [11] if that is above `rival`, else the last."""
-    best = int(np.argmax(bounds))
-    return best if bounds[best] > rival else LAST
-
-
-@njit(cache=True)
 def choose(bounds: np.ndarray, rival: float) -> int:
     """The lane of the highest of lower bounds [11] if it is above `rival`, else the baseline's.
 
@@ -357,7 +290,7 @@ def train(codes, codebook, model, baseline: np.ndarray, uniforms, step_size: flo
     q = np.zeros(baseline.shape)
     rows = replayed(codes, uniforms)
     q_learning(codebook, rows, available, model.discount, step_size, q)
-    return greedy(q, available, baseline), greedy_as_released(q)
+    return greedy(q, available, baseline), released_code.greedy(q)
 
 
 @njit(cache=True)
@@ -399,10 +332,10 @@ def policies(data, grid, pis: np.ndarray):
     record, baseline = data.record, data.baseline
     reward, discount = record.codebook.reward, data.model.discount
     model, trained, testing = prepare(record, baseline, discount, grid)
+    logged = lowest_return(record.episodes, reward, discount) if data.r_low < 0.0 else 0.0
     lowest = grid.lowest.copy()
     for m in range(len(pis)):
-        if np.isnan(lowest[m]):
-            lowest[m] = lowest_return(record.episodes, reward, discount)
+        lowest[m] = logged if np.isnan(lowest[m]) else lowest[m]
     done, bounds = np.zeros(len(pis), dtype=np.bool_), np.empty(N_LANES)
     for first in range(len(pis)):
         if done[first]:
@@ -414,8 +347,8 @@ def policies(data, grid, pis: np.ndarray):
             same = grid.estimator[m] == kind and lowest[m] == low
             if same and grid.released[m] == grid.released[first]:
                 if old:
-                    lower_bounds_as_released(found, grid.quantile[m], bounds)
-                    lane = choose_as_released(bounds, grid.rival[m])
+                    released_code.lower_bounds(found, grid.quantile[m], bounds)
+                    lane = released_code.choose(bounds, grid.rival[m])
                 else:
                     lower_bounds(found, grid.quantile[m], bounds)
                     lane = choose(bounds, grid.rival[m])

@@ -1,6 +1,6 @@
 """Bounds of MacQueen (1966) for rows that may sum to less than one, and types of the solvers.
 
-The theory is in `sparse.py`.
+The theory is in `solve.py`.
 """
 
 import numpy as np

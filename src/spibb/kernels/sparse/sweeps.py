@@ -1,7 +1,7 @@
 """Greedy sweeps over the sparse rows as they are, and sweeps of the policy that they picked.
 
 A greedy sweep splits a chunk of states into settled ones, which follow their policy, and open ones,
-which choose; the theory is in `sparse.py`.
+which choose; the theory is in `solve.py`.
 
 Kernels unpack their tuples once per chunk and their helpers take arrays and indices: passing a
 tuple or a view costs an atomic reference count, which would double the time of short rows.
