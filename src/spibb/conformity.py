@@ -259,7 +259,7 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
         first = int(np.argmax(bad))
         state, action = log.states[log.state[first]], log.actions[log.action[first]]
         raise InputError(
-            f"the log takes action {action!r} in state {state!r}, which the policy never does "
+            f"the log takes action {action!r} in state {state!r}, which the policy never takes "
             f"({int(bad.sum())} of {len(log)} decisions are impossible): give episodes of this "
             "policy alone"
         )

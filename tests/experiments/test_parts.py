@@ -72,7 +72,7 @@ def test_every_flipped_bit_shows(rows):
         flipped[place] ^= 1 << rng.integers(8)
         part.write_bytes(flipped)
         assert stored_parts(SPEC, rows).damaged == (part,)
-    with pytest.raises(InputError, match=f"{part.name}' is damaged: give the command"):
+    with pytest.raises(InputError, match=f"{part.name}' is damaged: run the command"):
         load_results(rows)
     list(execute(plan(SPEC, rows, 12)))
     assert part.read_bytes() == data

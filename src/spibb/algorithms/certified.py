@@ -95,7 +95,7 @@ class Certified(Algorithm):
         log = problem.log
         if log is None:
             raise InputError(
-                "certified needs the episodes, and this problem holds counts only: build it from a "
+                "certified needs the episodes, and this problem holds only counts: build it from a "
                 "log"
             )
         problem, known = with_recorded_baseline(problem)

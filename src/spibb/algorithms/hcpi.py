@@ -136,15 +136,15 @@ class HCPI(Algorithm):
         checks.flags(self)
         if self.released and not self._has_released_form:
             raise InputError(
-                "hcpi as released knows is, pdis and dr with Student's t: leave bound, trainer, "
-                "behaviour, truncated and lowest_return out"
+                "hcpi with released=True has only is, pdis and dr with Student's t: leave out "
+                "bound, trainer, behaviour, truncated and lowest_return"
             )
 
     def improve(self, problem: Problem) -> HCPIImprovement:
         """Train on the first episodes, test on the rest."""
         if problem.log is None:
             raise InputError(
-                "hcpi needs the episodes, and this problem holds counts only: build it from a log"
+                "hcpi needs the episodes, and this problem holds only counts: build it from a log"
             )
         if self.released:
             return self._as_released(problem)
@@ -185,7 +185,9 @@ class HCPI(Algorithm):
         """What the released code makes of the episodes."""
         only_the_end_pays(problem, self.name)
         if self.baseline_value is None:
-            raise InputError("hcpi as released must be told the true performance: baseline_value")
+            raise InputError(
+                "hcpi with released=True needs the true performance: give baseline_value"
+            )
         if problem.n_episodes - self._n_train(problem.n_episodes) < 2:
             return self._keep(problem, "fewer than 2 test episodes, and a bound needs them")
         grid = self.columns([self], problem.circumstances)

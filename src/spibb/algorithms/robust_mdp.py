@@ -86,8 +86,8 @@ class RobustMDP(Algorithm):
         check_options(self)
         if self.released and (self.safety_test or self.known_rewards or self.r_max is not None):
             raise InputError(
-                "robust-mdp as released has neither a safety test here nor options for rewards: "
-                "give released=True with safety_test=False and delta alone"
+                "robust-mdp with released=True has no safety test and no options for rewards: give "
+                "safety_test=False, and leave out known_rewards and r_max"
             )
 
     def improve(self, problem: Problem) -> TestedImprovement:

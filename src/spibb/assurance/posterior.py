@@ -36,8 +36,8 @@ SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 ASSUMES = (
     "states are Markov and episodes independent",
-    "an action that the log seldom shows in a state does what the other actions did there, give or "
-    "take as much as actions differ elsewhere in the log",
+    "an action that is rarely seen in a state does what the other actions did there, within the "
+    "differences between actions elsewhere in the log",
     "episodes start as they did in the log",
 )
 """What the posterior assumes."""

@@ -130,7 +130,7 @@ def with_sources(
 
     given = {name: value for name, value in text.items() if value is not None}
     if arguments["log"] is None and (table or query):
-        raise InputError("--table and --query are about the log, and none is given: add --log")
+        raise InputError("--table and --query apply to the log, and none is given: add --log")
     found = {
         name: Source(arguments[name], **given).in_its_kind()
         for name in POLICIES

@@ -158,13 +158,13 @@ def column_names(source: Any) -> list[str]:
 def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
     if columns or bins:
         raise InputError(
-            "columns and bins are for tables, and the source is a Log, which has them: leave them "
-            "out, or give the table"
+            "columns and bins are for tables, and the source is a Log, which already has them: "
+            "leave them out, or give the table"
         )
     if handling != STRICT:
         raise InputError(
-            f"{handling.options} is about reading a table, and the source is a Log, which was "
-            "read: leave it out, or give the table"
+            f"{handling.options} applies to reading a table, and the source is a Log, which was "
+            "read already: leave it out, or give the table"
         )
 
 
