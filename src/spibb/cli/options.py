@@ -48,8 +48,9 @@ OPTIONS: dict[str, Any] = {
     "bin": Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN:BINS",
             help="Cut a numeric column into bins: age:10 by quantiles, age:18,40,65 at edges, "
-            "age:18, at one edge. Repeatable."
+            "age:18, at one edge. Repeatable.",
         ),
     ],
     "bandit": Annotated[
