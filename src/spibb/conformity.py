@@ -113,7 +113,7 @@ def contradiction(
 def misrecorded(log: Log) -> str | None:
     """Why the log's `action_prob` cannot be the probabilities of its actions, if it cannot.
 
-    How frequent actions are is asked where each pair always has the same probability: else they
+    Frequencies are compared where each pair always has the same probability: otherwise they
     depend on more than the state.
     """
     if log.action_prob is None:

@@ -72,7 +72,7 @@ def decide(
     """One action for each case, drawn from its row of `probs` [S, A].
 
     The draw of a case depends on the seed and on the case's row, counted from `first_row`, and on
-    nothing else: cases decided in pieces are decided as in one go.
+    nothing else: cases decided in pieces are decided as all at once.
     """
     check_unseen(unseen)
     state = encoder.codes(cases)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
-    """Load a policy, whatever its states are.
+    """Load a policy on labels or on vectors.
 
     `columns` are those of a table without policy.json, as in `load_policy`.
     """

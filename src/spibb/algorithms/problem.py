@@ -166,7 +166,7 @@ class Problem(Shown):
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
-        """A problem whose log is not at hand; the other parameters are those of `from_log`.
+        """A problem without its log; the other parameters are those of `from_log`.
 
         Returns:
             The problem, without a log.

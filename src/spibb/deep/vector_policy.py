@@ -288,7 +288,7 @@ class VectorDecisions(Frozen):
 def load_vector_policy(path: str | Path) -> VectorPolicy:
     """Read what `VectorPolicy.save` wrote, or the folder of `spibb improve --algorithm dqn`.
 
-    Nothing is believed: the hash, every type, every shape and every number are checked.
+    Nothing is trusted: the hash, every type, every shape and every number are checked.
     """
     path = vector_policy_file(path) or Path(path)
     arrays = read_arrays(path, KIND, FORMS)

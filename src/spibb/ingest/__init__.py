@@ -90,7 +90,7 @@ def count_log(
         source: where the log is.
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends; columns of episodes, steps
             and ends are not needed then.
         missing: ``"error"`` refuses missing values; ``"drop"`` leaves out the episodes that have
@@ -129,7 +129,7 @@ def open_log(
         source: as in `count_log`, or a `Log`.
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends; columns of episodes, steps
             and ends are not needed then.
         missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
