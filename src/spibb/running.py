@@ -1,4 +1,4 @@
-"""From a log where it lies to a policy, what is known about it, and a folder: in one call."""
+"""From any log to a policy, what is known about it, and a folder: in one call."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class VectorLog(Transitions):
 
 @dataclass(frozen=True, eq=False)
 class VectorTable(TypedTable):
-    """A log where it lies, whose states are numbers."""
+    """A log in place, whose states are numbers."""
 
     numbers: ClassVar[bool] = True
 
@@ -118,7 +118,7 @@ def open_vectors(
     missing: str = ERROR,
     duplicates: str = ERROR,
 ) -> VectorTable:
-    """Find the columns of a log of vectors where it lies; see `read_vectors`."""
+    """Find the columns of a log of vectors in place; see `read_vectors`."""
     from spibb.ingest import open_engine
 
     if missing == AS_LEVEL:

@@ -1,4 +1,4 @@
-"""Where a table lies: files, patterns, folders of partitions; and how its text is written."""
+"""Where a table is: files, patterns, folders of partitions; and how its text is written."""
 
 from __future__ import annotations
 
