@@ -303,8 +303,8 @@ def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.n
             first = int(np.argmax(outside))
             raise InputError(
                 f"{what}: episode {first} returns {returns[first]:g}, beyond the {name} {limit:g} "
-                f"({int(outside.sum())} such episodes): give a {remedy} limit, which no return can "
-                "leave"
+                f"({int(outside.sum())} such episodes): give a {remedy} limit, which every "
+                "return stays within"
             )
     return np.clip((returns - low) / (high - low), 0.0, 1.0)
 

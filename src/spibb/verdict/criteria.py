@@ -352,5 +352,5 @@ def _untold(evidence: Evidence, name: str, what: str, wanted: str) -> Criterion:
     """A condition that needs the log's episodes, which were not kept."""
     return Criterion(
         name, what, _unknown(evidence), wanted, None,
-        f"Nothing but the model speaks for the changes: {evidence.no_estimates}.", REMEDY,
+        f"Only the model supports the changes: {evidence.no_estimates}.", REMEDY,
     )  # fmt: skip
