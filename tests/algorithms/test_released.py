@@ -275,10 +275,13 @@ def test_the_released_doubly_robust_estimate_is_per_decision_but_for_sure_pairs(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: RobustMDP(released=True), "safety_test=False and delta alone"),
-        (lambda: RobustMDP(released=True, safety_test=False, r_max=1.0), "delta alone"),
+        (lambda: RobustMDP(released=True), "give safety_test=False"),
+        (
+            lambda: RobustMDP(released=True, safety_test=False, r_max=1.0),
+            "leave out known_rewards and r_max",
+        ),
         (lambda: HCPI("wis", released=True), "is, pdis and dr with Student's t"),
-        (lambda: HCPI("is", bound="bernstein", released=True), "leave bound"),
+        (lambda: HCPI("is", bound="bernstein", released=True), "leave out bound"),
     ],
 )
 def test_options_that_the_released_code_lacks(make, says):

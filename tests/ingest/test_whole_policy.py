@@ -79,7 +79,7 @@ def rehashed(content):
         ({"visits": [-1.0, 0, 0]}, r"visits\[0\] is -1"),
         ({"bins": {"age": [18.0]}}, "label '.*', which is none of its bins"),
         ({"bins": {"age": [2.0, 1.0]}}, "not increasing"),
-        ({"bins": {"height": [2.0]}}, "bins are given for 'height', no column of the policy"),
+        ({"bins": {"height": [2.0]}}, "bins are given for 'height', not a column of the policy"),
         ({"discount": 1.0}, "discount is 1.0"),
         ({"verdict": {"grade": 3, "headline": "x"}}, "verdict.grade is 3"),
         ({"state": {"columns": ["a"], "labels": [["x", "y"]]}}, "expected 1 parts"),
