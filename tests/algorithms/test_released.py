@@ -299,7 +299,7 @@ def test_tasks_that_the_paper_does_not_have(algorithm):
         action=[0, 1, 1, 0] * 2, reward=[0.5, 1.0] * 4, terminated=[False, True] * 4,
         truncated=[False] * 8,
     )  # fmt: skip
-    with pytest.raises(InputError, match="nothing pays but a goal that ends"):
+    with pytest.raises(InputError, match="where only a goal that ends the episode pays"):
         algorithm.improve(Problem.from_log(log))
 
 

@@ -75,7 +75,7 @@ def rehashed(content):
         ({"probabilities": [[[0, 0.5]]] * 3}, "sums to 0.5"),
         ({"probabilities": [[]] * 3}, r"probabilities\[0\] is \[\]"),
         ({"probabilities": [[[0, 1.5]]] * 3}, r"probabilities\[0\]\[0\]\[1\] is 1.5"),
-        ({"visits": [1.0]}, "visits of 1 states, and 3"),
+        ({"visits": [1.0]}, "visits of 1 states, expected 3"),
         ({"visits": [-1.0, 0, 0]}, r"visits\[0\] is -1"),
         ({"bins": {"age": [18.0]}}, "label '.*', which is none of its bins"),
         ({"bins": {"age": [2.0, 1.0]}}, "not increasing"),
