@@ -334,7 +334,10 @@ def test_a_dataframe_of_states_in_two_columns_is_read_by_both():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        (pl.DataFrame({"go": [1.0] * 4}), "says nowhere which row is which state: give the col"),
+        (
+            pl.DataFrame({"go": [1.0] * 4}),
+            "does not say which state a row belongs to: give the col",
+        ),
         (pl.DataFrame({"state": STATES}), "has no column for any action: give the columns"),
         (WIDE.iloc[:3], "baseline table has no row for state 'bay'"),
         (WIDE.reset_index(drop=True), "baseline table has no row for state"),

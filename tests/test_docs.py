@@ -191,10 +191,12 @@ def test_the_tutorial_is_also_a_notebook():
     assert code == [block.strip() for block in blocks(page, "python")]
 
 
-def test_the_index_of_decisions_names_decisions_of_the_page():
+def test_every_decision_has_a_theme_a_title_of_its_own_and_a_date():
     text = (ROOT / "docs/decisions.md").read_text(encoding="utf-8")
-    titles = {t.rstrip(".") for t in re.findall(r"^\*\*2026-\d\d-\d\d\. ([^*]*)\*\*", text, re.M)}
-    rows = re.findall(r"^\| [^|]+ \| ([^|]+ · [^|]+) \|$", text, re.M)
-    listed = {title.strip() for row in rows for title in row.split(" · ")}
-    assert len(listed) > 60
-    assert sorted(listed - titles) == []
+    themes = re.split(r"^## ", text, flags=re.M)
+    assert "### " not in themes[0]
+    titles = re.findall(r"^### (.+)$", text, re.M)
+    dated = re.findall(r"^### (.+)\n\n\*2026-\d\d-\d\d\.\* \S", text, re.M)
+    assert len(titles) > 60
+    assert titles == dated
+    assert len(set(titles)) == len(titles)

@@ -75,7 +75,7 @@ def test_a_log_is_read_back_as_it_was(log, ending, tmp_path_factory):
 def test_a_log_of_two_columns_with_the_same_name_is_not_saved(tmp_path):
     log = Log.from_arrays(["a"], [0], [1], terminated=[True])
     twice = replace(log, states=spibb.Vocabulary(["a"], ("reward",)))
-    with pytest.raises(InputError, match="two columns of the name 'reward'"):
+    with pytest.raises(InputError, match="two columns named 'reward'"):
         twice.save(tmp_path / "log.csv")
     with pytest.raises(InputError, match=r"must end in \.csv or \.parquet"):
         log.save(tmp_path / "log.txt")
@@ -84,7 +84,9 @@ def test_a_log_of_two_columns_with_the_same_name_is_not_saved(tmp_path):
 @pytest.mark.parametrize("label", [True, "12", "", "nan"])
 def test_labels_that_csv_would_change_need_parquet(label, tmp_path):
     log = Log.from_arrays([label], ["go"], [1], terminated=[True])
-    with pytest.raises(InputError, match=r"'state' back as others, .*: save the log as \.parquet"):
+    with pytest.raises(
+        InputError, match=r"labels of 'state' would change, .*: save the log as \.parquet"
+    ):
         log.save(tmp_path / "log.csv")
     assert not (tmp_path / "log.csv").exists()
     log.save(tmp_path / "log.parquet")

@@ -66,7 +66,7 @@ _HOME = {
     "Verdict": "spibb.verdict",
 }
 _BEHIND = {"save_result": "spibb.running", "save_report": "spibb.running"}
-"""What methods of public classes ask for, because it lies above them: not public itself."""
+"""What methods of public classes ask for, because they cannot import it: not public itself."""
 
 __all__ = ["__version__", *_HOME]
 

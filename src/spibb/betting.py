@@ -55,7 +55,7 @@ class Sample:
     """Independent values X [n] with the times T [n] over which they were earned.
 
     What is known of them beforehand: X ≥ −loss·T and T ≤ longest. A value without a time of its
-    own has T = 1. `rests` says which values are known but for a number that groups share.
+    own has T = 1. `rests` says which values are known except for a number that groups share.
     """
 
     x: np.ndarray
@@ -166,7 +166,7 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
 
     def wealth(rise: float) -> float:
         def staked(x: np.ndarray, times: np.ndarray) -> np.ndarray:
-            above = np.maximum(x + sample.loss * times, 0.0)  # but for rounding it is
+            above = np.maximum(x + sample.loss * times, 0.0)  # it is, except for rounding
             return np.asarray(shares[:, None] * ((above / rise - times) / sample.longest))
 
         return _log_mixture(sample, staked)

@@ -48,7 +48,9 @@ class CaseEncoder:
         parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
         for name, part in zip(names, parts):
             if part is None:
-                raise InputError(f"{name!r} is missing: give a value, or act as before")
+                raise InputError(
+                    f"{name!r} is missing: give a value, or keep to the current policy"
+                )
         return parts if len(parts) > 1 else parts[0]
 
     def part(self, position: int, value: Any) -> Label | None:

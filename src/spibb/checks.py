@@ -254,7 +254,7 @@ def unmasked(name: str, values: Any) -> np.ndarray:
         return np.asarray(values)
     except ValueError:  # rows of different lengths
         raise InputError(
-            f"{name} has rows of different lengths: give one value per place"
+            f"{name} has rows of different lengths: give rows of equal length"
         ) from None
 
 

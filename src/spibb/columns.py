@@ -179,7 +179,7 @@ def _episodes(columns: Columns, ends: np.ndarray) -> tuple[np.ndarray, np.ndarra
 def _successor_codes(
     given: np.ndarray | None, state: np.ndarray, terminated: np.ndarray, last: np.ndarray
 ) -> np.ndarray:
-    """Successors as given, else the state of the next row, never across an episode's end."""
+    """Successors as given, otherwise the state of the next row, never across an episode's end."""
     following = np.append(state[1:], np.int32(NO_STATE))
     following[last] = NO_STATE
     found = following if given is None else np.where(given == NO_STATE, following, given)

@@ -113,7 +113,7 @@ def contradiction(
 def misrecorded(log: Log) -> str | None:
     """Why the log's `action_prob` cannot be the probabilities of its actions, if it cannot.
 
-    How frequent actions are is asked where each pair always has the same probability: else they
+    Frequencies are compared where each pair always has the same probability: otherwise they
     depend on more than the state.
     """
     if log.action_prob is None:
@@ -259,7 +259,7 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
         first = int(np.argmax(bad))
         state, action = log.states[log.state[first]], log.actions[log.action[first]]
         raise InputError(
-            f"the log takes action {action!r} in state {state!r}, which the policy never does "
+            f"the log takes action {action!r} in state {state!r}, which the policy never takes "
             f"({int(bad.sum())} of {len(log)} decisions are impossible): give episodes of this "
             "policy alone"
         )

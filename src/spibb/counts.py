@@ -90,7 +90,7 @@ class Counts(Frozen):
                 f"starts of the counts has shape {self.starts.shape}, expected ({n_states},)"
             )
         if (self.n < 1).any() or (self.starts < 0).any():
-            raise InputError("counts must be positive: leave outcomes that never occurred out")
+            raise InputError("counts must be positive: leave out outcomes that never occurred")
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and the range of the rewards."""

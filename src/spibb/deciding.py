@@ -72,7 +72,7 @@ def decide(
     """One action for each case, drawn from its row of `probs` [S, A].
 
     The draw of a case depends on the seed and on the case's row, counted from `first_row`, and on
-    nothing else: cases decided in pieces are decided as in one go.
+    nothing else: cases decided in pieces are decided as all at once.
     """
     check_unseen(unseen)
     state = encoder.codes(cases)
@@ -163,5 +163,5 @@ def _unknown_states(
     that = "" if len(rows) == 1 else " that are"
     return InputError(
         f"{who}{that} not in the policy: {', '.join(shown)}{more}; the log never showed this, so "
-        "act as before there, and ask for the others with unseen 'empty'"
+        "keep to the current policy there, and decide the others with unseen 'empty'"
     )

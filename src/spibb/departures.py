@@ -10,7 +10,7 @@ whatever V̂ is. The noise of later actions is taken out: G_t stands for the ret
 whatever Q̂ is (a control variate). D = Σ_t γ^t X_t of an episode has the mean
 Σ_t γ^t E[A^{π_b}(x_t, π)]: the gain of all changes to the first order, each made alone while π_b
 decides the rest. Where it is negative, some change is worse than what it replaces (policy
-improvement theorem). A wrong model makes D noisy and not wrong, but for what follows the cut of an
+improvement theorem). A wrong model makes D noisy, not wrong, except for what follows the cut of an
 episode.
 
 A policy that was fitted to the same episodes looks good in them even where all actions are alike.

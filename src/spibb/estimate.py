@@ -142,7 +142,7 @@ def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
     unknown = [label for label, p in given.items() if label not in actions.index and p > 0]
     if unknown:
         raise InputError(
-            f"baseline plays {some(unknown)} in state {state!r}, which the log never does: give a "
+            f"baseline plays {some(unknown)} in state {state!r}, which the log never shows: give a "
             "Policy with labels for all actions"
         )
     return [given.get(label, 0.0) for label in actions.labels]

@@ -1,4 +1,4 @@
-"""Frozen: arrays that nobody writes to, in the original, in copies and after pickling."""
+"""Frozen: arrays that cannot be written to, in the original, in copies and after pickling."""
 
 from __future__ import annotations
 

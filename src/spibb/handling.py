@@ -38,8 +38,8 @@ class Handling:
         checks.choice("duplicates", self.duplicates, DUPLICATES)
         if self.bandit and self.duplicates == DROP:
             raise InputError(
-                "duplicates='drop' does not go with bandit: two equal rows are two decisions "
-                "there; leave duplicates out, and drop copies before"
+                "duplicates='drop' cannot be combined with bandit: two equal rows are two "
+                "decisions there; leave duplicates out, and remove copies beforehand"
             )
 
     @property

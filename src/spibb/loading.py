@@ -166,7 +166,7 @@ def record(
     more: bool = False,
     form: str = "a table",
 ) -> Form:
-    """A table with given entries; with `more`, others are left alone, else they are refused."""
+    """A table with given entries; with `more`, others are left alone, not refused."""
     known = {**required, **(optional or {})}
 
     def parts(value: dict[str, Any], place: Place) -> Iterator[Part]:

@@ -1,4 +1,4 @@
-"""From a log where it lies to a problem that an algorithm can improve."""
+"""From any log to a problem that an algorithm can improve."""
 
 from __future__ import annotations
 

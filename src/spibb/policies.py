@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
-    """Load a policy, whatever its states are.
+    """Load a policy on labels or on vectors.
 
     `columns` are those of a table without policy.json, as in `load_policy`.
     """
@@ -34,7 +34,7 @@ def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -
 
 
 def open_for(loaded: Loaded, source: Any, column_map: ColumnMap) -> LogTable | VectorTable:
-    """A log where it lies, with the states of a policy: labels, or vectors."""
+    """A log in place, with the states of a policy: labels, or vectors."""
     reading = column_map.reading
     if isinstance(loaded, LoadedPolicy):
         return open_log(source, **reading)

@@ -1,4 +1,4 @@
-"""From a log where it lies to a policy, what is known about it, and a folder: in one call."""
+"""From any log to a policy, what is known about it, and a folder: in one call."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         force: write into a folder that is not empty.
         spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
         checkpoint: for ``"dqn"``, an .npz file that keeps the training: a stopped run continues.
-        progress: told the stage of the work, and which share of it is done, from 0 to 1.
-        announce: told a sentence on how long it will take, where that is long.
+        progress: called with the stage of the work and the share that is done, from 0 to 1.
+        announce: called with a sentence on how long the work will take, if it is long.
         command: what the report shows as the way to make the result again; this call if None.
         options: options of the algorithm, such as ``n_wedge=10``.
 

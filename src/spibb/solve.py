@@ -104,7 +104,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     `auto` evaluates exactly (policy iteration) up to a few hundred states, and sweeps beyond,
     until the error is proven to be below `tolerance` times the largest value.
 
-    Gains within the error of the values are ties: there `box.start` is kept, or else the first of
+    Gains within the error of the values are ties: there `box.start` is kept, or the first of
     the actions that tie is taken.
     """
     choice("method", method, METHODS)

@@ -80,9 +80,7 @@ def _storable(label: Label, name: str) -> str:
 def _check_names(names: list[str]) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        raise InputError(
-            f"cannot write two columns of the name {repeated[0]!r}: rename that of the log"
-        )
+        raise InputError(f"cannot write two columns named {repeated[0]!r}: rename the log's column")
 
 
 def spreadsheet_safe(table: pa.Table) -> pa.Table:

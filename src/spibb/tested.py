@@ -35,7 +35,7 @@ class ChangeTest:
     others. `advantage` is the estimated gain per visit of changing this state alone, what cut
     episodes lack counted at its worst, and `lower_bound` a lower limit of it. Two things hold, each
     with probability 1 − δ and so both with 1 − 2δ: no accepted change has a negative advantage; all
-    limits of one certificate are right, but for those that are 0 because the change was accepted.
+    limits of one certificate are right, except those that are 0 because the change was accepted.
     Where the baseline is not known, a limit is either that of the covariance, which is smaller, or,
     where that is negative, as far down as returns can differ. `visits` of `episodes` held-out
     episodes were counted. `more_episodes` is a rough number of further episodes that a rejected

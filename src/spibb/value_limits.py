@@ -45,7 +45,7 @@ def _lower(
     visits: Visits, returns: np.ndarray, lowest: float, noise: np.ndarray, log_wanted: float,
     span: float,
 ) -> np.ndarray:  # fmt: skip
-    """The largest v [S] with W(v) ≥ exp(`log_wanted`), found by halving; else the lowest value."""
+    """The largest v [S] with W(v) ≥ exp(`log_wanted`), found by halving, or the lowest value."""
     first = visits.rank == 0
     state = np.repeat(np.arange(visits.n_states), np.diff(visits.starts))[first]
     g, n = returns[first], np.bincount(state, minlength=visits.n_states)

@@ -75,7 +75,7 @@ class VectorWork:
         if self.recorded and log.action_prob is None:
             raise InputError(
                 "baseline is 'recorded', and the log has no column action_prob: name the column, "
-                "or leave baseline out, so that what was done is cloned"
+                "or leave baseline out to clone the policy from the logged actions"
             )
         cost = cost_of(self.settings, len(log) * (1 - self.holdout))
         if self.announce is not None and cost:
@@ -117,7 +117,7 @@ def settings_of(algorithm: Any, options: Mapping[str, Any]) -> VectorDQN:
     if isinstance(algorithm, VectorDQN):
         if options:
             raise InputError(
-                f"{next(iter(options))} is given beside a configured VectorDQN: give options to "
+                f"{next(iter(options))} is given with a configured VectorDQN: give options to "
                 "its constructor"
             )
         return algorithm

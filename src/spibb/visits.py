@@ -74,8 +74,8 @@ class Declared:
         )  # fmt: skip
         if not low[1] < -high[1]:
             raise InputError(
-                f"the declared returns are empty: {low[0]} gives at least {low[1]:g}, {high[0]} at "
-                f"most {-high[1]:g}: check both"
+                f"the declared limits exclude every return: {low[0]} gives at least {low[1]:g}, "
+                f"{high[0]} at most {-high[1]:g}: check both"
             )
         names = " and ".join(dict.fromkeys((low[0], high[0])))
         within = f" over at most {counted(self.horizon, 'step')}" if self.horizon else ""
@@ -98,7 +98,7 @@ def _highest_limit(
     given = [(name, float(value)) for name, value in limits if value is not None]
     if not given:
         raise InputError(
-            f"certified needs limits that no return can leave, and has no {side} one: give "
+            f"certified needs limits that every return stays within, and has no {side} one: give "
             f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max (on "
             f"the command line --option {side}_reward=…, or --v-max …); the "
             "rewards seen in the log prove no limit"
@@ -262,14 +262,14 @@ def _check(
         start = f"{low[row] * bounds.unit:g} from step"
         raise InputError(
             f"episode {episode[row]} returns {start} {row - log.episode_starts[episode[row]]} on, "
-            f"outside the declared {bounds}: declare limits that no return can leave"
+            f"outside the declared {bounds}: declare limits that every return stays within"
         )
     least, most = _ends(episode, log.n_episodes, recorded, unseen, bounds)
     if (least > most).any():
         raise InputError(
             f"episode {int(np.argmax(least > most))} was cut, and whatever followed, its return "
-            f"from one of its steps on is outside the declared {bounds}: declare limits that no "
-            "return can leave"
+            f"from one of its steps on is outside the declared {bounds}: declare limits that "
+            "every return stays within"
         )
 
 
@@ -307,5 +307,5 @@ def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndar
         row = int(np.argmax(outside))
         raise InputError(
             f"reward {reward[row]:g} in row {row} is outside the declared {name} {limit:g} "
-            f"({int(outside.sum())} such rows): declare a limit that no reward can leave"
+            f"({int(outside.sum())} such rows): declare a limit that every reward stays within"
         )

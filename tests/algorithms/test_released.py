@@ -275,10 +275,13 @@ def test_the_released_doubly_robust_estimate_is_per_decision_but_for_sure_pairs(
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: RobustMDP(released=True), "safety_test=False and delta alone"),
-        (lambda: RobustMDP(released=True, safety_test=False, r_max=1.0), "delta alone"),
+        (lambda: RobustMDP(released=True), "give safety_test=False"),
+        (
+            lambda: RobustMDP(released=True, safety_test=False, r_max=1.0),
+            "leave out known_rewards and r_max",
+        ),
         (lambda: HCPI("wis", released=True), "is, pdis and dr with Student's t"),
-        (lambda: HCPI("is", bound="bernstein", released=True), "leave bound"),
+        (lambda: HCPI("is", bound="bernstein", released=True), "leave out bound"),
     ],
 )
 def test_options_that_the_released_code_lacks(make, says):
@@ -296,7 +299,7 @@ def test_tasks_that_the_paper_does_not_have(algorithm):
         action=[0, 1, 1, 0] * 2, reward=[0.5, 1.0] * 4, terminated=[False, True] * 4,
         truncated=[False] * 8,
     )  # fmt: skip
-    with pytest.raises(InputError, match="nothing pays but a goal that ends"):
+    with pytest.raises(InputError, match="where only a goal that ends the episode pays"):
         algorithm.improve(Problem.from_log(log))
 
 

@@ -121,7 +121,7 @@ def test_options_win_over_a_policy():
         (asking({"action": ("drug", "dose")}), "--action names 2 columns"),
         (asking(bins={"age": [30]}), "--bin cuts 'age' elsewhere than the policy, which has"),
         (asking(bins={"ward": 3}), "--bin cuts 'ward', which the policy does not"),
-        (asking(bandit=True), "made from episodes, and the log is to be read as single ones"),
+        (asking(bandit=True), "made from episodes, and the log is to be read as single decisions"),
     ],
 )
 def test_what_contradicts_a_policy_is_refused(given, message):

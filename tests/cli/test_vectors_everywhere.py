@@ -220,7 +220,7 @@ def test_monitor_knows_the_policys_own_log_from_others(home):
     mine = library.read_vectors(pole.table(300, 7, policy=policy), columns=columns)
     assert conformity_on(mine, policy).p_value > 0.001
     theirs = library.read_vectors(pole.table(300, 7), columns=columns)
-    with pytest.raises(InputError, match="which the policy never does"):
+    with pytest.raises(InputError, match="which the policy never takes"):
         conformity_on(theirs, policy)
 
 

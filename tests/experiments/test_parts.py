@@ -72,7 +72,7 @@ def test_every_flipped_bit_shows(rows):
         flipped[place] ^= 1 << rng.integers(8)
         part.write_bytes(flipped)
         assert stored_parts(SPEC, rows).damaged == (part,)
-    with pytest.raises(InputError, match=f"{part.name}' is damaged: give the command"):
+    with pytest.raises(InputError, match=f"{part.name}' is damaged: run the command"):
         load_results(rows)
     list(execute(plan(SPEC, rows, 12)))
     assert part.read_bytes() == data
@@ -127,7 +127,9 @@ def test_a_part_of_another_version_is_refused(rows, monkeypatch):
 def test_a_study_of_another_version_is_aggregated_but_not_continued(rows, monkeypatch):
     first = load_results(rows)
     monkeypatch.setattr(spibb, "__version__", "9.9.9")
-    with pytest.raises(InputError, match=r"was made by spibb .*, and this is 9\.9\.9: go on with"):
+    with pytest.raises(
+        InputError, match=r"was made by spibb .*, and this is 9\.9\.9: continue with"
+    ):
         plan(SPEC, rows, 20)
     assert load_results(rows).cells == first.cells
 
@@ -159,7 +161,9 @@ def test_a_changed_specification_does_not_fit_the_parts(rows):
 def test_a_plan_is_stale_when_its_runs_are_stored(rows):
     first, second = plan(SPEC, rows, 20), plan(SPEC, rows, 20)
     list(execute(first))
-    with pytest.raises(InputError, match=r"another process has stored runs 12 to 1\d .* meanwhile"):
+    with pytest.raises(
+        InputError, match=r"another process has stored runs 12 to 1\d .* in the meantime"
+    ):
         list(execute(second))
     assert load_results(rows).runs == 20
 

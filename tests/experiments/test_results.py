@@ -112,7 +112,7 @@ def test_a_part_with_damaged_pages_is_named(tmp_path, column):
     data = bytearray(part.read_bytes())
     data[start : start + pages.total_compressed_size] = b"\x55" * pages.total_compressed_size
     part.write_bytes(data)
-    with pytest.raises(InputError, match=f"{part.name}' is damaged: give the command"):
+    with pytest.raises(InputError, match=f"{part.name}' is damaged: run the command"):
         load_results(folder)
     assert not (folder / "summary.json").exists()
 

@@ -163,7 +163,7 @@ def test_a_dry_plan_leaves_the_disk_as_it_is(tmp_path):
     assert todo.set_aside == (part,)
     assert part.is_file()
     assert todo.done == 12 - todo.missing
-    with pytest.raises(InputError, match=rf"{part.name}' is damaged: give the command"):
+    with pytest.raises(InputError, match=rf"{part.name}' is damaged: run the command"):
         load_results(tmp_path / "rows")
 
 

@@ -334,7 +334,7 @@ def test_a_wrong_option_is_named(options, message):
 
 
 def test_a_log_is_read_already():
-    with pytest.raises(InputError, match="--missing drop is about reading a table"):
+    with pytest.raises(InputError, match="--missing drop applies to reading a table"):
         open_log(Log.from_frame(EPISODES), missing="drop")
 
 

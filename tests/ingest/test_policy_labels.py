@@ -112,7 +112,7 @@ def test_columns_of_one_name_are_refused_when_they_are_written(tmp_path):
 
     for name in ("action", "probability", "spreadsheet_safe"):
         states = Vocabulary(("a",), (name,))
-        with pytest.raises(InputError, match=f"two columns of the name '{name}': rename"):
+        with pytest.raises(InputError, match=f"two columns named '{name}': rename"):
             Policy([[1.0]], states, ["go"]).save(tmp_path / "policy.csv")
 
 

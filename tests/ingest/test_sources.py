@@ -87,7 +87,7 @@ def test_a_place_is_a_name(place):
 
 
 def test_an_address_is_given_alone():
-    with pytest.raises(InputError, match=r"'http://\*\*\*@h/a.csv' is in a list"):
+    with pytest.raises(InputError, match=r"'http://\*\*\*@h/a.csv' is an address in a list"):
         count_log(["log.csv", "http://ann:s3cret@h/a.csv"])
 
 
@@ -577,7 +577,7 @@ def test_a_name_and_a_password_for_the_web(web):
     [
         ("nosuch.csv", "404"),
         ("private.csv", "401"),
-        ("log", "the name before any \\? must end like that of a file"),
+        ("log", "the name before any \\? must end like a file name"),
         ("broken.csv", "broken.csv"),
         ("broken.xlsx", "broken.xlsx"),
     ],

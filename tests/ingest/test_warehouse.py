@@ -1,4 +1,4 @@
-"""A real PostgreSQL and a real Spark count the log where it lies, through the same function."""
+"""A real PostgreSQL and a real Spark count the log where it is stored, by the same function."""
 
 from __future__ import annotations
 

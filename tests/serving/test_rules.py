@@ -81,7 +81,9 @@ def test_rules_say_shares_verdict_and_what_is_done_elsewhere():
     assert "1. If state is '3' (75 % of the log's visits):\n   stay 75 %, go 25 %\n" in text
     assert "2. If state is 'x y' (25 % of the log's visits):\n   go\n" in text
     assert "Verdict: Supported." in text and "Made by: spibb x" in text
-    assert text.endswith("In any other state: the log never showed it, so act as before.\n")
+    assert text.endswith(
+        "In any other state: the log never showed it, so keep to the current policy.\n"
+    )
 
 
 @settings(max_examples=30, deadline=None)

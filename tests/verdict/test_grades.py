@@ -287,7 +287,7 @@ def test_counts_alone_support_nothing_and_say_what_is_not_known():
     result = PiBSpibb(5).improve(bare)
     assert result.verdict.grade == "not supported"
     assert result.verdict.lower_bound is None
-    assert "Nothing but the model speaks for the changes: only counts" in result.verdict.sentence
+    assert "Only the model supports the changes: only counts" in result.verdict.sentence
     assert "spibb split" in result.verdict.remedy
     assert [c.name for c in result.verdict.criteria if c.passed is None] == [
         "model", "single changes", "beyond chance", "effective size", "whole episodes"

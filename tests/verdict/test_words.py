@@ -110,7 +110,7 @@ def test_one_change_is_singular():
     verdict = result.verdict
     assert verdict.grade == "certified"
     assert "1 of 1 change (1 state) passed tests" in verdict.sentence
-    assert "and gains at least" in verdict.sentence
+    assert "them. The change gains at least" in verdict.sentence
     assert "[−2, 0]" in verdict.assumptions
 
 

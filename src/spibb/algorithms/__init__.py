@@ -80,7 +80,7 @@ def _chosen(algorithm: Any, options: dict[str, Any]) -> Algorithm:
         return make(algorithm, **options)
     if options:
         raise InputError(
-            f"{next(iter(options))} is given beside a configured {type(algorithm).__name__}: give "
+            f"{next(iter(options))} is given with a configured {type(algorithm).__name__}: give "
             f"options to its constructor, as {type(algorithm).__name__}({next(iter(options))}=…)"
         )
     return algorithm
@@ -119,7 +119,7 @@ def _imported(name: str) -> type[Algorithm]:
     except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise InputError(
             f"algorithm {name!r} cannot be imported ({error}): write module.Class, of a module "
-            "that is installed or lies in the current folder"
+            "that is installed or in the current folder"
         ) from None
     if not (isinstance(kind, type) and issubclass(kind, Algorithm)):
         raise InputError(f"{name!r} is not an algorithm: derive it from spibb.algorithms.Algorithm")

@@ -51,7 +51,7 @@ class Candidate:
     ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
     number of distinct candidates, and `states_changed` the number of rows that differ from the
     baseline's. `probability` is None where too few episodes judge. `off_policy` is None where the
-    log is not at hand, where the baseline cannot have made it, or where fewer than two episodes, in
+    log is not kept, where the baseline cannot have made it, or where fewer than two episodes, in
     effect, are like the policy's.
     """
 
@@ -84,7 +84,7 @@ class Auto(Algorithm):
        posterior cannot know their spread, and the baseline is kept.
     6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
 
-    **Guarantee.** None: the quantile is a belief, and Theorem 2 requires a fixed N∧.
+    **Guarantee.** None: the quantile depends on a prior, and Theorem 2 requires a fixed N∧.
 
     Parameters:
         delta: δ, failure rate that the candidates share.

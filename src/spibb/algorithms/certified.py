@@ -37,7 +37,7 @@ class Certified(Algorithm):
     each of them by betting on unbiased, bounded samples of A (`algorithms.plans`, `betting`). A
     change of negative A is accepted with probability at most δ over all changes together
     (`betting.adjusted_p_values`), in a sample of any size. The number of states, of actions and
-    1/(1 − γ) do not enter, and there is no model in it.
+    1/(1 − γ) do not enter, and no model is used.
 
     1. Assumed: episodes are independent; the states are Markov; π_b made the log, and is given,
        recorded (the log's action_prob), or unknown (then the tests compare actions with each other,
@@ -48,7 +48,7 @@ class Certified(Algorithm):
        problem's v_max. What the log happens to show is not a limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
        the result does not depend on the order of the episodes in the log, nor on that of the
-       labels. It depends on the labels' names: with others, other episodes choose, as fairly.
+       labels. Other names of labels let other episodes choose, which is just as fair.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
        is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
 
@@ -95,7 +95,7 @@ class Certified(Algorithm):
         log = problem.log
         if log is None:
             raise InputError(
-                "certified needs the episodes, and this problem holds counts only: build it from a "
+                "certified needs the episodes, and this problem holds only counts: build it from a "
                 "log"
             )
         problem, known = with_recorded_baseline(problem)

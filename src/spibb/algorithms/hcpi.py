@@ -40,7 +40,7 @@ class HCPI(Algorithm):
     The first `train_share` of the episodes train π_t; the rest tests the candidates
     (1 − α)π_t + απ_b, α ∈ {0, 0.1, …, 1}, by an off-policy `estimator` and a lower `bound` that
     fails with probability `delta`. The best candidate is returned if its bound exceeds the
-    baseline's performance, else the baseline.
+    baseline's performance, otherwise the baseline.
 
     1. π_t is greedy on offline Q-learning: `updates` transitions drawn uniformly from the training
        episodes, step size `step_size`, Q = 0 at the start, as released. Only actions that the
@@ -53,18 +53,18 @@ class HCPI(Algorithm):
        ("action-prob").
     4. dr and wdr use the model of the training episodes, so that the test episodes stay unseen.
     5. What the log does not show of a candidate counts as `lowest_return` (see `ope`), which is the
-       lowest recorded return if that is negative, else 0; exact bounds want it declared. With
+       lowest recorded return if that is negative, otherwise 0; exact bounds want it declared. With
        negative returns, 0 would make every policy that the log lacks look like an improvement.
     6. A candidate under which no test episode is possible, or whose bound does not apply, has the
-       bound −∞. Ties go to the candidate nearest to the baseline, but at δ = 1, where all bounds
+       bound −∞. Ties go to the candidate nearest to the baseline, except at δ = 1, where all bounds
        are infinite and nothing is asked, to the trained policy.
     7. The paper retains δ = 0.9 (10 % confidence) for its benchmark; the default here is 0.1.
     8. δ is that of each candidate alone, as in the paper: the best of eleven bounds fails more
        often, at most 11δ.
-    9. `released=True` is for the reproduction of the paper's curves only, on tasks where nothing
-       pays but a goal that pays 1 and ends. It repeats the released code: π_t plays the first
+    9. `released=True` is for the reproduction of the paper's curves only, on tasks where only
+       a goal pays, 1, and ends the episode. It repeats the released code: π_t plays the first
        action where nothing was learnt; the candidates stop at α = 0.9; dr cuts V̂ and Q̂ to whole
-       numbers, which leaves per-decision importance sampling but for pairs that always ended in
+       numbers, which leaves per-decision importance sampling except for pairs that always ended in
        the goal; Student's t divides by √(n − 1); ratios divide by the baseline even if another
        policy made the log; and the true performance of the baseline is to be beaten, which
        `baseline_value` must give. Not known: the draws of its Q-learning, which has no seed of
@@ -85,6 +85,7 @@ class HCPI(Algorithm):
         seed: seed of the Q-learning and of the bootstrap.
         truncated: what a cut episode counts: "recorded" or "model".
         lowest_return: no return is below it; see 5.
+        released: repeat the released code; see 9.
 
     >>> result = spibb.HCPI().improve(problem)
     >>> round(result.policy.row("severe")["treat"], 9)
@@ -136,15 +137,15 @@ class HCPI(Algorithm):
         checks.flags(self)
         if self.released and not self._has_released_form:
             raise InputError(
-                "hcpi as released knows is, pdis and dr with Student's t: leave bound, trainer, "
-                "behaviour, truncated and lowest_return out"
+                "hcpi with released=True has only is, pdis and dr with Student's t: leave out "
+                "bound, trainer, behaviour, truncated and lowest_return"
             )
 
     def improve(self, problem: Problem) -> HCPIImprovement:
         """Train on the first episodes, test on the rest."""
         if problem.log is None:
             raise InputError(
-                "hcpi needs the episodes, and this problem holds counts only: build it from a log"
+                "hcpi needs the episodes, and this problem holds only counts: build it from a log"
             )
         if self.released:
             return self._as_released(problem)
@@ -185,7 +186,9 @@ class HCPI(Algorithm):
         """What the released code makes of the episodes."""
         only_the_end_pays(problem, self.name)
         if self.baseline_value is None:
-            raise InputError("hcpi as released must be told the true performance: baseline_value")
+            raise InputError(
+                "hcpi with released=True needs the true performance: give baseline_value"
+            )
         if problem.n_episodes - self._n_train(problem.n_episodes) < 2:
             return self._keep(problem, "fewer than 2 test episodes, and a bound needs them")
         grid = self.columns([self], problem.circumstances)

@@ -166,7 +166,7 @@ class Problem(Shown):
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
-        """A problem whose log is not at hand; the other parameters are those of `from_log`.
+        """A problem without its log; the other parameters are those of `from_log`.
 
         Returns:
             The problem, without a log.
@@ -317,7 +317,7 @@ def _check_v_max(problem: Problem) -> None:
     if problem.v_max < shown * (1 - ROUNDING):
         raise InputError(
             f"v_max is {problem.v_max:g}, but the log shows returns of {shown:.8g} in absolute "
-            "value: give a limit that no return can leave, or leave v_max out"
+            "value: give a limit that no return exceeds, or leave v_max out"
         )
 
 

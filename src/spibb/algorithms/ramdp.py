@@ -20,7 +20,7 @@ from spibb.solve import evaluate, is_dense, optimise
 
 @dataclass(frozen=True)
 class RaMDP(Algorithm):
-    """RaMDP: the optimal policy of M̂ after each reward paid for its uncertainty (appendix B.2).
+    """RaMDP: the optimal policy of M̂ with each reward lowered for its uncertainty (appendix B.2).
 
     R̃(x, a) = R̂(x, a) − κ/√N(x, a). `q`, `v` and `model` are those of the adjusted MDP; entering
     a terminal state costs nothing beyond that.
@@ -30,7 +30,8 @@ class RaMDP(Algorithm):
     is returned only if its value in R̂ − R_max/(1−γ)·e is above the baseline's in
     R̂ + R_max/(1−γ)·e; with probability 1 − δ the first is below its true value and the second
     above the baseline's (simulation lemma: an error e on P and e·R_max on R costs at most
-    e·R_max + γ e·R_max/(1−γ) per step). Else the baseline is returned. It nearly always fails.
+    e·R_max + γ e·R_max/(1−γ) per step). Otherwise the baseline is returned. The
+    test nearly always fails.
 
     1. An unseen pair, whose penalty is infinite, is never chosen where the state has a seen one;
        in a state without any, all are worth −V_max and the row is uniform, as in Basic RL.

@@ -16,6 +16,6 @@ def only_the_end_pays(problem: Problem, name: str) -> None:
     paid = np.where(model.counts > 0, problem.data.r_high * exits, 0.0)
     if problem.data.r_low < 0 or not np.allclose(model.rewards, paid, atol=1e-9):
         raise InputError(
-            f"{name} as released repeats the paper's tasks, in which nothing pays but a goal that "
-            "ends, and this log has other rewards: leave released out"
+            f"{name} with released=True is for the paper's tasks, where only a goal that ends the "
+            "episode pays, and this log has other rewards: leave released out"
         )

@@ -38,13 +38,13 @@ class RobustMDP(Algorithm):
     of the baseline, and the baseline is returned otherwise.
 
     1. The paper's figures leave the test out (`safety_test=False`), because it always fails there.
-       Without it nothing speaks for the policy: it can be far worse than the baseline.
+       Without it there is no guarantee: the policy can be far worse than the baseline.
     2. e is capped at 2, where nature is free; such pairs and unseen ones are worth the same.
        An unseen pair is never chosen where the state has a seen one.
     3. Where nothing tells the actions of a state apart, its row is uniform, as in Basic RL.
     4. `known_rewards` drops the error on R, as Petrik et al. do; see `UncertaintySet`.
-    5. `released=True` is for the reproduction of the paper's curves only, on tasks where nothing
-       pays but a goal that ends. It repeats the released code, which uses `delta` 0.001: e lacks
+    5. `released=True` is for the reproduction of the paper's curves only, on tasks where only
+       a final goal pays. It repeats the released code, which uses `delta` 0.001: e lacks
        the factor 2 in its logarithm, and moves the goal's reward along with its probability; values
        start at 0, unseen pairs stay there, and 200 sweeps or a change of at most 0.005 end the
        search; its last maximum then leaves out every pair, seen or not, whose adversarial row does
@@ -61,6 +61,7 @@ class RobustMDP(Algorithm):
         known_rewards: whether rewards carry no error.
         r_max: largest absolute reward; derived from the log if None.
         method: "policy-iteration" solves directly, "sweeps" iterates, "auto" chooses by size.
+        released: repeat the released code; see 5.
 
     >>> result = spibb.RobustMDP().improve(problem)
     >>> result.policy.row("severe")
@@ -86,8 +87,8 @@ class RobustMDP(Algorithm):
         check_options(self)
         if self.released and (self.safety_test or self.known_rewards or self.r_max is not None):
             raise InputError(
-                "robust-mdp as released has neither a safety test here nor options for rewards: "
-                "give released=True with safety_test=False and delta alone"
+                "robust-mdp with released=True has no safety test and no options for rewards: give "
+                "safety_test=False, and leave out known_rewards and r_max"
             )
 
     def improve(self, problem: Problem) -> TestedImprovement:

@@ -178,7 +178,7 @@ class ModelFreeSpibb(Algorithm):
         log = problem.log
         if log is None:
             raise InputError(
-                "model-free needs the transitions, and this problem holds counts only: "
+                "model-free needs the transitions, and this problem holds only counts: "
                 "use pi-b, which gives the same policy"
             )
         box, bootstrapped = spibb_box(problem, self.n_wedge, SHARES["pi-b"])

@@ -127,7 +127,7 @@ def radius_of_one(known: Circumstances, delta: float) -> float:
 
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:
-    """R_max: as given, else the largest absolute reward of the log."""
+    """R_max: as given, otherwise the largest absolute reward of the log."""
     low, high = problem.counts.reward_range
     seen = max(abs(low), abs(high))
     if r_max is None:

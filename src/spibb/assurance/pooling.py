@@ -12,7 +12,7 @@ own evidence weighs as much as that of its state; where actions hardly differ it
 α is not estimated but uncertain: each value of a grid has the probability that the log gives it,
 with state means, slope and σ² integrated out (flat priors, 1/σ²) and all powers of two as likely
 beforehand. A log that cannot tell whether actions differ at all then says so, and what looks best
-in it is believed no more than the best of as many equal actions would be.
+in it is trusted no more than the best of as many equal actions would be.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def _grid(pairs: _Pairs) -> list[float]:
     """Powers of two; where all that the log compares is two actions in one state, the least, and
     where there is one action only, which has nothing to differ from.
 
-    A single difference tells neither α nor the slope, so that both actions are taken at their word.
+    A single difference tells neither α nor the slope, so that hardly anything is pooled.
     """
     if pairs.n_actions == 1 or _between(pairs) == 1:
         return [FEWEST_VISITS]
@@ -256,7 +256,7 @@ def _odd(pairs: _Pairs, noise: float, spread: float) -> np.ndarray:
     """The variance that extreme rewards of a pair add [P]: their squared distance over n³.
 
     Seen once they are no further from the others than their error, and not read with the noise of
-    ordinary rewards; seen often they are believed.
+    ordinary rewards; seen often they are trusted.
     """
     n = np.maximum(pairs.n, 1)
     extreme = pairs.apart**2 > EXTREME**2 * (noise / n + spread)

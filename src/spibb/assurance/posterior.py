@@ -36,8 +36,8 @@ SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 ASSUMES = (
     "states are Markov and episodes independent",
-    "an action that the log seldom shows in a state does what the other actions did there, give or "
-    "take as much as actions differ elsewhere in the log",
+    "an action that is rarely seen in a state does what the other actions did there, within the "
+    "differences between actions elsewhere in the log",
     "episodes start as they did in the log",
 )
 """What the posterior assumes."""
@@ -235,10 +235,10 @@ def posterior_improvement(
     """The percentile criterion, Equation 1: P(ρ(π, M) ≥ ρ(π_b, M) − ζ | M ~ P(·|D)).
 
     Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain; a
-    pair seen seldom is believed to do what its state did, give or take as much as actions differ
-    in this log, and less well the less the baseline plays it, as far as the log shows that.
+    pair that is rarely seen is taken to do what its state did, within the differences between
+    actions in this log, and less well the less the baseline plays it, if the log shows that.
 
-    It believes that states are Markov, that episodes are independent and start as they did in the
+    It assumes that states are Markov, that episodes are independent and start as they did in the
     log, and it judges with the log that it is given: a policy fitted to that log looks better than
     it is (see docs/choosing.md for how much).
 

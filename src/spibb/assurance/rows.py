@@ -218,7 +218,7 @@ class PooledRows(Frozen):
     def steps(
         self, policies: np.ndarray, models: Models
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """From where [K'], to where [K'] and how likely [N, K']: P_π but for the idle states."""
+        """From where [K'], to where [K'] and how likely [N, K']: P_π except for the idle states."""
         n_actions = self.shape[1]
         play = policies.reshape(len(policies), -1)
         left = (play * (1 - models.weight)).reshape(policies.shape).sum(axis=2)

@@ -29,7 +29,7 @@ ITERATIONS, SWEEPS, REFINEMENTS = 8, 20_000, 5
 BATCH_NUMBERS = 1 << 21
 """Numbers held at once."""
 CACHED_NUMBERS = 1 << 19
-"""Numbers that a core has close at hand: models with matrices are evaluated in parts of as many."""
+"""Numbers that fit a core's cache: models with matrices are evaluated in parts of as many."""
 
 
 Lacks = Callable[[np.ndarray, np.ndarray, np.ndarray], None]

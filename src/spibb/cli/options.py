@@ -48,8 +48,9 @@ OPTIONS: dict[str, Any] = {
     "bin": Annotated[
         list[str] | None,
         typer.Option(
+            metavar="COLUMN:BINS",
             help="Cut a numeric column into bins: age:10 by quantiles, age:18,40,65 at edges, "
-            "age:18, at one edge. Repeatable."
+            "age:18, at one edge. Repeatable.",
         ),
     ],
     "bandit": Annotated[
@@ -130,7 +131,7 @@ def with_sources(
 
     given = {name: value for name, value in text.items() if value is not None}
     if arguments["log"] is None and (table or query):
-        raise InputError("--table and --query are about the log, and none is given: add --log")
+        raise InputError("--table and --query apply to the log, and none is given: add --log")
     found = {
         name: Source(arguments[name], **given).in_its_kind()
         for name in POLICIES

@@ -1,4 +1,4 @@
-"""Being told to stop: Ctrl-C, SIGTERM (a scheduler, a container) and SIGHUP (a closed terminal)."""
+"""Signals to stop: Ctrl-C, SIGTERM (a scheduler, a container) and SIGHUP (a closed terminal)."""
 
 from __future__ import annotations
 

@@ -55,6 +55,14 @@ def numbers_table(title: str, *columns: str) -> Table:
     return table
 
 
+def _without_frame(table: Table) -> None:
+    """Leave out vertical lines, for tables of many columns."""
+    from rich import box
+
+    table.box = box.SIMPLE_HEAD
+    table.pad_edge, table.padding = False, (0, 1, 0, 0)
+
+
 def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
     """The policies of the demonstration: the truth beside the estimates."""
     table = numbers_table(
@@ -82,9 +90,22 @@ def print_estimates(console: Console, report: OffPolicyReport) -> None:
     say(console, f"Effective sample size {size:.1f} of {report.n_episodes:,} episodes")
     if report.warning:
         console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
-    bounds = [bound for row in (*report.rows, *report.differences) for bound in row.bounds]
-    for refusal in dict.fromkeys(bound.refusal for bound in bounds if bound.refusal):
-        say(console, f"– {refusal}")
+    for reason, names in _missing_bounds(report).items():
+        say(console, f"– {', '.join(names)}: {reason}")
+
+
+def _missing_bounds(report: OffPolicyReport) -> dict[str, list[str]]:
+    """Why bounds are missing, beyond the warning, and of which estimators."""
+    found: dict[str, list[str]] = {}
+    for what, rows in (("", report.rows), (" (difference)", report.differences)):
+        said = {*found, report.warning}
+        for row in rows:
+            name = row.estimate.name
+            refusals = dict.fromkeys(bound.refusal for bound in row.bounds if bound.refusal)
+            for reason in (refusal.replace(repr(name), "it") for refusal in refusals):
+                if reason not in said:
+                    found.setdefault(reason, []).append(f"{name}{what}")
+    return found
 
 
 def print_differences(console: Console, report: OffPolicyReport) -> None:
@@ -101,7 +122,8 @@ def _estimates_table(title: str, rows: Sequence[BoundedEstimate]) -> Table:
     table = numbers_table(title, "estimator", "estimate", *(bound.name for bound in rows[0].bounds))
     for row in rows:
         cells = ["–" if bound.refusal else at_least(bound.value, 4) for bound in row.bounds]
-        table.add_row(row.estimate.name, general(row.estimate.value, 4), *cells)
+        value = row.estimate.value
+        table.add_row(row.estimate.name, "–" if value != value else general(value, 4), *cells)
     return table
 
 
@@ -221,6 +243,8 @@ def change_tests(certificate: ChangeCertificate) -> Table:
         f"episodes; advantage per visit{cuts}:",
         "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
     )  # fmt: skip
+    _without_frame(table)
+    table.columns[1].justify = table.columns[-1].justify = "left"
     ordered = sorted(certificate.tests, key=lambda test: test.adjusted_p_value)
     rows = [(one, change) for one in ordered for change in one.changes]
     for test, change in rows[:10]:
@@ -237,16 +261,13 @@ def change_tests(certificate: ChangeCertificate) -> Table:
 
 def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
     """Every candidate of a sweep over N∧; the chosen one is marked."""
-    from rich import box
-
     table = numbers_table(
         "Sweep over n_wedge: value in the best-fitting model, the gain that is sure (after sharing "
         "delta), mean gain in drawn models, off-policy value (wpdis, ± 95 %, on the log that "
         "trained the policy: it flatters), states changed",
         "", "n_wedge", "model", "sure", "gain", "off-policy", "states",
     )  # fmt: skip
-    table.box = box.SIMPLE_HEAD
-    table.pad_edge, table.padding = False, (0, 1, 0, 0)
+    _without_frame(table)
     for candidate in sweep:
         mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
         table.add_row(

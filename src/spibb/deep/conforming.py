@@ -45,7 +45,7 @@ def _check_possible(log: VectorLog, probs: np.ndarray) -> None:
         state = ", ".join(f"{name} {x:g}" for name, x in zip(log.features, log.states[first]))
         raise InputError(
             f"the log takes action {log.actions[log.action[first]]!r} at {state}, which the policy "
-            f"never does ({int(bad.sum())} of {len(log)} decisions are impossible): give episodes "
+            f"never takes ({int(bad.sum())} of {len(log)} decisions are impossible): give episodes "
             "of this policy alone"
         )
 

@@ -187,7 +187,7 @@ def train_many(
     each network comes out as it would alone. `counts` gives the pseudo-counts Ñ [M, A] at states
     [M, d]; it is asked at the log's next states (and states, if κ > 0) unless they are given as
     `next_counts` [N, A] (and `taken_counts` [N], of the pairs taken), and by the trained policy.
-    `progress` draws a bar, or is told the share that is done, from 0 to 1.
+    `progress` draws a bar, or is called with the share that is done, from 0 to 1.
     Every `checkpoint_every` passes the state is written to `checkpoint`, and a run that finds that
     file continues from it, bit for bit; several programs add −1, −2, … to its name.
     A loss beyond what any values can make it is an error. With `refuse_exploded=False` such a

@@ -145,7 +145,7 @@ def improve_vectors(
         holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
         delta: failure probability of the lower bounds.
         seed: seed of the first weights, of the minibatches and of the split.
-        progress: told stage and share.
+        progress: called with the stage and the share that is done.
         checkpoint: a file that keeps the state of training; an interrupted run continues there.
 
     Returns:

@@ -94,7 +94,7 @@ def verdict_of(
     """The grade of a policy that moved a share of the decisions."""
     delta = 0.05 if found is None else found.delta
     assumed = (
-        "It assumes that one process makes all episodes and that the columns tell all of its "
+        "It assumes that one process makes all episodes and that the columns hold its whole "
         "state; that departures which gain one at a time gain together"
         + ("; that the current policy is as its clone shows it." if cloned else ".")
     )
@@ -122,7 +122,7 @@ def _against(
         return "The evidence is too thin to depart from the current policy anywhere.", more
     if found is None or whole is None:
         return (
-            "No episodes were held out, so only the training itself speaks for the new policy.",
+            "No episodes were held out, so only the training itself supports the new policy.",
             "Episodes held out (--holdout 0.3).",
         )  # fmt: skip
     if found.episodes < FEW_EPISODES:

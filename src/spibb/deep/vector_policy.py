@@ -170,7 +170,9 @@ class VectorPolicy(Loaded):
         found = tuple(case_number(name, case[name]) for name in self.features)
         for name, value in zip(self.features, found):
             if math.isnan(value):
-                raise InputError(f"{name!r} is missing: give a number, or act as before")
+                raise InputError(
+                    f"{name!r} is missing: give a number, or keep to the current policy"
+                )
         return found if len(found) > 1 else found[0]
 
     @property
@@ -286,7 +288,7 @@ class VectorDecisions(Frozen):
 def load_vector_policy(path: str | Path) -> VectorPolicy:
     """Read what `VectorPolicy.save` wrote, or the folder of `spibb improve --algorithm dqn`.
 
-    Nothing is believed: the hash, every type, every shape and every number are checked.
+    Nothing is trusted: the hash, every type, every shape and every number are checked.
     """
     path = vector_policy_file(path) or Path(path)
     arrays = read_arrays(path, KIND, FORMS)
@@ -322,7 +324,7 @@ def _missing(states: np.ndarray, features: Sequence[str], first_row: int) -> Inp
     feature = features[int(np.argmax(np.isnan(states[rows[0]])))]
     return InputError(
         f"{feature!r} is missing in row {rows[0] + first_row} of the cases ({len(rows)} such "
-        "rows): fill it, or ask for the others with unseen 'empty'"
+        "rows): fill it, or decide the others with unseen 'empty'"
     )
 
 

@@ -224,7 +224,7 @@ class Helicopter(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Start anew, at a random place with a random velocity."""
+        """Start again, at a random place with a random velocity."""
         super().reset(seed=seed)
         self._state, self._time = initial_states(1, self.np_random)[0], 0
         return self._state.copy(), {}

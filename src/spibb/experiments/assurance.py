@@ -270,7 +270,7 @@ def problem_of(scene: Scene, experiment: Experiment, run: int, size: int) -> Pro
 
 
 def told(algorithm: Algorithm, scene: Scene) -> Algorithm:
-    """`certified` is told between which limits returns lie; the others know the log only."""
+    """`certified` gets the limits of the returns; the others get only the log."""
     if not isinstance(algorithm, Certified):
         return algorithm
     low, high = scene.limits

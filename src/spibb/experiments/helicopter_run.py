@@ -23,7 +23,7 @@ from spibb.pseudocounts import RADIUS, DistanceCounts
 DATA, NETWORKS, TESTS, VISITS = range(4)
 """What a stream of randomness is for."""
 VISITED = 5000
-"""States that the baseline visits anew, where its entropy and bootstrapped mass are averaged."""
+"""States of new visits of the baseline, where its entropy and bootstrapped mass are averaged."""
 
 
 @cache
@@ -125,7 +125,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 
 def _about_baseline(trial: Trial, counts: DistanceCounts) -> dict[str, float]:
-    """Entropy of the baseline and its mass on bootstrapped actions, at states it visits anew."""
+    """Entropy of the baseline and its mass on bootstrapped actions, at states of new visits."""
     states = trial.collect(VISITED, VISITS).states
     probs, found = trial.baseline(states), counts(states)
     entropy = -(probs * np.log(np.maximum(probs, 1e-300))).sum(axis=1).mean()

@@ -173,7 +173,7 @@ def check_version(parts: Iterable[Part]) -> None:
         if part.version != spibb.__version__:
             raise InputError(
                 f"{str(part.path)!r} was made by spibb {part.version}, and this is "
-                f"{spibb.__version__}: go on with that version, or name another folder"
+                f"{spibb.__version__}: continue with that version, or name another folder"
             )
 
 

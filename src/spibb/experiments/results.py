@@ -168,8 +168,8 @@ def _whole_parts(experiment: Experiment, folder: Path) -> list[Path]:
     stored = stored_parts(experiment, folder)
     for path in stored.damaged:
         raise InputError(
-            f"{str(path)!r} is damaged: give the command of the experiment again, which sets it "
-            "aside and computes it anew"
+            f"{str(path)!r} is damaged: run the command of the experiment again, which sets it "
+            "aside and recomputes it"
         )
     return [part.path for part in stored.parts]
 

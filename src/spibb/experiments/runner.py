@@ -117,8 +117,8 @@ def _check_current(plan: Plan) -> None:
         chunk = chunk_of(path)
         if not planned.isdisjoint(range(chunk.start, chunk.stop)):
             raise InputError(
-                f"another process has stored runs {chunk} in {str(plan.folder)!r} meanwhile: give "
-                "the same command again, which goes on from there"
+                f"another process has stored runs {chunk} in {str(plan.folder)!r} in the "
+                "meantime: run the same command again to continue"
             )
 
 
@@ -163,5 +163,5 @@ def _store(plan: Plan, chunk: Chunk, columns: dict[str, np.ndarray]) -> None:
         store(plan.experiment, plan.folder, chunk, columns)
     except InputError as error:
         raise InputError(
-            f"{error}; then give the same command again: all finished parts are kept"
+            f"{error}; then run the same command again: all finished parts are kept"
         ) from None

@@ -98,7 +98,7 @@ def usual_runs(study: str, grid: str) -> int:
     """How many repetitions a grid has where no number is given."""
     known = STUDIES[checks.choice("study", study, STUDY_NAMES)].usual_runs
     if grid not in known:
-        raise InputError(f"{study} has no usual number of repetitions: give --runs")
+        raise InputError(f"{study} has no default number of runs: give --runs")
     return known[grid]
 
 
@@ -150,5 +150,5 @@ def _left(columns: tuple[Column, ...], without: Sequence[str]) -> tuple[Column, 
     """The columns but those of the given keys, each of which must be there."""
     out = {Column.parse(key) for key in without}
     for column in out - set(columns):
-        raise InputError(f"column {column.key!r} cannot be left out, it is not there: check --grid")
+        raise InputError(f"column {column.key!r} is not there to be left out: check --grid")
     return tuple(column for column in columns if column not in out)

@@ -56,8 +56,8 @@ def run_chunks(
                 deaths += 1
                 if deaths == ATTEMPTS:
                     raise InputError(
-                        f"workers died {ATTEMPTS} times in a row before they had done a chunk of "
-                        "runs, perhaps for lack of memory: give the command again with fewer "
+                        f"workers died {ATTEMPTS} times in a row before they finished a chunk of "
+                        "runs, perhaps for lack of memory: run the command again with fewer "
                         "--jobs; all finished parts are kept"
                     ) from None
 

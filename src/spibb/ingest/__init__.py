@@ -90,7 +90,7 @@ def count_log(
         source: where the log is.
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends; columns of episodes, steps
             and ends are not needed then.
         missing: ``"error"`` refuses missing values; ``"drop"`` leaves out the episodes that have
@@ -129,7 +129,7 @@ def open_log(
         source: as in `count_log`, or a `Log`.
         columns: our column names mapped to yours.
         bins: numeric columns to cut.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends; columns of episodes, steps
             and ends are not needed then.
         missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
@@ -158,13 +158,13 @@ def column_names(source: Any) -> list[str]:
 def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
     if columns or bins:
         raise InputError(
-            "columns and bins are for tables, and the source is a Log, which has them: leave them "
-            "out, or give the table"
+            "columns and bins are for tables, and the source is a Log, which already has them: "
+            "leave them out, or give the table"
         )
     if handling != STRICT:
         raise InputError(
-            f"{handling.options} is about reading a table, and the source is a Log, which was "
-            "read: leave it out, or give the table"
+            f"{handling.options} applies to reading a table, and the source is a Log, which was "
+            "read already: leave it out, or give the table"
         )
 
 

@@ -1,4 +1,4 @@
-"""A log where it lies, counted by SQL: only as many rows come back as there are outcomes."""
+"""A log in place, counted by SQL: only as many rows come back as there are outcomes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ORDER_UP_TO = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LogTable(TypedTable):
-    """A log where it lies, as rows or as counts."""
+    """A log in place, as rows or as counts."""
 
     @classmethod
     def of(cls, log: Log) -> LogTable:

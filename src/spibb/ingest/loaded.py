@@ -131,7 +131,9 @@ class LoadedPolicy(Loaded):
             _check_bins(vocabulary, self.bins)
         known = {*self.policy.states.names, *self.policy.actions.names}
         if strange := sorted(set(self.bins) - known):
-            raise InputError(f"bins are given for {some(strange)}, no column of the policy: drop")
+            raise InputError(
+                f"bins are given for {some(strange)}, not a column of the policy: drop them"
+            )
         self.freeze()
 
     def _facts(self) -> Mapping[str, Any]:
@@ -200,7 +202,7 @@ class LoadedPolicy(Loaded):
             known = self.policy.states.labels
             raise InputError(
                 f"state {label!r} is not in the policy, which knows {len(known)} states such as "
-                f"{some(known[:3])}: the log never showed it, so act as before"
+                f"{some(known[:3])}: the log never showed it, so keep to the current policy"
             )
         return self.policy.row(label)
 

@@ -159,7 +159,7 @@ class ColumnMap:
             if column not in cut:
                 raise InputError(
                     f"--bin cuts {column!r}, which the policy does not: leave it out, or name a "
-                    "policy that was made so"
+                    "policy with these bins"
                 )
             if isinstance(request, Sequence) and Bins(tuple(request)) != cut[column]:
                 edges = ", ".join(f"{edge:g}" for edge in cut[column].edges)
@@ -171,7 +171,8 @@ class ColumnMap:
     def _check_bandit(self, own: ColumnMap) -> None:
         wanted, known = self.said.get("bandit"), own.said.get("bandit")
         if None not in (wanted, known) and wanted != known:
-            made, read = ("single decisions", "episodes") if known else ("episodes", "single ones")
+            kinds = ("single decisions", "episodes")
+            made, read = kinds if known else kinds[::-1]
             raise InputError(
                 f"the policy was made from {made}, and the log is to be read as {read}: leave "
                 f"{'bandit = false' if known else '--bandit'} out, or name another policy"

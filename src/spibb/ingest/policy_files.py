@@ -216,7 +216,7 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     Parameters:
         path: a policy file, or that folder.
         columns: the state's and the action's columns of a table that has no policy.json, as in
-            `read_log`; else they are `action` and all to the left of it.
+            `read_log`; otherwise they are `action` and all columns to the left of it.
 
     A file that `LoadedPolicy.save` wrote (``.spibb``) has it all; it is compared with its hash.
 

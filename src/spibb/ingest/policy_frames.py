@@ -61,7 +61,7 @@ def _wide(eager: Any, names: Sequence[str]) -> tuple[list[Label], list[Label], l
     else:
         index = nw.maybe_get_index(eager)
         if index is None:
-            raise InputError(f"{WHAT} says nowhere which row is which state: {FORMS}")
+            raise InputError(f"{WHAT} does not say which state a row belongs to: {FORMS}")
         states = list(index)
     if not columns:
         raise InputError(f"{WHAT} has no column for any action: {FORMS}")

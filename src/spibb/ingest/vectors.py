@@ -54,7 +54,7 @@ class VectorLog(Transitions):
 
 @dataclass(frozen=True, eq=False)
 class VectorTable(TypedTable):
-    """A log where it lies, whose states are numbers."""
+    """A log in place, whose states are numbers."""
 
     numbers: ClassVar[bool] = True
 
@@ -89,7 +89,7 @@ def read_vectors(
         columns: our column names mapped to yours, as in `read_log`; the state's are numeric:
             ``{"state": ["x1", "x2"]}``. Next states are in `next_x1` and `next_x2`, in the columns
             mapped to `next_state`, or in the next row of the episode.
-        progress: told now and then which share of a query is done, from 0 to 1.
+        progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends.
         missing: ``"error"`` or ``"drop"``, as in `count_log`; a number that is missing is no level.
         duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
@@ -118,7 +118,7 @@ def open_vectors(
     missing: str = ERROR,
     duplicates: str = ERROR,
 ) -> VectorTable:
-    """Find the columns of a log of vectors where it lies; see `read_vectors`."""
+    """Find the columns of a log of vectors in place; see `read_vectors`."""
     from spibb.ingest import open_engine
 
     if missing == AS_LEVEL:

@@ -84,7 +84,9 @@ def read_whole_policy(path: Path) -> dict[str, Any]:
     policy = Policy(_probs(content, len(states), len(actions), what), states, actions, what)
     visits = content["visits"]
     if visits is not None and len(visits) != len(states):
-        raise InputError(f"{what} has visits of {len(visits)} states, and {len(states)}: {AGAIN}")
+        raise InputError(
+            f"{what} has visits of {len(visits)} states, expected {len(states)}: {AGAIN}"
+        )
     return {
         "policy": policy,
         "bins": {name: Bins(tuple(edges)) for name, edges in content["bins"].items()},

@@ -42,8 +42,8 @@ def check_exact(value: Any, name: str) -> None:
     """Refuse a float that several whole numbers round to: it names none of them."""
     if isinstance(value, float | np.floating) and EXACT_FLOATS <= abs(float(value)) < math.inf:
         raise InputError(
-            f"{name} holds {value:.0f}, too large for a float to tell from its neighbours: "
-            "turn the column into text"
+            f"{name} holds {value:.0f}, too large for a float to be exact: turn the column into "
+            "text"
         )
 
 

@@ -34,7 +34,7 @@ AGAIN = "write the folder again with spibb improve"
 class Deployed(Frozen):
     """A policy, the discount it was made for, and the returns [E] of the log it was made from.
 
-    `limits` were declared when it was made: no return can leave them; None if none were.
+    `limits` of every return were declared when it was made; None if none were.
     """
 
     loaded: Loaded

@@ -273,7 +273,7 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
 
 
 def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> tuple[float, float]:
-    """What no return can leave: as given, or as declared before."""
+    """Limits of every return: as given, or as declared before."""
     names = ("lowest_return", "highest_return")
     declared = deployed.limits or (None, None)
     for name, given, before in zip(names, (lowest, highest), declared):
@@ -281,8 +281,8 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
             seen = f"{deployed.returns.min():g} to {deployed.returns.max():g}"
             raise InputError(
                 f"{name} is not known: give --{name.replace('_', '-')} ({name} in Python), a limit "
-                f"that no return of an episode can leave (those of the baseline's "
-                f"log were {seen}, which proves none)"
+                f"that every return of an episode stays within (those of the baseline's log were "
+                f"{seen}, which proves no limit)"
             )
     low = checks.number(
         names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"
@@ -303,8 +303,8 @@ def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.n
             first = int(np.argmax(outside))
             raise InputError(
                 f"{what}: episode {first} returns {returns[first]:g}, beyond the {name} {limit:g} "
-                f"({int(outside.sum())} such episodes): give a {remedy} limit, which no return can "
-                "leave"
+                f"({int(outside.sum())} such episodes): give a {remedy} limit, which every "
+                "return stays within"
             )
     return np.clip((returns - low) / (high - low), 0.0, 1.0)
 

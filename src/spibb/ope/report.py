@@ -129,7 +129,7 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
         rng: the source of random numbers.
 
     Returns:
-        Six estimates with their bounds, by name, and their differences to what the log earned.
+        Six estimates with their bounds, by name, and their differences from what the log earned.
 
     >>> report = spibb.off_policy_estimates(log, baseline, baseline, 0.9,
     ...                                     rng=np.random.default_rng(0), bounds=("student-t",))

@@ -159,7 +159,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 def _limits(result: Improvement) -> list[float] | None:
-    """What was declared that no return of an episode can leave; None where nothing was."""
+    """The declared limits of every return of an episode; None where none were declared."""
     facts, problem = getattr(result, "facts", None), result.problem
     if facts is not None:
         return [facts.bounds.low, facts.bounds.high]

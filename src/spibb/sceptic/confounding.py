@@ -34,7 +34,7 @@ from spibb.labels import Label
 from spibb.policy import Policy
 
 LARGEST = 1000.0
-"""Γ beyond this is told as "more than"."""
+"""Γ beyond this is shown as "more than"."""
 HALVINGS = 30
 """Of the range of log Γ: far more digits than are shown."""
 

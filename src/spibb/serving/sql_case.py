@@ -79,7 +79,7 @@ def sql_of(
 ) -> str:
     """A SELECT of all columns of a table and the decision.
 
-    Where the policy draws, the number in [0, 1) is the column `uniform` of the table; else it is
+    The number in [0, 1) that draws is the column `uniform` of the table; otherwise it is
     random(), asked once per row and shown as `spibb_uniform`.
     """
     choice("dialect", dialect, tuple(DIALECTS))
@@ -191,7 +191,7 @@ def _allowed(column: StateColumn, codes: Sequence[int], key: str) -> str:
 
 
 def _key(column: StateColumn, dialect: Dialect) -> str:
-    """What a value is compared as: a number where it is cut, else the text of its label.
+    """What a value is compared as: a number where it is cut, otherwise the text of its label.
 
     Where missing values are a level of their own, they are NaN, or the text of that level.
     """

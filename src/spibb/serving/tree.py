@@ -93,7 +93,7 @@ def tree_text(loaded: LoadedPolicy, *, depth: int = DEPTH) -> str:
         *about(loaded),
         f"A decision tree of depth {depth} at most. It decides as the policy's most probable "
         f"action in {percent(tree.fidelity)} of {of}.",
-        "It also answers for states that the log never showed: act as before there.",
+        "It also answers for states that the log never showed: keep to the current policy there.",
         "",
         *_lines(tree.root, tree, loaded, ""),
     ]

@@ -1,1 +1,1 @@
-"""Tables where they lie: engines that answer SQL, and the one way to type the columns of a log."""
+"""Tables in place: engines that answer SQL, and the one way to type the columns of a log."""

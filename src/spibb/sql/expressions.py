@@ -41,7 +41,7 @@ INFINITY = "CAST('inf' AS DOUBLE)"
 def finite(number: str) -> str:
     """Whether a number is neither NaN nor infinite.
 
-    Footers of Parquet files tell the range of a column without its NaN, and DuckDB believes them:
+    Footers of Parquet files tell the range of a column without its NaN, and DuckDB relies on them:
     it takes ``x <= 5`` for true of all rows, and ``isnan(x)`` for false. A difference is computed.
     """
     return f"{number} - {number} = 0"

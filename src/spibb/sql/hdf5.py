@@ -54,14 +54,14 @@ def check_inside(group: Any, path: str) -> None:
         for name in inside:
             link = inside.get(name, getlink=True)
             if not isinstance(link, h5py.HardLink):
-                raise InputError(f"{path!r}: {name!r} is a link to elsewhere: copy what it names")
+                raise InputError(f"{path!r}: {name!r} is a link: copy the data that it points to")
             found = inside[name]
             if isinstance(found, h5py.Group):
                 waiting.append(found)
                 continue
             if found.external or found.is_virtual:
                 raise InputError(
-                    f"{path!r}: {name!r} keeps its data in other files: write it whole"
+                    f"{path!r}: {name!r} keeps its data in other files: write all into one file"
                 )
             size += found.nbytes
             if size > MOST_BYTES:

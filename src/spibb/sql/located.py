@@ -1,4 +1,4 @@
-"""A log where it lies: the engine that has it, the columns behind our names, which rows count."""
+"""A log in place: the engine that has it, the columns behind our names, which rows count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LeftOut:
 
 @dataclass(frozen=True, eq=False)
 class LocatedTable:
-    """A log where it lies: an engine, the columns behind our names, bins, and which rows count.
+    """A log in place: an engine, the columns behind our names, bins, and which rows count.
 
     `copy` answers the same from a copy of those rows, where that is faster.
     """

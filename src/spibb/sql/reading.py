@@ -75,8 +75,8 @@ def check_untyped(labels: pa.Table) -> None:
         empty = text and compute.any(matches(column, "")).as_py()
         if empty or pa.types.is_boolean(column.type) or (text and label_type([column]) is not None):
             raise InputError(
-                f"a .csv file would give the labels of {name!r} back as others, such as "
-                f"{column[0].as_py()!r}, because it has no types: save the log as .parquet"
+                f"a .csv file has no types, so the labels of {name!r} would change, such as "
+                f"{column[0].as_py()!r}: save the log as .parquet"
             )
 
 

@@ -31,7 +31,7 @@ def fetched(source: Source) -> tuple[Source, str]:
     file = PurePosixPath(unquote(urlsplit(address).path))
     if ending(Path(file.name)) not in KINDS:
         raise InputError(
-            f"cannot read {name}: the name before any ? must end like that of a file, as log.csv"
+            f"cannot read {name}: the name before any ? must end like a file name, such as log.csv"
         )
     copy = private_path("".join(end for end in file.suffixes[-2:] if _known(end)).lower())
     try:

@@ -1,4 +1,4 @@
-"""Where a table lies: files, patterns, folders of partitions; and how its text is written."""
+"""Where a table is: files, patterns, folders of partitions; and how its text is written."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Source:
         for place in self.place if isinstance(self.place, tuple) else (self.place,):
             instance("place", place, (str, Path), "name a file, or give its address")
             if isinstance(self.place, tuple) and SCHEME.match(str(place)):
-                raise InputError(f"{masked(str(place))!r} is in a list: give an address alone")
+                raise InputError(f"{masked(str(place))!r} is an address in a list: give it alone")
         for name in ("table", "query", "encoding", "separator"):
             instance(name, getattr(self, name), (str, type(None)), "give a text, or None")
         choice("decimal", self.decimal, (".", ","))
@@ -85,7 +85,9 @@ class Source:
                 f"separator is {self.separator!r}, expected one character such as ';': give one"
             )
         if self.decimal == "," == self.separator:
-            raise InputError("separator and decimal are both ',': give another separator, as ';'")
+            raise InputError(
+                "separator and decimal are both ',': give another separator, such as ';'"
+            )
 
     @classmethod
     def of(cls, given: Any) -> Self:

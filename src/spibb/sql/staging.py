@@ -133,7 +133,7 @@ def _unpack(path: Path, wanted: str | None, called: str) -> tuple[Path, str]:
         with zipfile.ZipFile(path) as archive:
             member = _member(archive, wanted, name)
             if member.flag_bits & 1:
-                raise InputError(f"{name} is encrypted: unpack it yourself")
+                raise InputError(f"{name} is encrypted: decrypt and unpack it first")
             end = "".join(s for s in PurePosixPath(member.filename).suffixes[-2:] if _known(s))
             copy = private_path(end.lower())
             if member.file_size > LIMIT:

@@ -82,7 +82,7 @@ class TypedTable(LocatedTable):
     """The columns of a log as typed SQL expressions, its values checked, its rows coded."""
 
     numbers: ClassVar[bool] = False
-    """Whether states are vectors of numbers; else they are labels."""
+    """Whether states are vectors of numbers; otherwise they are labels."""
 
     @cached_property
     def x(self) -> Expressions:
@@ -178,7 +178,7 @@ class TypedTable(LocatedTable):
         self.check_rewards(profile.reward_range)
 
     def check_rewards(self, numbers: Any) -> None:
-        """Refuse rewards that are not finite, told by themselves, their extremes or their sums.
+        """Refuse rewards that are not finite, found by themselves, their extremes or their sums.
 
         The extremes in a Parquet file's footer overlook NaN; finite rewards may add up to infinity.
         """

@@ -90,7 +90,7 @@ ELSE format_type(oid, NULL) END FROM pg_type WHERE oid = ANY(%s)
 
 
 def open_table(table: Any) -> Warehouse:
-    """Query an Ibis table, or a PySpark frame through Ibis, where it lies."""
+    """Query an Ibis table, or a PySpark frame through Ibis, where it is stored."""
     expression = table if type(table).__module__.startswith("ibis") else _from_spark(table)
     kinds = {name: _kind(dtype) for name, dtype in expression.schema().items()}
     return Warehouse(expression, kinds)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".parquet")
 COPY = "COPY (SELECT * FROM written) TO $path (FORMAT csv, HEADER, USE_TMP_FILE false)"
-"""Into the file that is there: DuckDB would else make one of its own, which nobody clears."""
+"""Write into the existing file: otherwise DuckDB makes one of its own, which stays behind."""
 
 
 def check_target(path: Path, *, force: bool) -> None:

@@ -349,8 +349,8 @@ def _unknown(evidence: Evidence) -> str:
 
 
 def _untold(evidence: Evidence, name: str, what: str, wanted: str) -> Criterion:
-    """A condition of which the log's episodes would tell, and they are not at hand."""
+    """A condition that needs the log's episodes, which were not kept."""
     return Criterion(
         name, what, _unknown(evidence), wanted, None,
-        f"Nothing but the model speaks for the changes: {evidence.no_estimates}.", REMEDY,
+        f"Only the model supports the changes: {evidence.no_estimates}.", REMEDY,
     )  # fmt: skip

@@ -84,7 +84,7 @@ class Evidence:
 
     `lower` is the quantile of the gain over drawn models at failure rate `delta`, which is `shared`
     among candidates if the policy was chosen among several. `earned` and `departures` are None
-    where the log's episodes are not at hand or contradict the baseline; `estimates` likewise, with
+    where the log's episodes were not kept or contradict the baseline; `estimates` likewise, with
     the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
     these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`
     says that no column of the log told which episodes ended.

@@ -130,13 +130,13 @@ def _certified(
     accepted = certificate.accepted
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
     between = surely(least) if least == most else f"{surely(least)} to {surely(most)}"
-    gain = "gains" if len(accepted) == 1 else "gain"
+    gain = "The change gains" if len(accepted) == 1 else "The changes gain"
     states = _several(sum(len(test.changes) for test in accepted), "state")
     sentence = (
         f"At level {level(certificate.delta)} the new policy is no worse: {len(accepted):,} of "
         f"{_several(len(certificate.tests), 'change')} ({states}) passed tests on "
-        f"{certificate.judging:,} episodes that did not choose them, and {gain} at least {between} "
-        "per visit."
+        f"{certificate.judging:,} episodes that did not choose them. {gain} at least {between} per "
+        "visit."
     )
     next_one = nearest(certificate.tests)
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
@@ -223,7 +223,7 @@ def until_certified(evidence: Evidence) -> str:
         tests = Certified(delta=evidence.delta).improve(problem).tests
     except InputError:
         return (
-            "The algorithm certified, after you declare limits that no return can leave "
+            "The algorithm certified, after you declare limits that every return stays within "
             "(v_max, or lowest_reward and highest_reward)."
         )
     if accepted := sum(test.accepted for test in tests):

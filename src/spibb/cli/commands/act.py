@@ -23,7 +23,10 @@ def act(  # noqa: PLR0913 (one parameter per option)
     ],
     state: Annotated[
         list[str] | None,
-        typer.Option(help="Label of the state, or column=value for each column. Repeatable."),
+        typer.Option(
+            metavar="LABEL",
+            help="Label of the state, or column=value for each column. Repeatable.",
+        ),
     ] = None,
     cases: Annotated[
         Path | None,

@@ -58,16 +58,22 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
     ] = "main",
     column: Annotated[
         list[str] | None,
-        typer.Option(help="Run only this algorithm, as name:option=value,… Repeatable."),
+        typer.Option(
+            metavar="ALGORITHM",
+            help="Run only this algorithm, as name:option=value,… Repeatable.",
+        ),
     ] = None,
     also: Annotated[
         list[str] | None,
         typer.Option(
-            help="Add this algorithm to the others; your own as module.Class:option=value,…"
+            metavar="ALGORITHM",
+            help="Add this algorithm to the others; your own as module.Class:option=value,… "
+            "Repeatable.",
         ),
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(help="Leave out this algorithm of the grid; repeatable.")
+        list[str] | None,
+        typer.Option(metavar="ALGORITHM", help="Leave out this algorithm of the grid. Repeatable."),
     ] = None,
     sizes: Annotated[str | None, typer.Option(help="Only these sizes, such as 10,50,200.")] = None,
     etas: Annotated[str | None, typer.Option(help="Only these η, such as 0.1,0.9.")] = None,

@@ -15,7 +15,9 @@ def figures(
     others: Annotated[
         list[Path] | None,
         typer.Option(
-            "--with", help="Draw the columns of this folder of the same study too; repeatable."
+            "--with",
+            metavar="FOLDER",
+            help="Also draw the columns of this folder of the same study. Repeatable.",
         ),
     ] = None,
     small: Annotated[

@@ -51,7 +51,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     ] = None,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="Another option of the algorithm, as name=value. Repeatable."),
+        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm. Repeatable."),
     ] = None,
     discount: Annotated[
         float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
