@@ -477,6 +477,36 @@ def test_coverage_over_2000_logs(well_behaved, delta):
     assert abs(bca - (1 - delta)) < 0.03
 
 
+def two_step_log(draws: np.random.Generator, prob: float, rewards: tuple[float, float]) -> Log:
+    """300 episodes of a state that pays first, then of one where y has probability `prob`."""
+    rare = np.repeat(draws.random(300) < prob, 2) & (np.arange(600) % 2 == 1)
+    return Log.from_arrays(
+        ["a", "b"] * 300, np.where(rare, "y", "x"), rewards * 300, terminated=[False, True] * 300,
+        state_labels=["a", "b"], action_labels=["x", "y"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rewards", "lowest"), [((1.0, 0.1), 1.0), ((1.0, 0.1), 0.0), ((-1.0, -0.1), -10.0)]
+)
+@pytest.mark.parametrize("prob", [0.0005, 0.05])
+def test_exact_bounds_hold_whatever_the_sign_of_the_limit(rewards, lowest, prob):
+    """Every return is r_0 + γ r_1. A rare action, of weight 0.5 / prob, is missing in most logs."""
+    draws, truth = rng(16), rewards[0] + 0.9 * rewards[1]
+    mu, pi = (Policy([[1, 0], [1 - p, p]], ["a", "b"], ["x", "y"]) for p in (prob, 0.5))
+    above = dict.fromkeys(("is", "pdis"), 0)
+    for _ in range(100):
+        report = ope.off_policy_estimates(
+            two_step_log(draws, prob, rewards), pi, mu, 0.9, delta=0.1, rng=draws,
+            lowest_return=lowest, bounds=("bernstein", "betting"),
+        )  # fmt: skip
+        for name in above:
+            limited, bounds = report[name].estimate.limited, report[name].bounds
+            assert limited.min() >= report[name].estimate.limit - 1e-9
+            above[name] += max(bound.value for bound in bounds) > truth + 1e-9
+    assert max(above.values()) <= 20
+
+
 def test_where_the_approximate_bounds_fail():
     """Rare disasters, few episodes: most samples hold none, and both bounds are then too high."""
     draws, truth = rng(14), 0.98 - 0.02 * 20

@@ -121,8 +121,8 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
         model: its values are the Q̂ and V̂ of dr, wdr and the rule "model". None estimates it from
             the same log, which costs dr its unbiasedness (by O(1/E)).
         truncated: what a cut episode counts: "recorded" or "model".
-        lowest_return: no return is below it (for pdis: no reward is below (1 − γ) times it). This
-            is declared, not seen.
+        lowest_return: no return is below it (for pdis, where a positive one counts as 0: no reward
+            is below (1 − γ) times it). This is declared, not seen.
         highest_return: no return is above it; exact bounds of a difference need it.
         bounds: names of the lower bounds. "bca" resamples all episodes, which takes long with
             100,000 of them.
