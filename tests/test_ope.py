@@ -564,6 +564,14 @@ def test_bernstein_needs_a_limit_that_no_episode_can_be_below(lowest, refused):
             assert ope.lower_bound(estimate, "bernstein", 0.1, rng=rng()).value < estimate.value
 
 
+@pytest.mark.parametrize("offset", [0.0, 2e9, -2e9])
+def test_a_return_below_the_limit_is_found_however_large_the_limit_is(offset):
+    log = Log.from_arrays(["x"] * 4, list("abab"), [offset + r for r in (0, 1, 1, -0.001)],
+                          terminated=[True] * 4)  # fmt: skip
+    assert "is" in ope.no_limits(log, 0.9, offset)
+    assert "is" not in ope.no_limits(log.episodes(np.arange(3)), 0.9, offset)
+
+
 def test_bernstein_for_doubly_robust_was_false_where_no_value_of_the_sample_shows_it():
     """A bad model and a large weight: rare contributions of dr are far below every return.
 

@@ -154,3 +154,21 @@ def test_how_cut_episodes_count_is_said_as_it_is():
     assert Visits.of(whole, 0.5, bounds).how_cuts_count == ""
     assert Visits.of(CUT, 0.5, bounds, shared=False).how_cuts_count == "cut episodes at their worst"
     assert "worst value of the state" in Visits.of(CUT, 0.5, bounds).how_cuts_count
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 2e9, -2e9])
+def test_limits_far_from_zero_are_as_strict_as_those_near_it(offset):
+    """What passes as rounding is small beside the span; a last digit of the limit always passes."""
+    bounds = ReturnBounds(offset, offset + 1, "").in_spans()
+
+    def one(reward: float) -> Log:
+        return Log.from_arrays([0], [0], [reward], terminated=[True])
+
+    for inside in (np.nextafter(offset, -np.inf), np.nextafter(offset + 1, np.inf)):
+        check_returns(one(inside / bounds.unit), 0.9, bounds)
+        check_rewards(one(inside), Declared(lowest_reward=offset, highest_reward=offset + 1))
+    for outside in (offset - 0.01, offset + 1.01):
+        with pytest.raises(InputError, match="outside the declared"):
+            check_returns(one(outside / bounds.unit), 0.9, bounds)
+        with pytest.raises(InputError, match="outside the declared"):
+            check_rewards(one(outside), Declared(lowest_reward=offset, highest_reward=offset + 1))

@@ -11,10 +11,8 @@ from spibb import checks
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
+from spibb.return_limits import slack
 from spibb.words import counted
-
-ROUNDING = 1e-9
-"""Relative to a limit: what is beyond it by less is rounding."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,11 @@ class ReturnBounds:
     def span(self) -> float:
         """How far apart two returns can be."""
         return self.high - self.low
+
+    @property
+    def slack(self) -> float:
+        """What is beyond by no more is rounding."""
+        return slack(self.low, self.high)
 
     def in_spans(self) -> ReturnBounds:
         """The same in units of about the span, so that squares of returns stay in range.
@@ -237,11 +240,11 @@ def _ends(
 
     All returns with that rest R stay within the limits: low ≤ recorded + unseen·R ≤ high.
     """
-    cut, slack = unseen > 0, ROUNDING * max(abs(bounds.low), abs(bounds.high))
+    cut = unseen > 0
     least, most = (np.full(size, float(end)) for end in (bounds.low, bounds.high))
     with np.errstate(over="ignore"):
-        below = (bounds.low - slack - recorded[cut]) / unseen[cut]
-        above = (bounds.high + slack - recorded[cut]) / unseen[cut]
+        below = (bounds.low - bounds.slack - recorded[cut]) / unseen[cut]
+        above = (bounds.high + bounds.slack - recorded[cut]) / unseen[cut]
     np.maximum.at(least, rest[cut], below)
     np.minimum.at(most, rest[cut], above)
     return least, most
@@ -255,8 +258,7 @@ def _check(
     All returns of a cut episode lack the same rest: some rest must keep all of them within.
     """
     low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
-    slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
-    bad = (high < bounds.low - slack) | (low > bounds.high + slack)
+    bad = (high < bounds.low - bounds.slack) | (low > bounds.high + bounds.slack)
     if bad.any():
         row = int(np.argmax(bad))
         start = f"{low[row] * bounds.unit:g} from step"
@@ -275,13 +277,12 @@ def _check(
 
 def check_rewards(log: Log, declared: Declared) -> None:
     """No reward may leave its declared limits, no episode go beyond the horizon."""
-    slack = ROUNDING * float(np.abs(log.reward).max())
     low, high = declared.lowest_reward, declared.highest_reward
-    _within(
-        "lowest_reward", low, log.reward, log.reward < (-np.inf if low is None else low) - slack
-    )
-    _within("highest_reward", high, log.reward,
-            log.reward > (np.inf if high is None else high) + slack)  # fmt: skip
+    least = float(log.reward.min()) if low is None else low
+    most = float(log.reward.max()) if high is None else high
+    rounding = slack(least, most)
+    _within("lowest_reward", low, log.reward, log.reward < least - rounding)
+    _within("highest_reward", high, log.reward, log.reward > most + rounding)
     if declared.horizon is not None:
         _check_horizon(log, checks.positive("horizon", declared.horizon))
 

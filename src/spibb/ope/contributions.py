@@ -15,13 +15,12 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
+from spibb.return_limits import slack
 
 ESTIMATORS = tuple(TERMS)
 WEIGHTED = ("wis", "wpdis", "wdr")
 MODELLED = ("dr", "wdr")
 TRUNCATED = ("recorded", "model")
-ROUNDING = 1e-12
-"""Relative to a limit: what is below it by less is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +101,12 @@ def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
     """
     longest = math.inf if completed else float(np.diff(log.episode_starts).max())
     steps = (1 - discount**longest) / (1 - discount)
-    low, high = float(log.reward.min()), float(log.reward.max())
+    low, high = _ends(log.reward)
     return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
@@ -115,11 +118,11 @@ def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
     """
     found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
     found["dr"] = "an error of its model, times a weight, can be below any limit"
-    low = float(returns(log, discount).min())
-    if low < lowest - ROUNDING * abs(lowest):
+    low, high = _ends(returns(log, discount))
+    if low < lowest - slack(lowest, high):
         found["is"] = f"the log has a return of {low:g}, below the declared {lowest:g}"
-    reward, least = float(log.reward.min()), (1 - discount) * limit_of("pdis", lowest)
-    if reward < least - ROUNDING * abs(least):
+    least, (reward, most) = (1 - discount) * limit_of("pdis", lowest), _ends(log.reward)
+    if reward < least - slack(least, most):
         found["pdis"] = (
             f"the log has a reward of {reward:g}, below (1 − γ) times the declared {lowest:g}"
         )

@@ -17,7 +17,7 @@ from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.bounds import BOUNDS, BoundedEstimate, with_bounds
-from spibb.ope.contributions import ESTIMATORS, ROUNDING, contributions
+from spibb.ope.contributions import ESTIMATORS, contributions
 from spibb.ope.estimate import Estimate
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
@@ -213,7 +213,7 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     """
     gains, limited = estimate.contributions - earned, estimate.limited - earned
     limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
-    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
+    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + 1e-12):
         limit, remedy = -math.inf, "declare a higher one"
         reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
     elif estimate.limit > -math.inf and highest_return == math.inf:

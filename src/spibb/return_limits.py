@@ -1,0 +1,16 @@
+"""Limits of returns: what beyond them is rounding."""
+
+from __future__ import annotations
+
+import math
+
+SHARE, ULPS = 1e-9, 4
+"""What rounding may be of the span between two limits, and beside it in last digits of a limit."""
+
+
+def slack(low: float, high: float) -> float:
+    """How far beyond one of two limits a return may be by rounding alone.
+
+    It is small beside the span: what it lets pass is clipped, and must not matter.
+    """
+    return SHARE * abs(high - low) + ULPS * math.ulp(max(abs(low), abs(high)))
