@@ -705,6 +705,21 @@ def test_exact_bounds_of_a_difference_need_both_limits():
         assert bounds["bernstein"] < bounds["betting"] < truth
 
 
+@pytest.mark.parametrize("offset", [0.0, -3.0, 3.0, -2e9])
+def test_the_highest_return_may_be_reached_and_not_exceeded(offset):
+    """Whatever its sign."""
+    log = Log.from_arrays(["x"] * 40, ["a", "b"] * 20, [offset, offset + 1] * 20,
+                          terminated=[True] * 40)  # fmt: skip
+    for highest, refused in ((offset + 1, False), (offset + 0.999, True)):
+        report = ope.off_policy_estimates(
+            log, PI, MU, 0.9, lowest_return=offset, highest_return=highest, bounds=("betting",),
+            rng=rng(),
+        )  # fmt: skip
+        refusal = report.difference("is").bounds[0].refusal
+        assert ("declare a higher one" in (refusal or "")) == refused, refusal
+        assert (refusal is None) == (not refused)
+
+
 def test_betting_bounds_hold_and_are_tighter_than_bernstein():
     """200 logs of 60 episodes at δ = 0.2."""
     rng = np.random.default_rng(7)

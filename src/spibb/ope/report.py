@@ -22,6 +22,7 @@ from spibb.ope.estimate import Estimate
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
+from spibb.return_limits import slack
 from spibb.showing import Shown
 
 
@@ -213,11 +214,11 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     """
     gains, limited = estimate.contributions - earned, estimate.limited - earned
     limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
-    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + 1e-12):
+    if estimate.limit > -math.inf and highest_return == math.inf:
+        reason, remedy = "no highest_return was declared", "declare one"
+    elif earned.max() > highest_return + slack(estimate.limit, highest_return):
         limit, remedy = -math.inf, "declare a higher one"
         reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
-    elif estimate.limit > -math.inf and highest_return == math.inf:
-        reason, remedy = "no highest_return was declared", "declare one"
     return replace(
         estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
         no_limit=reason, remedy=remedy,
