@@ -446,6 +446,15 @@ def test_bca_agrees_with_scipy(delta):
     assert ours == pytest.approx(theirs, abs=0.006)
 
 
+@pytest.mark.parametrize("centre", [0.1, 0.3, 1.0, 2.38])
+def test_bca_does_not_depend_on_the_unit(centre):
+    """Many resampled means are equal to the mean, up to rounding."""
+    x = np.full(100, centre)
+    x[:2] += 1, -1
+    found = [mean_bounds.bca_bound(u * x, 0.05, rng=rng(3)) / u for u in (1, 0.1, 3, 5, 7)]
+    assert found == pytest.approx([found[0]] * 5)
+
+
 def test_bca_is_repeatable_and_survives_equal_values():
     x = rng(0).random(30)
     assert mean_bounds.bca_bound(x, 0.1, rng=rng(1)) == mean_bounds.bca_bound(x, 0.1, rng=rng(1))

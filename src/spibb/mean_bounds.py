@@ -159,7 +159,8 @@ def bca_bound(
         return unit * float(x.mean())
     means = np.empty(checks.positive("resamples", resamples))
     kernels.resampled_means(x, rng, means)
-    below = ((means < x.mean()).mean() + (means <= x.mean()).mean()) / 2
+    above = means - x.mean()
+    below = ((above < -ROUNDING).mean() + (above <= ROUNDING).mean()) / 2
     z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
     acceleration = (off**3).sum() / (6 * square**1.5)
     z = z0 + ndtri(delta)
