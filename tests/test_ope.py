@@ -455,6 +455,18 @@ def test_bca_does_not_depend_on_the_unit(centre):
     assert found == pytest.approx([found[0]] * 5)
 
 
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_bca_never_falls_as_delta_grows(sign):
+    """Strong skew: 1 − a z changes its sign at a small δ (left skew) or at a large one."""
+    x = np.zeros(50)
+    x[0] = sign
+    deltas = np.array([1e-12, 1e-10, 1e-8, 1e-4, 0.05, 0.5])
+    deltas = np.append(deltas, 1 - deltas[-2::-1])
+    found = [mean_bounds.bca_bound(x, delta, rng=rng(4)) for delta in deltas]
+    assert (np.diff(found) >= 0).all()
+    assert found[0] < found[-1]
+
+
 def test_bca_is_repeatable_and_survives_equal_values():
     x = rng(0).random(30)
     assert mean_bounds.bca_bound(x, 0.1, rng=rng(1)) == mean_bounds.bca_bound(x, 0.1, rng=rng(1))

@@ -144,8 +144,9 @@ def bca_bound(
     The quantile Φ(z_0 + (z_0 + z_δ)/(1 − a(z_0 + z_δ))) of the resampled means, where Φ(z_0) is the
     share of them below x̄ (ties count half) and a = Σ(x_i − x̄)³ / (6 (Σ(x_i − x̄)²)^{3/2}) is the
     jackknife's acceleration, which has this closed form for a mean. `scipy.stats.bootstrap` gives
-    the same, but in O(n²), and takes a second to import. It fails as Student's t does, less with
-    skew, more with few episodes: no resample holds a value that the sample lacks.
+    the same, but in O(n²), and takes a second to import. Where a(z_0 + z_δ) ≥ 1 the formula has
+    passed its pole, and the bound is the extreme mean on its side. It fails as Student's t does,
+    less with skew, more with few episodes: no resample holds a value that the sample lacks.
     """
     checks.delta_or_one(delta)
     x = np.sort(_sample("bca", values, 2))
@@ -164,7 +165,8 @@ def bca_bound(
     z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
     acceleration = (off**3).sum() / (6 * square**1.5)
     z = z0 + ndtri(delta)
-    return unit * float(np.quantile(means, ndtr(z0 + z / (1 - acceleration * z))))
+    along = z / (1 - acceleration * z) if acceleration * z < 1 else math.copysign(math.inf, z)
+    return unit * float(np.quantile(means, ndtr(z0 + along)))
 
 
 def _sample(bound: str, values: np.ndarray, least: int) -> np.ndarray:
