@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -107,6 +109,15 @@ def test_missing_or_contradictory_limits_are_named():
         Declared(highest_return=1).bounds(0.9)
     with pytest.raises(InputError, match="empty: lowest_return gives at least 2"):
         Declared(lowest_return=2, highest_return=1).bounds(0.9)
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.99, 1 - 1e-9, 1 - 1e-15])
+@pytest.mark.parametrize("horizon", [1, 2, 50])
+def test_a_horizon_counts_every_discounted_step(discount, horizon):
+    exact = sum(Fraction(discount) ** t for t in range(horizon))
+    found = Declared(lowest_reward=-1, highest_reward=1, horizon=horizon).bounds(discount)
+    assert found.high == pytest.approx(float(exact), rel=1e-14)
+    assert found.low == -found.high
 
 
 def test_what_the_log_contradicts_is_named():

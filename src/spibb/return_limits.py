@@ -1,4 +1,4 @@
-"""Limits of returns: what beyond them is rounding."""
+"""Limits of returns: how many steps they count, and what beyond them is rounding."""
 
 from __future__ import annotations
 
@@ -6,6 +6,13 @@ import math
 
 SHARE, ULPS = 1e-9, 4
 """What rounding may be of the span between two limits, and beside it in last digits of a limit."""
+
+
+def discounted_steps(discount: float, horizon: float = math.inf) -> float:
+    """1 + γ + … + γ^{H−1} for H ≥ 1, to the last digits also where γ is close to 1."""
+    if discount == 0:
+        return 1.0
+    return -math.expm1(horizon * math.log(discount)) / (1 - discount)
 
 
 def slack(low: float, high: float) -> float:

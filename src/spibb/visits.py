@@ -11,7 +11,7 @@ from spibb import checks
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
-from spibb.return_limits import slack
+from spibb.return_limits import discounted_steps, slack
 from spibb.words import counted
 
 
@@ -67,7 +67,7 @@ class Declared:
         min(r, r·s) and max(R, R·s), s = 1 + γ + … + γ^{H−1}: at least one step is made, and no
         more are counted after the end. An upper limit of the return is a lower one of its negative.
         """
-        steps = (1 - discount ** (self.horizon or np.inf)) / (1 - discount)
+        steps = discounted_steps(discount, self.horizon or math.inf)
         low = _highest_limit(
             "lowest", self.lowest_return, _negative(self.v_max), self.lowest_reward, steps
         )

@@ -15,7 +15,7 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
-from spibb.return_limits import slack
+from spibb.return_limits import discounted_steps, slack
 
 ESTIMATORS = tuple(TERMS)
 WEIGHTED = ("wis", "wpdis", "wdr")
@@ -100,7 +100,7 @@ def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
     Episodes that a model completes have no end.
     """
     longest = math.inf if completed else float(np.diff(log.episode_starts).max())
-    steps = (1 - discount**longest) / (1 - discount)
+    steps = discounted_steps(discount, longest)
     low, high = _ends(log.reward)
     return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
 
