@@ -17,6 +17,7 @@ from spibb.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
 from spibb.solve import unit_of
+from spibb.words import apart
 
 RESAMPLES = 2_000
 """Of the bootstrap, where the caller does not say."""
@@ -183,8 +184,9 @@ def _above(bound: str, values: np.ndarray, lowest: float) -> tuple[float, np.nda
     unit = unit_of(np.append(values, lowest)[None])
     x = values / unit - lowest / unit
     if x.min() < -ROUNDING:
+        least, limit = apart(values.min(), lowest)
         raise InputError(
-            f"{bound}: value {values.min():g} of episode {int(values.argmin())} is below the "
-            f"limit {lowest:g}: declare a lower one, or use student-t or bca"
+            f"{bound}: value {least} of episode {int(values.argmin())} is below the "
+            f"limit {limit}: declare a lower one, or use student-t or bca"
         )
     return unit, x

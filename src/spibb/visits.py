@@ -12,7 +12,7 @@ from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
 from spibb.return_limits import discounted_steps, slack
-from spibb.words import counted
+from spibb.words import apart, counted
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,8 @@ class ReturnBounds:
     unit: float = 1.0
 
     def __str__(self) -> str:
-        return f"[{self.low * self.unit:g}, {self.high * self.unit:g}] ({self.source})"
+        low, high = apart(self.low * self.unit, self.high * self.unit)
+        return f"[{low}, {high}] ({self.source})"
 
     @property
     def span(self) -> float:
@@ -76,9 +77,10 @@ class Declared:
             _negative(self.highest_reward), steps,
         )  # fmt: skip
         if not low[1] < -high[1]:
+            least, most = apart(low[1], -high[1])
             raise InputError(
-                f"the declared returns are empty: {low[0]} gives at least {low[1]:g}, {high[0]} at "
-                f"most {-high[1]:g}: check both"
+                f"the declared returns are empty: {low[0]} gives at least {least}, {high[0]} at "
+                f"most {most}: check both"
             )
         names = " and ".join(dict.fromkeys((low[0], high[0])))
         within = f" over at most {counted(self.horizon, 'step')}" if self.horizon else ""
@@ -261,7 +263,8 @@ def _check(
     bad = (high < bounds.low - bounds.slack) | (low > bounds.high + bounds.slack)
     if bad.any():
         row = int(np.argmax(bad))
-        start = f"{low[row] * bounds.unit:g} from step"
+        returned, *_ = apart(*(bounds.unit * end for end in (low[row], bounds.low, bounds.high)))
+        start = f"{returned} from step"
         raise InputError(
             f"episode {episode[row]} returns {start} {row - log.episode_starts[episode[row]]} on, "
             f"outside the declared {bounds}: declare limits that no return can leave"
@@ -305,8 +308,10 @@ def _check_horizon(log: Log, horizon: int) -> None:
 
 def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndarray) -> None:
     if outside.any():
+        assert limit is not None
         row = int(np.argmax(outside))
+        paid, declared = apart(reward[row], limit)
         raise InputError(
-            f"reward {reward[row]:g} in row {row} is outside the declared {name} {limit:g} "
+            f"reward {paid} in row {row} is outside the declared {name} {declared} "
             f"({int(outside.sum())} such rows): declare a limit that no reward can leave"
         )

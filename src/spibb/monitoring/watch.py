@@ -30,6 +30,7 @@ from spibb.monitoring.evidence import (
 )
 from spibb.policies import conformity_of
 from spibb.return_limits import slack
+from spibb.words import apart
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
 FOR_CHANGES = 0.2
@@ -301,8 +302,9 @@ def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.n
     ):
         if outside.any():
             first = int(np.argmax(outside))
+            returned, end = apart(returns[first], limit)
             raise InputError(
-                f"{what}: episode {first} returns {returns[first]:g}, beyond the {name} {limit:g} "
+                f"{what}: episode {first} returns {returned}, beyond the {name} {end} "
                 f"({int(outside.sum())} such episodes): give a {remedy} limit, which no return can "
                 "leave"
             )

@@ -16,6 +16,7 @@ from spibb.mdp import MDP
 from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
 from spibb.return_limits import discounted_steps, slack
+from spibb.words import apart
 
 ESTIMATORS = tuple(TERMS)
 WEIGHTED = ("wis", "wpdis", "wdr")
@@ -30,8 +31,8 @@ class Contributions:
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
     estimator, and `limited` the same with missing mass at the limit, for those that have one.
     `lowest_return` is the limit that was declared, and `no_limits` says by estimator why its
-    contributions can be below what follows from it (`limit_of`); the others cannot. `reach` is the least and the most that
-    the log's rewards can add up to.
+    contributions can be below what follows from it (`limit_of`); the others cannot. `reach` is the
+    least and the most that the log's rewards can add up to.
     """
 
     weights: np.ndarray
@@ -120,7 +121,9 @@ def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
     found["dr"] = "an error of its model, times a weight, can be below any limit"
     low, high = _ends(returns(log, discount))
     if low < lowest - slack(lowest, high):
-        found["is"] = f"the log has a return of {low:g}, below the declared {lowest:g}"
+        found["is"] = "the log has a return of {}, below the declared {}".format(
+            *apart(low, lowest)
+        )
     least, (reward, most) = (1 - discount) * limit_of("pdis", lowest), _ends(log.reward)
     if reward < least - slack(least, most):
         found["pdis"] = (
@@ -136,7 +139,7 @@ def _no_limits_beyond(sweep: Sweep) -> dict[str, str]:
     low = float(sweep.tables[2].min())
     limits = {name: limit_of(name, sweep.lowest_return) for name in LIMITED}
     return {
-        name: f"the model completes cut episodes with {low:g}, below {limit:g}"
+        name: "the model completes cut episodes with {}, below {}".format(*apart(low, limit))
         for name, limit in limits.items() if low < limit
     }  # fmt: skip
 

@@ -218,7 +218,8 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
         reason, remedy = "no highest_return was declared", "declare one"
     elif earned.max() > highest_return + slack(estimate.limit, highest_return):
         limit, remedy = -math.inf, "declare a higher one"
-        reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
+        most, declared = words.apart(float(earned.max()), highest_return)
+        reason = f"a return of {most} is above the declared highest {declared}"
     return replace(
         estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
         no_limit=reason, remedy=remedy,
