@@ -12,14 +12,15 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "showing", "frozen", "files", "checks", "loading", "halving", "kernels",
-    "pseudocounts", "arrays", "labels", "words", "tables", "binning", "handling", "columns",
+    "__init__", "errors", "showing", "frozen", "files", "words", "checks", "loading", "halving",
+    "kernels", "pseudocounts", "arrays", "labels", "tables", "binning", "handling", "columns",
     "sql", "cases",
     "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
-    "propensities", "ope", "conformity", "visits", "value_limits", "stats", "envs", "ingest",
-    "algorithms", "verdict", "sceptic", "pipeline", "deep", "policies", "serving", "monitoring",
+    "propensities", "return_limits", "ope", "conformity", "visits", "value_limits", "stats", "envs",
+    "ingest", "algorithms", "verdict", "sceptic", "pipeline", "deep", "policies", "serving",
+    "monitoring",
     "report", "vector_running", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spibb.words import at_least, at_most, general, listed, number, surely
+from spibb.words import apart, at_least, at_most, general, listed, number, surely
 
 FINITE = st.floats(-1e300, 1e300)
 
@@ -59,3 +59,15 @@ def test_names_are_listed():
     assert [listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
         "a", "a and b", "a, b and c",
     ]  # fmt: skip
+
+
+@given(st.lists(FINITE | st.sampled_from([1.0, 1.000001, 2e9, 2e9 + 1]), min_size=2, max_size=3))
+def test_numbers_that_differ_look_different(values):
+    assert len(set(apart(*values))) >= len(set(values))
+
+
+def test_six_digits_where_they_suffice():
+    assert apart(2 / 3, 1, -5) == ["0.666667", "1", "-5"]
+    assert apart(1.000001, 1) == ["1.000001", "1"]
+    assert apart(2e9, 2e9 + 1) == ["2000000000", "2000000001"]
+    assert apart(float("nan"), 1, float("inf")) == ["nan", "1", "inf"]

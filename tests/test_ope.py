@@ -446,6 +446,27 @@ def test_bca_agrees_with_scipy(delta):
     assert ours == pytest.approx(theirs, abs=0.006)
 
 
+@pytest.mark.parametrize("centre", [0.1, 0.3, 1.0, 2.38])
+def test_bca_does_not_depend_on_the_unit(centre):
+    """Many resampled means are equal to the mean, up to rounding."""
+    x = np.full(100, centre)
+    x[:2] += 1, -1
+    found = [mean_bounds.bca_bound(u * x, 0.05, rng=rng(3)) / u for u in (1, 0.1, 3, 5, 7)]
+    assert found == pytest.approx([found[0]] * 5)
+
+
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_bca_never_falls_as_delta_grows(sign):
+    """Strong skew: 1 − a z changes its sign at a small δ (left skew) or at a large one."""
+    x = np.zeros(50)
+    x[0] = sign
+    deltas = np.array([1e-12, 1e-10, 1e-8, 1e-4, 0.05, 0.5])
+    deltas = np.append(deltas, 1 - deltas[-2::-1])
+    found = [mean_bounds.bca_bound(x, delta, rng=rng(4)) for delta in deltas]
+    assert (np.diff(found) >= 0).all()
+    assert found[0] < found[-1]
+
+
 def test_bca_is_repeatable_and_survives_equal_values():
     x = rng(0).random(30)
     assert mean_bounds.bca_bound(x, 0.1, rng=rng(1)) == mean_bounds.bca_bound(x, 0.1, rng=rng(1))
@@ -475,6 +496,36 @@ def test_coverage_over_2000_logs(well_behaved, delta):
     assert bernstein >= 1 - delta
     assert abs(student - (1 - delta)) < 0.03
     assert abs(bca - (1 - delta)) < 0.03
+
+
+def two_step_log(draws: np.random.Generator, prob: float, rewards: tuple[float, float]) -> Log:
+    """300 episodes of a state that pays first, then of one where y has probability `prob`."""
+    rare = np.repeat(draws.random(300) < prob, 2) & (np.arange(600) % 2 == 1)
+    return Log.from_arrays(
+        ["a", "b"] * 300, np.where(rare, "y", "x"), rewards * 300, terminated=[False, True] * 300,
+        state_labels=["a", "b"], action_labels=["x", "y"],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rewards", "lowest"), [((1.0, 0.1), 1.0), ((1.0, 0.1), 0.0), ((-1.0, -0.1), -10.0)]
+)
+@pytest.mark.parametrize("prob", [0.0005, 0.05])
+def test_exact_bounds_hold_whatever_the_sign_of_the_limit(rewards, lowest, prob):
+    """Every return is r_0 + γ r_1. A rare action, of weight 0.5 / prob, is missing in most logs."""
+    draws, truth = rng(16), rewards[0] + 0.9 * rewards[1]
+    mu, pi = (Policy([[1, 0], [1 - p, p]], ["a", "b"], ["x", "y"]) for p in (prob, 0.5))
+    above = dict.fromkeys(("is", "pdis"), 0)
+    for _ in range(100):
+        report = ope.off_policy_estimates(
+            two_step_log(draws, prob, rewards), pi, mu, 0.9, delta=0.1, rng=draws,
+            lowest_return=lowest, bounds=("bernstein", "betting"),
+        )  # fmt: skip
+        for name in above:
+            limited, bounds = report[name].estimate.limited, report[name].bounds
+            assert limited.min() >= report[name].estimate.limit - 1e-9
+            above[name] += max(bound.value for bound in bounds) > truth + 1e-9
+    assert max(above.values()) <= 20
 
 
 def test_where_the_approximate_bounds_fail():
@@ -532,6 +583,14 @@ def test_bernstein_needs_a_limit_that_no_episode_can_be_below(lowest, refused):
                 ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
         else:
             assert ope.lower_bound(estimate, "bernstein", 0.1, rng=rng()).value < estimate.value
+
+
+@pytest.mark.parametrize("offset", [0.0, 2e9, -2e9])
+def test_a_return_below_the_limit_is_found_however_large_the_limit_is(offset):
+    log = Log.from_arrays(["x"] * 4, list("abab"), [offset + r for r in (0, 1, 1, -0.001)],
+                          terminated=[True] * 4)  # fmt: skip
+    assert "is" in ope.no_limits(log, 0.9, offset)
+    assert "is" not in ope.no_limits(log.episodes(np.arange(3)), 0.9, offset)
 
 
 def test_bernstein_for_doubly_robust_was_false_where_no_value_of_the_sample_shows_it():
@@ -667,6 +726,21 @@ def test_exact_bounds_of_a_difference_need_both_limits():
         assert bounds["bernstein"] < bounds["betting"] < truth
 
 
+@pytest.mark.parametrize("offset", [0.0, -3.0, 3.0, -2e9])
+def test_the_highest_return_may_be_reached_and_not_exceeded(offset):
+    """Whatever its sign."""
+    log = Log.from_arrays(["x"] * 40, ["a", "b"] * 20, [offset, offset + 1] * 20,
+                          terminated=[True] * 40)  # fmt: skip
+    for highest, refused in ((offset + 1, False), (offset + 0.999, True)):
+        report = ope.off_policy_estimates(
+            log, PI, MU, 0.9, lowest_return=offset, highest_return=highest, bounds=("betting",),
+            rng=rng(),
+        )  # fmt: skip
+        refusal = report.difference("is").bounds[0].refusal
+        assert ("declare a higher one" in (refusal or "")) == refused, refusal
+        assert (refusal is None) == (not refused)
+
+
 def test_betting_bounds_hold_and_are_tighter_than_bernstein():
     """200 logs of 60 episodes at δ = 0.2."""
     rng = np.random.default_rng(7)
@@ -755,7 +829,7 @@ def test_probabilities_that_depend_on_more_than_the_state_are_taken():
 def test_a_mean_weight_far_from_one_gives_a_warning():
     right = evaluated(recorded_bandit(lambda action, _: np.full(len(action), 0.5)))
     assert right.warning is None
-    wrong = evaluated(recorded_bandit(lambda action, rng: rng.choice([0.1, 0.2], len(action))))
+    wrong = evaluated(recorded_bandit(lambda action, rng: rng.choice([0.8, 0.9], len(action))))
     assert "the mean importance weight is" in wrong.warning
 
 

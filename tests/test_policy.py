@@ -218,6 +218,7 @@ def test_rounding_of_a_row_is_tolerated():
         ([[1, 0], [0, 1.5]], r"policy row 't', action 'b': probability is 1.5"),
         ([[1, 0], [np.nan, 1]], r"policy row 't', action 'a': probability is nan"),
         ([[1, 0], [0.5, 0.48]], r"policy row 't' sums to 0.98, expected 1: renormalise it"),
+        ([[1, 0], [0.5, 0.500002]], r"policy row 't' sums to 1.000002, expected 1: renormalise it"),
     ],
 )
 def test_rows_that_are_no_distributions_are_refused(probs, message):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -109,6 +111,15 @@ def test_missing_or_contradictory_limits_are_named():
         Declared(lowest_return=2, highest_return=1).bounds(0.9)
 
 
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.99, 1 - 1e-9, 1 - 1e-15])
+@pytest.mark.parametrize("horizon", [1, 2, 50])
+def test_a_horizon_counts_every_discounted_step(discount, horizon):
+    exact = sum(Fraction(discount) ** t for t in range(horizon))
+    found = Declared(lowest_reward=-1, highest_reward=1, horizon=horizon).bounds(discount)
+    assert found.high == pytest.approx(float(exact), rel=1e-14)
+    assert found.low == -found.high
+
+
 def test_what_the_log_contradicts_is_named():
     log = Log.from_arrays([0, 1, 0], [0, 0, 1], [0.5, 2.0, 0.1], terminated=[False, True, True])
     with pytest.raises(InputError, match=r"reward 2 in row 1 is outside .* highest_reward 1 \(1"):
@@ -154,3 +165,21 @@ def test_how_cut_episodes_count_is_said_as_it_is():
     assert Visits.of(whole, 0.5, bounds).how_cuts_count == ""
     assert Visits.of(CUT, 0.5, bounds, shared=False).how_cuts_count == "cut episodes at their worst"
     assert "worst value of the state" in Visits.of(CUT, 0.5, bounds).how_cuts_count
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e6, 2e9, -2e9])
+def test_limits_far_from_zero_are_as_strict_as_those_near_it(offset):
+    """What passes as rounding is small beside the span; a last digit of the limit always passes."""
+    bounds = ReturnBounds(offset, offset + 1, "").in_spans()
+
+    def one(reward: float) -> Log:
+        return Log.from_arrays([0], [0], [reward], terminated=[True])
+
+    for inside in (np.nextafter(offset, -np.inf), np.nextafter(offset + 1, np.inf)):
+        check_returns(one(inside / bounds.unit), 0.9, bounds)
+        check_rewards(one(inside), Declared(lowest_reward=offset, highest_reward=offset + 1))
+    for outside in (offset - 0.01, offset + 1.01):
+        with pytest.raises(InputError, match="outside the declared"):
+            check_returns(one(outside / bounds.unit), 0.9, bounds)
+        with pytest.raises(InputError, match="outside the declared"):
+            check_rewards(one(outside), Declared(lowest_reward=offset, highest_reward=offset + 1))

@@ -20,6 +20,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from spibb import words
 from spibb.errors import InputError as InputError
 
 ROW_SUM_TOLERANCE = 1e-6
@@ -54,7 +55,8 @@ def number(name: str, value: Any, low: float, high: float, brackets: str = "[]")
     above = x >= low if brackets[0] == "[" else x > low
     below = x <= high if brackets[1] == "]" else x < high
     if not (above and below):  # NaN is neither
-        limits = f"{brackets[0]}{low:g}, {high:g}{brackets[1]}"
+        _, least, most = words.apart(x, low, high)
+        limits = f"{brackets[0]}{least}, {most}{brackets[1]}"
         raise InputError(f"{name} is {shown(value)}, expected a number in {limits}")
     return x
 
@@ -274,8 +276,9 @@ def probability_rows(
     bad = ~((probs >= 0) & (probs <= 1 + ROW_SUM_TOLERANCE))  # also catches NaN
     if bad.any():
         s, a = np.argwhere(bad)[0]
+        found, _ = words.apart(probs[s, a], 1)
         raise InputError(
-            f"{what} row {labels[s]!r}, action {columns[a]!r}: probability is {probs[s, a]:g}, "
+            f"{what} row {labels[s]!r}, action {columns[a]!r}: probability is {found}, "
             "expected a number in [0, 1]: fix that entry"
         )
     sums = probs.sum(axis=1)
@@ -283,7 +286,7 @@ def probability_rows(
     if off.any():
         s = int(np.argmax(off))
         raise InputError(
-            f"{what} row {labels[s]!r} sums to {sums[s]:.6g}, expected 1: "
+            f"{what} row {labels[s]!r} sums to {words.apart(sums[s], 1)[0]}, expected 1: "
             "renormalise it or check the file"
         )
 

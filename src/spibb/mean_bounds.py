@@ -17,6 +17,7 @@ from spibb.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
 from spibb.solve import unit_of
+from spibb.words import apart
 
 RESAMPLES = 2_000
 """Of the bootstrap, where the caller does not say."""
@@ -144,8 +145,9 @@ def bca_bound(
     The quantile Φ(z_0 + (z_0 + z_δ)/(1 − a(z_0 + z_δ))) of the resampled means, where Φ(z_0) is the
     share of them below x̄ (ties count half) and a = Σ(x_i − x̄)³ / (6 (Σ(x_i − x̄)²)^{3/2}) is the
     jackknife's acceleration, which has this closed form for a mean. `scipy.stats.bootstrap` gives
-    the same, but in O(n²), and takes a second to import. It fails as Student's t does, less with
-    skew, more with few episodes: no resample holds a value that the sample lacks.
+    the same, but in O(n²), and takes a second to import. Where a(z_0 + z_δ) ≥ 1 the formula has
+    passed its pole, and the bound is the extreme mean on its side. It fails as Student's t does,
+    less with skew, more with few episodes: no resample holds a value that the sample lacks.
     """
     checks.delta_or_one(delta)
     x = np.sort(_sample("bca", values, 2))
@@ -159,11 +161,13 @@ def bca_bound(
         return unit * float(x.mean())
     means = np.empty(checks.positive("resamples", resamples))
     kernels.resampled_means(x, rng, means)
-    below = ((means < x.mean()).mean() + (means <= x.mean()).mean()) / 2
+    above = means - x.mean()
+    below = ((above < -ROUNDING).mean() + (above <= ROUNDING).mean()) / 2
     z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
     acceleration = (off**3).sum() / (6 * square**1.5)
     z = z0 + ndtri(delta)
-    return unit * float(np.quantile(means, ndtr(z0 + z / (1 - acceleration * z))))
+    along = z / (1 - acceleration * z) if acceleration * z < 1 else math.copysign(math.inf, z)
+    return unit * float(np.quantile(means, ndtr(z0 + along)))
 
 
 def _sample(bound: str, values: np.ndarray, least: int) -> np.ndarray:
@@ -180,8 +184,9 @@ def _above(bound: str, values: np.ndarray, lowest: float) -> tuple[float, np.nda
     unit = unit_of(np.append(values, lowest)[None])
     x = values / unit - lowest / unit
     if x.min() < -ROUNDING:
+        least, limit = apart(values.min(), lowest)
         raise InputError(
-            f"{bound}: value {values.min():g} of episode {int(values.argmin())} is below the "
-            f"limit {lowest:g}: declare a lower one, or use student-t or bca"
+            f"{bound}: value {least} of episode {int(values.argmin())} is below the "
+            f"limit {limit}: declare a lower one, or use student-t or bca"
         )
     return unit, x

@@ -13,6 +13,7 @@ from spibb.counts import END
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.tuples import Rows
+from spibb.words import apart
 
 SUM_TOLERANCE = 1e-9
 """How far rounding may take a pair's probabilities from sum 1; they are divided by their sum."""
@@ -146,7 +147,8 @@ def check_sums(total: np.ndarray, n_actions: int) -> None:
     """Check that the probabilities of no pair sum to more than 1 [P]."""
     if (total > 1 + SUM_TOLERANCE).any():
         x, a = divmod(int(np.argmax(total)), n_actions)
+        found, _ = apart(total.max(), 1)
         raise InputError(
-            f"outcomes of state {x}, action {a} sum to {total.max():g}, expected at most 1: "
+            f"outcomes of state {x}, action {a} sum to {found}, expected at most 1: "
             "divide their probabilities by the sum"
         )

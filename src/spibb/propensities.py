@@ -6,6 +6,7 @@ import numpy as np
 
 from spibb.errors import InputError
 from spibb.log import Log
+from spibb.words import apart
 
 DECIMALS = 6
 """Recorded probabilities are compared to so many decimals, or as many as they have."""
@@ -140,10 +141,11 @@ def disagreement(log: Log, policy: np.ndarray) -> str | None:
     if not wrong.any():
         return None
     j = int(np.argmax(wrong))
+    logged, wanted = apart(log.action_prob[j], claimed[j])
     return (
         f"action_prob is not the policy's probability in {int(wrong.sum())} of {len(log)} rows "
         f"(state {log.states[log.state[j]]!r}, action {log.actions[log.action[j]]!r}: "
-        f"{log.action_prob[j]:.4g} in the log, {claimed[j]:.4g} in the policy)"
+        f"{logged} in the log, {wanted} in the policy)"
     )
 
 

@@ -11,10 +11,8 @@ from spibb import checks
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
-from spibb.words import counted
-
-ROUNDING = 1e-9
-"""Relative to a limit: what is beyond it by less is rounding."""
+from spibb.return_limits import discounted_steps, slack
+from spibb.words import apart, counted
 
 
 @dataclass(frozen=True)
@@ -30,12 +28,18 @@ class ReturnBounds:
     unit: float = 1.0
 
     def __str__(self) -> str:
-        return f"[{self.low * self.unit:g}, {self.high * self.unit:g}] ({self.source})"
+        low, high = apart(self.low * self.unit, self.high * self.unit)
+        return f"[{low}, {high}] ({self.source})"
 
     @property
     def span(self) -> float:
         """How far apart two returns can be."""
         return self.high - self.low
+
+    @property
+    def slack(self) -> float:
+        """What is beyond by no more is rounding."""
+        return slack(self.low, self.high)
 
     def in_spans(self) -> ReturnBounds:
         """The same in units of about the span, so that squares of returns stay in range.
@@ -64,7 +68,7 @@ class Declared:
         min(r, r·s) and max(R, R·s), s = 1 + γ + … + γ^{H−1}: at least one step is made, and no
         more are counted after the end. An upper limit of the return is a lower one of its negative.
         """
-        steps = (1 - discount ** (self.horizon or np.inf)) / (1 - discount)
+        steps = discounted_steps(discount, self.horizon or math.inf)
         low = _highest_limit(
             "lowest", self.lowest_return, _negative(self.v_max), self.lowest_reward, steps
         )
@@ -73,9 +77,10 @@ class Declared:
             _negative(self.highest_reward), steps,
         )  # fmt: skip
         if not low[1] < -high[1]:
+            least, most = apart(low[1], -high[1])
             raise InputError(
-                f"the declared limits exclude every return: {low[0]} gives at least {low[1]:g}, "
-                f"{high[0]} at most {-high[1]:g}: check both"
+                f"the declared limits exclude every return: {low[0]} gives at least {least}, "
+                f"{high[0]} at most {most}: check both"
             )
         names = " and ".join(dict.fromkeys((low[0], high[0])))
         within = f" over at most {counted(self.horizon, 'step')}" if self.horizon else ""
@@ -237,11 +242,11 @@ def _ends(
 
     All returns with that rest R stay within the limits: low ≤ recorded + unseen·R ≤ high.
     """
-    cut, slack = unseen > 0, ROUNDING * max(abs(bounds.low), abs(bounds.high))
+    cut = unseen > 0
     least, most = (np.full(size, float(end)) for end in (bounds.low, bounds.high))
     with np.errstate(over="ignore"):
-        below = (bounds.low - slack - recorded[cut]) / unseen[cut]
-        above = (bounds.high + slack - recorded[cut]) / unseen[cut]
+        below = (bounds.low - bounds.slack - recorded[cut]) / unseen[cut]
+        above = (bounds.high + bounds.slack - recorded[cut]) / unseen[cut]
     np.maximum.at(least, rest[cut], below)
     np.minimum.at(most, rest[cut], above)
     return least, most
@@ -255,11 +260,11 @@ def _check(
     All returns of a cut episode lack the same rest: some rest must keep all of them within.
     """
     low, high = recorded + unseen * bounds.low, recorded + unseen * bounds.high
-    slack = ROUNDING * max(abs(bounds.low), abs(bounds.high))
-    bad = (high < bounds.low - slack) | (low > bounds.high + slack)
+    bad = (high < bounds.low - bounds.slack) | (low > bounds.high + bounds.slack)
     if bad.any():
         row = int(np.argmax(bad))
-        start = f"{low[row] * bounds.unit:g} from step"
+        returned, *_ = apart(*(bounds.unit * end for end in (low[row], bounds.low, bounds.high)))
+        start = f"{returned} from step"
         raise InputError(
             f"episode {episode[row]} returns {start} {row - log.episode_starts[episode[row]]} on, "
             f"outside the declared {bounds}: declare limits that every return stays within"
@@ -275,13 +280,12 @@ def _check(
 
 def check_rewards(log: Log, declared: Declared) -> None:
     """No reward may leave its declared limits, no episode go beyond the horizon."""
-    slack = ROUNDING * float(np.abs(log.reward).max())
     low, high = declared.lowest_reward, declared.highest_reward
-    _within(
-        "lowest_reward", low, log.reward, log.reward < (-np.inf if low is None else low) - slack
-    )
-    _within("highest_reward", high, log.reward,
-            log.reward > (np.inf if high is None else high) + slack)  # fmt: skip
+    least = float(log.reward.min()) if low is None else low
+    most = float(log.reward.max()) if high is None else high
+    rounding = slack(least, most)
+    _within("lowest_reward", low, log.reward, log.reward < least - rounding)
+    _within("highest_reward", high, log.reward, log.reward > most + rounding)
     if declared.horizon is not None:
         _check_horizon(log, checks.positive("horizon", declared.horizon))
 
@@ -304,8 +308,10 @@ def _check_horizon(log: Log, horizon: int) -> None:
 
 def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndarray) -> None:
     if outside.any():
+        assert limit is not None
         row = int(np.argmax(outside))
+        paid, declared = apart(reward[row], limit)
         raise InputError(
-            f"reward {reward[row]:g} in row {row} is outside the declared {name} {limit:g} "
+            f"reward {paid} in row {row} is outside the declared {name} {declared} "
             f"({int(outside.sum())} such rows): declare a limit that every reward stays within"
         )

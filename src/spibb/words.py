@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from typing import TYPE_CHECKING
 
-from spibb.labels import Label
+if TYPE_CHECKING:
+    from spibb.labels import Label
 
 LONGEST = 60
 """Characters of a label that are shown."""
@@ -73,6 +75,20 @@ def _fixed(value: float, decimals: int, rounding: str) -> float:
 def short(value: float) -> str:
     """A round number, as at a tick of an axis."""
     return f"{value:g}".replace("-", "−")
+
+
+def apart(*values: float) -> list[str]:
+    """Numbers of a message that says they differ: six digits, or as many as show it.
+
+    >>> from spibb.words import apart
+    >>> apart(0.5, 1), apart(1.000001, 1)
+    (['0.5', '1'], ['1.000001', '1'])
+    """
+    for digits in range(6, 18):
+        texts = [f"{value:.{digits}g}" for value in values]
+        if len(set(texts)) >= len(set(values)):
+            break
+    return texts
 
 
 def signed(value: float) -> str:

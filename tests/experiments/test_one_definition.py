@@ -67,7 +67,7 @@ def configurations(mdp: MDP, baseline: Policy, behaviour: Policy, scale: float):
             HCPI(estimator, delta=delta, baseline_value=rival + shift * scale,
                  lowest_return=lowest, behaviour=behaviour)
             for estimator in ("is", "pdis", "dr") for delta in (0.2, 0.9, 1.0)
-            for shift, lowest in ((0.0, None), (-3.0, -20 * scale), (0.0, 0.0))
+            for shift, lowest in ((0.0, None), (-3.0, -20 * scale), (0.0, scale / 3))
         ],
         "arbrm": [ARBRM(), ARBRM(delta=1, safety_test=False)],
         "model-free": [ModelFreeSpibb(2), ModelFreeSpibb(5, "pessimistic")],

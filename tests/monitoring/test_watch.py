@@ -105,6 +105,8 @@ def test_limits_are_declared_and_kept():
         InputError, match=r"the baseline's log: episode 0 returns 0.5, beyond the lo"
     ):
         spibb.monitor(deployed([0.5, 0.7]), episodes([0.6]), lowest_return=0.55)
+    with pytest.raises(InputError, match="the log: episode 1 returns 1999999998, beyond the low"):
+        spibb.monitor(deployed([2e9 + 1], (2e9, 2e9 + 1)), episodes([2e9, 2e9 - 1.5]))
     with pytest.raises(InputError, match="highest_return is -1"):
         spibb.monitor(deployed([0.5, 0.7]), log, highest_return=-1)
     for name, value in (("delta", 1.0), ("margin", -0.1), ("drop", 0.0)):

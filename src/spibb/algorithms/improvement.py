@@ -23,6 +23,7 @@ from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import Solution, evaluate
+from spibb.words import apart
 
 if TYPE_CHECKING:
     from spibb.algorithms.base import Algorithm
@@ -257,9 +258,10 @@ def _refusal(result: Improvement, n_wedge: float) -> str | None:
         return f"the log contradicts the baseline: {problem.misreported}"
     largest = max(float(np.abs(v).max()) for v in (result.values, result.baseline_values))
     if largest > problem.v_max * (1 + ROUNDING):
+        worth, limit = apart(largest, problem.v_max)
         return (
-            f"a state is worth {largest:.4g} in the model, and the theorem takes v_max = "
-            f"{problem.v_max:g} as the limit of all values: give a larger v_max, or leave it out"
+            f"a state is worth {worth} in the model, and the theorem takes v_max = "
+            f"{limit} as the limit of all values: give a larger v_max, or leave it out"
         )
     return None
 

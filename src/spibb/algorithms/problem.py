@@ -39,6 +39,7 @@ from spibb.policy import Policy
 from spibb.propensities import disagreement, varies
 from spibb.showing import Shown
 from spibb.solve import Box, free_box, unit_of
+from spibb.words import apart
 
 _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
 NO_RECORD = Record(Episodes(_INT32, _INT), Codebook(_INT, _INT32, _INT32, _FLOAT, _INT), _FLOAT)
@@ -315,8 +316,9 @@ def _check_v_max(problem: Problem) -> None:
     if log is not None:
         shown = max(shown, evaluation.shown_v_max(log, discount))
     if problem.v_max < shown * (1 - ROUNDING):
+        given, seen = apart(problem.v_max, shown)
         raise InputError(
-            f"v_max is {problem.v_max:g}, but the log shows returns of {shown:.8g} in absolute "
+            f"v_max is {given}, but the log shows returns of {seen} in absolute "
             "value: give a limit that no return exceeds, or leave v_max out"
         )
 

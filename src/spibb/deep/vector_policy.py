@@ -269,7 +269,7 @@ class VectorPolicy(Loaded):
         return {name: np.asarray(value) for name, value in named.items()}
 
     def export_onnx(self, path: str | Path) -> None:
-        """Write the whole policy as an ONNX graph: state [M, d] → pi, q, baseline, counts."""
+        """Write the whole policy as an ONNX graph: state [M, d] → pi, q, baseline_probs, counts."""
         from spibb.deep.onnx_graph import export_whole
 
         export_whole(self, Path(path))

@@ -315,7 +315,11 @@ def prepare(record, baseline: np.ndarray, discount: float, grid):
 
 @njit(cache=True)
 def test(record, testing, mixtures, model, estimator: int, lowest: float, released: bool):
-    """The moments of what the test episodes contribute to an estimate of every mixture."""
+    """The moments of what the test episodes contribute to an estimate of every mixture.
+
+    For pdis a positive `lowest` counts as 0: see `ope.sweep.limit_of`.
+    """
+    lowest = min(lowest, 0.0) if estimator == PDIS else lowest
     reward = record.codebook.reward
     steps = step_tables(record, mixtures, model, estimator, lowest, released)
     return moments(testing, reward, model.discount, steps, estimator, lowest)

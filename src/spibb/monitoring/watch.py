@@ -29,8 +29,9 @@ from spibb.monitoring.evidence import (
     interval_at_any_time,
 )
 from spibb.policies import conformity_of
+from spibb.return_limits import slack
+from spibb.words import apart
 
-ROUNDING = 1e-9
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
 FOR_CHANGES = 0.2
 """The share of δ for alarms that leave out the first episodes, which may have been better."""
@@ -294,15 +295,16 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
 def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
     """Returns [E] in units of the span between the limits; one outside is an error."""
     low, high = limits
-    slack = ROUNDING * max(abs(low), abs(high))
+    rounding = slack(low, high)
     for outside, name, limit, remedy in (
-        (returns < low - slack, "lowest_return", low, "lower"),
-        (returns > high + slack, "highest_return", high, "higher"),
+        (returns < low - rounding, "lowest_return", low, "lower"),
+        (returns > high + rounding, "highest_return", high, "higher"),
     ):
         if outside.any():
             first = int(np.argmax(outside))
+            returned, end = apart(returns[first], limit)
             raise InputError(
-                f"{what}: episode {first} returns {returns[first]:g}, beyond the {name} {limit:g} "
+                f"{what}: episode {first} returns {returned}, beyond the {name} {end} "
                 f"({int(outside.sum())} such episodes): give a {remedy} limit, which every "
                 "return stays within"
             )

@@ -27,9 +27,10 @@ lower, and the rest counts as a return of 0: safe where 0 is the worst return, a
 where returns are negative. Limited contributions make it count as `lowest_return` L: as if all
 rewards were (1 − γ)L higher, is adds L(1 − w_{T−1}) and pdis adds
 L(1 − (1 − γ)Σ_t γ^t w_t − γ^T w_{T−1}), both of mean 0. They cannot be below L, which exact bounds
-need; but a limit far from the returns multiplies the chance in the weights. So estimates, Student's
-t and BCa do without them, except in HCPI, which must not trust what the log lacks. dr fills the gap
-with the model's values, and the model that is estimated here gives L to pairs it never saw.
+need (pdis takes 0 for a positive L: its last term would have no limit); but a limit far from the
+returns multiplies the chance in the weights. So estimates, Student's t and BCa do without them,
+except in HCPI, which must not trust what the log lacks. dr fills the gap with the model's values,
+and the model that is estimated here gives L to pairs it never saw.
 """
 
 from __future__ import annotations

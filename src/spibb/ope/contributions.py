@@ -14,14 +14,14 @@ from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
-from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep
+from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
+from spibb.return_limits import discounted_steps, slack
+from spibb.words import apart
 
 ESTIMATORS = tuple(TERMS)
 WEIGHTED = ("wis", "wpdis", "wdr")
 MODELLED = ("dr", "wdr")
 TRUNCATED = ("recorded", "model")
-ROUNDING = 1e-12
-"""Relative to a limit: what is below it by less is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Contributions:
 
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
     estimator, and `limited` the same with missing mass at the limit, for those that have one.
-    `lowest_return` is the limit that was declared, and `no_limits` says by estimator why
-    its contributions can be below it; the others cannot. `reach` is the least and the most that
-    the log's rewards can add up to.
+    `lowest_return` is the limit that was declared, and `no_limits` says by estimator why its
+    contributions can be below what follows from it (`limit_of`); the others cannot. `reach` is the
+    least and the most that the log's rewards can add up to.
     """
 
     weights: np.ndarray
@@ -55,7 +55,7 @@ class Contributions:
             weights=weights,
             effective_sample_size=size,
             warning=warning_of(weights, size) or out_of_reach(value, self.reach),
-            limit=-math.inf if name in self.no_limits else self.lowest_return,
+            limit=-math.inf if name in self.no_limits else limit_of(name, self.lowest_return),
             no_limit=self.no_limits.get(name, ""),
             remedy="declare a lower one" if name in LIMITED else "use is or pdis",
         )
@@ -87,7 +87,8 @@ def contributions(
     sweep = Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
     return Contributions(
         sweep.plain[0], {name: TERMS[name](sweep) for name in names},
-        {name: LIMITED[name](sweep, lowest_return) for name in names if name in LIMITED},
+        {name: LIMITED[name](sweep, limit_of(name, lowest_return))
+         for name in names if name in LIMITED},
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
         _reach(log, discount, truncated == "model"),
@@ -100,24 +101,31 @@ def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
     Episodes that a model completes have no end.
     """
     longest = math.inf if completed else float(np.diff(log.episode_starts).max())
-    steps = (1 - discount**longest) / (1 - discount)
-    low, high = float(log.reward.min()), float(log.reward.max())
+    steps = discounted_steps(discount, longest)
+    low, high = _ends(log.reward)
     return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
+
+
+def _ends(values: np.ndarray) -> tuple[float, float]:
+    return float(values.min()), float(values.max())
 
 
 def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
     """Why an estimator's contributions can be below a declared limit L on returns, by estimator.
 
-    is cannot: L + w(G − L) with G ≥ L. Nor can pdis if no reward is below (1 − γ)L. dr can,
-    whatever is declared: an error of its model is multiplied by weights that nothing limits.
+    is cannot: L + w(G − L) with G ≥ L. Nor can pdis be below min(L, 0) if no reward is below 1 − γ
+    times that. dr can, whatever is declared: an error of its model is multiplied by weights that
+    nothing limits.
     """
     found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
     found["dr"] = "an error of its model, times a weight, can be below any limit"
-    low = float(returns(log, discount).min())
-    if low < lowest - ROUNDING * abs(lowest):
-        found["is"] = f"the log has a return of {low:g}, below the declared {lowest:g}"
-    reward, least = float(log.reward.min()), (1 - discount) * lowest
-    if reward < least - ROUNDING * abs(least):
+    low, high = _ends(returns(log, discount))
+    if low < lowest - slack(lowest, high):
+        found["is"] = "the log has a return of {}, below the declared {}".format(
+            *apart(low, lowest)
+        )
+    least, (reward, most) = (1 - discount) * limit_of("pdis", lowest), _ends(log.reward)
+    if reward < least - slack(least, most):
         found["pdis"] = (
             f"the log has a reward of {reward:g}, below (1 − γ) times the declared {lowest:g}"
         )
@@ -126,11 +134,14 @@ def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
 
 def _no_limits_beyond(sweep: Sweep) -> dict[str, str]:
     """The same for what a model adds beyond the cut of an episode."""
-    low = float(sweep.tables[2].min())
-    if sweep.truncated == "recorded" or low >= sweep.lowest_return:
+    if sweep.truncated == "recorded":
         return {}
-    reason = f"the model completes cut episodes with {low:g}, below {sweep.lowest_return:g}"
-    return dict.fromkeys(LIMITED, reason)
+    low = float(sweep.tables[2].min())
+    limits = {name: limit_of(name, sweep.lowest_return) for name in LIMITED}
+    return {
+        name: "the model completes cut episodes with {}, below {}".format(*apart(low, limit))
+        for name, limit in limits.items() if low < limit
+    }  # fmt: skip
 
 
 def _check_model(model: MDP | None, discount: float, truncated: str, names: Iterable[str]) -> None:

@@ -17,11 +17,12 @@ from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.bounds import BOUNDS, BoundedEstimate, with_bounds
-from spibb.ope.contributions import ESTIMATORS, ROUNDING, contributions
+from spibb.ope.contributions import ESTIMATORS, contributions
 from spibb.ope.estimate import Estimate
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
+from spibb.return_limits import slack
 from spibb.showing import Shown
 
 
@@ -121,8 +122,8 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
         model: its values are the Q̂ and V̂ of dr, wdr and the rule "model". None estimates it from
             the same log, which costs dr its unbiasedness (by O(1/E)).
         truncated: what a cut episode counts: "recorded" or "model".
-        lowest_return: no return is below it (for pdis: no reward is below (1 − γ) times it). This
-            is declared, not seen.
+        lowest_return: no return is below it (for pdis, where a positive one counts as 0: no reward
+            is below (1 − γ) times it). This is declared, not seen.
         highest_return: no return is above it; exact bounds of a difference need it.
         bounds: names of the lower bounds. "bca" resamples all episodes, which takes long with
             100,000 of them.
@@ -213,11 +214,12 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     """
     gains, limited = estimate.contributions - earned, estimate.limited - earned
     limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
-    if estimate.limit > -math.inf and earned.max() > highest_return * (1 + ROUNDING):
-        limit, remedy = -math.inf, "declare a higher one"
-        reason = f"a return of {earned.max():g} is above the declared highest {highest_return:g}"
-    elif estimate.limit > -math.inf and highest_return == math.inf:
+    if estimate.limit > -math.inf and highest_return == math.inf:
         reason, remedy = "no highest_return was declared", "declare one"
+    elif earned.max() > highest_return + slack(estimate.limit, highest_return):
+        limit, remedy = -math.inf, "declare a higher one"
+        most, declared = words.apart(float(earned.max()), highest_return)
+        reason = f"a return of {most} is above the declared highest {declared}"
     return replace(
         estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
         no_limit=reason, remedy=remedy,

@@ -180,7 +180,10 @@ def _is(sweep: Sweep, low: float = 0.0) -> np.ndarray:
 
 
 def _pdis(sweep: Sweep, low: float = 0.0) -> np.ndarray:
-    """L + Σ_t γ^t w_t (r_t − (1 − γ)L) − γ^T w_{T−1} L: the end is absorbing and pays −(1 − γ)L."""
+    """L + Σ_t γ^t w_t (r_t − (1 − γ)L) − γ^T w_{T−1} L: the end is absorbing and pays −(1 − γ)L.
+
+    With r_t ≥ (1 − γ)L no term of the sum is negative; nor is the last one, if L ≤ 0.
+    """
     shifted = sweep.decisions((1 - sweep.discount) * low)
     return np.asarray(low + shifted - low * sweep.final_powers * sweep.plain[0])
 
@@ -196,3 +199,11 @@ TERMS: Mapping[str, Callable[[Sweep], np.ndarray]] = {
 """Each episode's part in each estimator [E, K]."""
 LIMITED: Mapping[str, Callable[[Sweep, float], np.ndarray]] = {"is": _is, "pdis": _pdis}
 """Estimators whose contributions can have a lower limit, so that exact bounds apply."""
+
+
+def limit_of(name: str, lowest_return: float) -> float:
+    """What no contribution of is or pdis can be below: the end pays 0, so that pdis has min(L, 0).
+
+    A limit L > 0 would charge pdis γ^T w_{T−1} L, which no reward has to make up for.
+    """
+    return min(lowest_return, 0.0) if name == "pdis" else lowest_return
