@@ -7,7 +7,7 @@ log. One case and a million are encoded by one definition, `CaseEncoder.part`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 """The code of a case whose state the policy does not know."""
+PANDAS_MISSING = ("NAType", "NaTType")
+"""Types of pandas' missing values, by name: pandas need not be there."""
 DENSE = 1 << 22
 """Up to so many entries a table is looked up directly."""
 
@@ -73,6 +75,10 @@ class CaseEncoder:
         if isinstance(self._example(position), str):
             return str(_whole_number(raw, name))
         return _whole_number(parse_value(raw) if isinstance(raw, str) else raw, name)
+
+    def values(self, name: str) -> Collection[Label]:
+        """The values that states have in a column."""
+        return self._index[self.states.names.index(name)].keys()
 
     def _example(self, position: int) -> Label:
         known = self.states[0]
@@ -332,8 +338,10 @@ def _is_number(column: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value without NumPy's types; NaN is missing, as in logs."""
+    """A value without NumPy's types; NaN is missing, as in logs, and so is pandas' NA."""
     raw = value.item() if isinstance(value, np.generic) else value
+    if type(raw).__name__ in PANDAS_MISSING:
+        return None
     return None if isinstance(raw, float | Decimal) and math.isnan(raw) else raw
 
 
