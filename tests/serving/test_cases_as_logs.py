@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -13,8 +14,10 @@ from parts import needed
 
 import spibb
 from spibb import Policy
+from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.serving.batch import decide_file
+from spibb.serving.sql_case import sql_of
 from spibb.sql.reading import read_table
 from spibb.sql.sources import Source
 from spibb.tables import write_table
@@ -136,3 +139,66 @@ def test_frames_of_numbers_have_missing_values_as_in_logs(kind, bins):
     assert loaded.act_many(frame, deterministic=True).labels == wanted
     missing = [float("nan"), None, pd.NA, np.float32("nan")]
     assert [loaded.best({"s": value}) for value in missing] == ["(missing)"] * 4
+
+
+CUT = spibb.Bins((0.0, 5.0))
+WRITTEN = [" 5", "5 ", "\t5", "05", "-007", "+5", "5.", ".5", "5e0", "1E-3", "1e400", "-1e400",
+           "inf", "-Inf", "+INF", "Infinity", " -infinity ", "1" * 400]  # fmt: skip
+NO_NUMBERS = ["1_000", "\u0665", "\uff15", "\xa05", "\x1c5", "+ 5", "5e", ".", "0x10", "true",
+              "1,5", "5 5", "infinit", "five", "+nan"]  # fmt: skip
+WORDS = ["", "NA", " na ", "NaN", "null", "-", "?"]
+
+
+def cut_policy(level=True):
+    labels = (*CUT.labels, *(["(missing)"] if level else []))
+    states = spibb.Vocabulary(labels, ("b",))
+    return LoadedPolicy(Policy(np.eye(len(labels)), states, labels), {"b": CUT}, {})
+
+
+def in_log(values, missing="as-level"):
+    """The labels that a log has where its column is cut."""
+    table = pa.table({"b": values, "action": ["x"] * len(values), "reward": [0.0] * len(values)})
+    log = spibb.read_log(table, columns={"state": "b"}, bins={"b": CUT.edges}, bandit=True,
+                         missing=missing)  # fmt: skip
+    return [log.states[code] for code in log.state]
+
+
+def in_sql(values):
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("cases", pa.table({"b": values}))
+    return [row[-1] for row in connection.sql(sql_of(cut_policy(), deterministic=True)).fetchall()]
+
+
+@pytest.mark.parametrize("values", [
+    WRITTEN, [np.inf, -np.inf, 5.0, -0.0, 1e300], [True, False], [Decimal("4.99"), Decimal(5)],
+    [2**63 - 1, 0],
+], ids=["text", "floats", "flags", "decimals", "whole"])  # fmt: skip
+def test_a_column_that_is_cut_has_the_same_numbers_in_logs_cases_and_sql(values):
+    wanted = in_log(values)
+    assert set(wanted) <= set(CUT.labels)
+    for loaded in (cut_policy(), cut_policy(level=False)):
+        assert loaded.act_many({"b": values}, deterministic=True).labels == wanted
+        assert [loaded.best({"b": value}) for value in values] == wanted
+    assert in_sql(values) == wanted
+
+
+@pytest.mark.parametrize("text", NO_NUMBERS)
+def test_what_is_no_number_in_a_log_is_none_in_cases_and_sql(text):
+    with pytest.raises(InputError):
+        in_log(["5", text])
+    with pytest.raises(InputError, match=r"expected a number .* in row 1 of the cases"):
+        cut_policy().act_many({"b": ["5", text]})
+    assert in_sql(["5", text]) == ["[5, inf)", None]
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_words_for_a_missing_number_are_missing_in_cases_too(word):
+    """Without a level for them such rows are unknown: the others can still be decided."""
+    assert in_log(["5", word]) == ["[5, inf)", "(missing)"]
+    assert in_log(["5", word], missing="drop") == ["[5, inf)"]
+    assert cut_policy().act_many({"b": ["5", word]}).labels == ["[5, inf)", "(missing)"]
+    without = cut_policy(level=False)
+    assert without.act_many({"b": ["5", word]}, unseen="empty").labels == ["[5, inf)", None]
+    with pytest.raises(InputError, match="'b' is missing: give a value"):
+        without.encode({"b": word})
