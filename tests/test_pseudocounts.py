@@ -235,3 +235,14 @@ def test_bad_options_and_queries_are_named():
         NeighbourCounts(STATES, ACTIONS, 3, k=0)
     with pytest.raises(InputError, match="the log holds 1 states"):
         NeighbourCounts(STATES[:1], ACTIONS[:1], 3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [1e-310, 1e-200, 1e-165, 1e200, 1e307])
+def test_neighbours_are_the_same_in_any_unit(size):
+    """Squares of deviations would under- or overflow."""
+    x = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 3.0], [1.0, 1.0]])
+    usual = NeighbourCounts(x, [0, 1, 0, 1], 2, k=1)
+    scaled = NeighbourCounts(x * [size, 1], [0, 1, 0, 1], 2, k=1)
+    np.testing.assert_allclose(scaled(x * [size, 1]), usual(x), rtol=1e-9)
+    assert not scaled([[1.7e308, 0], [-1.7e308, 0], [0, 1e300]]).any()

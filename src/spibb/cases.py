@@ -7,7 +7,7 @@ log. One case and a million are encoded by one definition, `CaseEncoder.part`.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -17,7 +17,7 @@ import numpy as np
 
 from spibb.arrays import from_arrow
 from spibb.binning import Bins
-from spibb.checks import InputError, did_you_mean, number, parse_value, some
+from spibb.checks import NUMBER_IN_TEXT, InputError, did_you_mean, number, parse_value, some
 from spibb.columns import labels_column, to_arrow_table
 from spibb.frozen import Frozen
 from spibb.handling import LEVEL, WORDS
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = -1
 """The code of a case whose state the policy does not know."""
+PANDAS_MISSING = ("NAType", "NaTType")
+"""Types of pandas' missing values, by name: pandas need not be there."""
 DENSE = 1 << 22
 """Up to so many entries a table is looked up directly."""
 
@@ -66,13 +68,16 @@ class CaseEncoder:
             cut = self.bins[name]
             if raw in cut.labels:
                 return raw
-            if level is not None and isinstance(raw, str) and raw.lower() in (*WORDS, LEVEL):
+            if _is_missing_word(raw) or raw == level:
                 return level
-            read = parse_value(raw) if isinstance(raw, str) else raw
-            return cut.label(number(name, read, -math.inf, math.inf, "()"))
+            return cut.label(number(name, _as_number(raw), -math.inf, math.inf))
         if isinstance(self._example(position), str):
             return str(_whole_number(raw, name))
         return _whole_number(parse_value(raw) if isinstance(raw, str) else raw, name)
+
+    def values(self, name: str) -> Collection[Label]:
+        """The values that states have in a column."""
+        return self._index[self.states.names.index(name)].keys()
 
     def _example(self, position: int) -> Label:
         known = self.states[0]
@@ -95,8 +100,7 @@ class CaseEncoder:
         """The code of each value of one column among the values that states have there."""
         cut, index = self.bins.get(self.states.names[position]), self._index[position]
         if cut is not None and _is_number(column):
-            values = from_arrow(column.cast("float64"))
-            _check_finite(values, self.states.names[position])
+            values = from_arrow(column.cast("float64", safe=False))
             known = np.array([index.get(label, UNKNOWN) for label in (*cut.labels, LEVEL)])
             place = np.searchsorted(np.array(cut.edges), values, side="right")
             return known[np.where(np.isnan(values), -1, place)]
@@ -194,11 +198,9 @@ def check_case(case: Mapping[str, Any], names: Sequence[str]) -> None:
 def case_number(name: str, value: Any) -> float:
     """The finite number that a column of a case holds; NaN where it is missing."""
     raw = _plain(value)
-    if raw is None or (isinstance(raw, str) and raw.strip().lower() in WORDS):
+    if raw is None or _is_missing_word(raw):
         return math.nan
-    return number(
-        name, parse_value(raw.strip()) if isinstance(raw, str) else raw, -math.inf, math.inf, "()"
-    )
+    return number(name, _as_number(raw), -math.inf, math.inf, "()")
 
 
 def case_numbers(cases: Any, names: Sequence[str]) -> np.ndarray:
@@ -209,7 +211,7 @@ def case_numbers(cases: Any, names: Sequence[str]) -> np.ndarray:
 
 def _numbers(column: pa.Array, name: str) -> np.ndarray:
     if _is_number(column):
-        values = from_arrow(column.cast("float64"))
+        values = from_arrow(column.cast("float64", safe=False))
         _check_finite(values, name)
         return values
     coded = column if _is_dictionary(column) else column.dictionary_encode()
@@ -332,9 +334,23 @@ def _is_number(column: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value without NumPy's types; NaN is missing, as in logs."""
+    """A value without NumPy's types; NaN is missing, as in logs, and so is pandas' NA."""
     raw = value.item() if isinstance(value, np.generic) else value
+    if type(raw).__name__ in PANDAS_MISSING:
+        return None
     return None if isinstance(raw, float | Decimal) and math.isnan(raw) else raw
+
+
+def _is_missing_word(raw: Any) -> bool:
+    """Whether a text stands for a missing number, as in logs."""
+    return isinstance(raw, str) and raw.strip(" ").lower() in WORDS
+
+
+def _as_number(raw: Any) -> Any:
+    """The number that a log reads where a number is wanted; what is none stays as it is."""
+    if isinstance(raw, str):
+        return float(raw) if NUMBER_IN_TEXT.fullmatch(raw) else raw
+    return float(raw) if isinstance(raw, bool | Decimal) else raw
 
 
 def _whole_number(value: Any, name: str) -> Any:

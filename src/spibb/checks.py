@@ -325,6 +325,15 @@ NUMBER = re.compile(
     r"[+-]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|[+-]?inf|nan", re.I | re.A
 )
 """A number as everybody writes it: no 1_000, no 007, no digits of other scripts."""
+_BLANKS = r"[ \t\n\v\f\r]*"
+_DIGITS = "([0-9]+([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?"
+NUMBER_IN_TEXT = re.compile(
+    f"{_BLANKS}[+-]?({_DIGITS}|[iI][nN][fF]([iI][nN][iI][tT][yY])?){_BLANKS}"
+)
+"""Text that logs read as a number where one is wanted, as `TRY_CAST` of DuckDB does but for 1_000.
+
+DuckDB and PostgreSQL understand the expression too.
+"""
 
 
 def sparse_rows(what: str, indptr: np.ndarray, n_rows: int, **entries: np.ndarray) -> None:

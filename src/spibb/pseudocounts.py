@@ -22,6 +22,8 @@ SAMPLE = 2000
 
 TREE_UP_TO = 20_000
 """Logged states up to which counting by a tree beats compiling the kernel."""
+FAR = 1e100
+"""Deviations beyond any radius: farther states count as if they were here, as squares overflow."""
 PAIRS = 4_000_000
 """Pairs of query and logged state that a tree may find at once."""
 
@@ -205,19 +207,31 @@ class NeighbourCounts(Frozen):
     @cached_property
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
         """Mean and deviation of each feature."""
-        deviation = self.states.std(axis=0)
-        constant = np.ptp(self.states, axis=0) == 0
-        return self.states.mean(axis=0), np.where(constant, 1.0, deviation)
+        mean, deviation = mean_and_deviation(self.states)
+        constant = self.states.min(axis=0) == self.states.max(axis=0)
+        return mean, np.where(constant | (deviation == 0), 1.0, deviation)
 
     def _standardise(self, rows: np.ndarray) -> np.ndarray:
         mean, deviation = self._scale
-        return (_state_rows("queries", rows, len(mean)) - mean) / deviation
+        with np.errstate(over="ignore"):
+            z = (_state_rows("queries", rows, len(mean)) - mean) / deviation
+        return np.clip(z, -FAR, FAR)
 
     @cached_property
     def _counts(self) -> DistanceCounts | TreeCounts:
         z = self._standardise(self.states)
         radius = median_distance(z, self.neighbours)
         return counts_within(z, self.actions, self.n_actions, radius, self.threads)
+
+
+def mean_and_deviation(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of each column of rows [N, d], of any size: squares are taken of numbers up to 1.
+
+    Columns are divided by powers of two, which rounds nothing.
+    """
+    exponent = np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1]
+    near_one = np.ldexp(rows, -exponent)
+    return np.ldexp(near_one.mean(axis=0), exponent), np.ldexp(near_one.std(axis=0), exponent)
 
 
 def counts_within(

@@ -85,6 +85,21 @@ def test_a_run_depends_on_the_seed_and_its_number_alone():
     assert repeat(spec, 5)[1]["basic-rl"] != repeat(experiment(seed=1), 5)[1]["basic-rl"]
 
 
+@pytest.mark.parametrize("study", ["gridworld", "random-mdps"])
+def test_rows_depend_on_the_lists_of_sizes_and_etas_and_not_on_the_columns(study):
+    """As docs/reproduce.md says."""
+    spec = experiment(study)
+    rows, key = repeat(spec, 3), "basic-rl"
+    fewer = repeat(replace(spec, columns=(Column.parse(key),)), 3)
+    assert [row[key] for row in fewer] == [row[key] for row in rows]
+    other = repeat(replace(spec, sizes=(50,)), 3)
+    assert [row[key] for row in other] != [row[key] for row in rows if row["size"] == 50]
+    if spec.etas:
+        one = repeat(replace(spec, etas=spec.etas[1:]), 3)
+        same = [row for row in rows if row["eta"] == spec.etas[1]]
+        assert [row[key] for row in one] != [row[key] for row in same]
+
+
 def test_random_behaviour_draws_from_the_uniform_policy_and_keeps_the_baseline():
     (world,) = worlds(experiment("gridworld-random"), np.random.default_rng(0))
     assert (world.behaviour.probs == 0.25).all()

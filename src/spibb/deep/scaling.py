@@ -9,13 +9,16 @@ import numpy as np
 
 from spibb.errors import InputError
 from spibb.frozen import Frozen
+from spibb.pseudocounts import mean_and_deviation
 
 GRID = 2.0**-20
 """Inputs are rounded to multiples of it, in deviations: no unit of a column leaves a trace."""
 STILL = 1e-6
 """The deviation of a column that never varies, relative to its value: others are far from it."""
 LARGEST = 1e100
-"""Beyond this, squares of deviations may overflow."""
+"""A number beyond this is taken for a mistake."""
+SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
+"""No deviation is less: it would be 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,12 +40,13 @@ class Scaling(Frozen):
         low, high = states.min(axis=0), states.max(axis=0)
         still = low == high
         tiny = STILL * np.where(low == 0, 1.0, np.abs(low))
-        centre = np.where(still, low, states.mean(axis=0))
-        return cls(centre, np.where(still, tiny, states.std(axis=0)))
+        mean, deviation = mean_and_deviation(states)
+        spread = np.maximum(np.where(still, tiny, deviation), SMALLEST)
+        return cls(np.where(still, low, mean), spread)
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         """States [M, d] in deviations from the mean."""
-        z: np.ndarray = np.round((states - self.centre) / (self.spread * GRID)) * GRID
+        z: np.ndarray = np.round((states - self.centre) / self.spread / GRID) * GRID
         return z
 
 

@@ -110,6 +110,7 @@ class VectorPolicy(Loaded):
         baseline, counts = self.baseline(z), self.counts(z)
         bootstrapped = counts.astype(np.float32) < np.float32(self.n_wedge)
         probs = ROWS[self.variant](q, baseline, bootstrapped, np)
+        _check_answers(q, probs)
         return VectorDecisions(probs, q.astype(np.float64) * self.reward_unit, baseline, counts)
 
     def inputs(self, states: Any) -> np.ndarray:
@@ -316,6 +317,16 @@ def load_vector_policy(path: str | Path) -> VectorPolicy:
         known["origin"], known["verdict"],
         None if known["reading"] is None else ColumnMap.of(known["reading"]),
     )  # fmt: skip
+
+
+def _check_answers(q: np.ndarray, probs: np.ndarray) -> None:
+    """Refuse to decide where a network gave no number; `FARTHEST` is for weights of usual size."""
+    bad = ~(np.isfinite(q) & np.isfinite(probs)).all(axis=1)
+    if bad.any():
+        raise InputError(
+            f"the networks give no numbers at row {int(np.argmax(bad))} of the states "
+            f"({int(bad.sum())} such rows): train the policy again, or act as before there"
+        )
 
 
 def _missing(states: np.ndarray, features: Sequence[str], first_row: int) -> InputError:

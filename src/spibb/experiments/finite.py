@@ -127,7 +127,8 @@ def gridworld(uniform: bool, name: str) -> World:
 def repeat(experiment: Experiment, run: int) -> list[dict[str, Any]]:
     """One repetition: a row per world and size, with the true performance of every column.
 
-    Run r draws from child r of the experiment's seed, whatever else runs.
+    Run r draws from child r of the experiment's seed, whatever else runs. One generator goes
+    through worlds and sizes: other lists of sizes or η give other logs, other columns do not.
     """
     rng = np.random.default_rng(np.random.SeedSequence(experiment.seed, spawn_key=(run,)))
     keys = [column.key for column in experiment.columns]

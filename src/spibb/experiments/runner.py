@@ -1,7 +1,7 @@
 """Run an experiment in chunks, on this machine or on a cluster, and continue what was stopped.
 
-Every chunk of runs becomes one Parquet part, written whole. Run r depends on the seed and on r
-alone, so that neither the number of workers nor the chunks change a row.
+Every chunk of runs becomes one Parquet part, written whole. The rows of run r depend
+on the experiment and on r alone, so that neither the number of workers nor the chunks change one.
 """
 
 from __future__ import annotations

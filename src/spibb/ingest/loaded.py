@@ -77,6 +77,11 @@ class Loaded(Frozen):
             """An action for each of many cases."""
 
     @property
+    def empty_names(self) -> tuple[str, ...]:
+        """The columns of a state in which an empty text is a value: elsewhere it is missing."""
+        return ()
+
+    @property
     def doubt(self) -> str | None:
         """One line for whoever is about to use a policy whose verdict was "not supported"."""
         if self.verdict is None or self.verdict["grade"] != NOT_SUPPORTED:
@@ -168,6 +173,11 @@ class LoadedPolicy(Loaded):
     def example(self) -> Label:
         """The first of its states."""
         return self.policy.states[0]
+
+    @property
+    def empty_names(self) -> tuple[str, ...]:
+        """The columns of a state in which some label is an empty text."""
+        return tuple(name for name in self.state_names if "" in self.encoder.values(name))
 
     @property
     def own(self) -> ColumnMap:

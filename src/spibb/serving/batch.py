@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.checks import InputError
 from spibb.deciding import Decisions
 from spibb.ingest.loaded import Loaded
+from spibb.sql.engines import Engine
+from spibb.sql.expressions import DECIMAL
 from spibb.sql.opening import open_source
 from spibb.sql.sources import Source
 from spibb.sql.writing import check_distinct, check_target, write_rows
@@ -43,7 +44,7 @@ def decide_file(
     engine = open_source(source, csv="allow_quoted_nulls=false")
     check_distinct(engine, f"{source.name!r}")
     table = engine.table("SELECT * FROM log")
-    given = _with_points(table, loaded.number_names) if source.decimal == "," else table
+    given = _as_in_logs(table, engine, loaded)
     try:
         decided = loaded.act_many(given, seed=seed, deterministic=deterministic, unseen=unseen)
     except InputError as error:
@@ -53,26 +54,45 @@ def decide_file(
     return decided
 
 
-def _with_points(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The cases with points in the place of decimal commas; a number that has a point is refused.
+def _as_in_logs(table: pa.Table, engine: Engine, loaded: Loaded) -> pa.Table:
+    """The cases as a log with these rows is read; the file that is written keeps its cells."""
+    import pyarrow as pa
 
-    It might be thousands: 1.234.
-    """
+    for place, name in enumerate(table.column_names):
+        column = table.column(name)
+        if name not in loaded.state_names or not pa.types.is_string(column.type):
+            continue
+        if name in engine.loose and name not in loaded.empty_names:
+            column = _without_empty(column)
+        if engine.decimal == ",":
+            column = _with_points(column, name, loaded, loose=name in engine.loose)
+        table = table.set_column(place, name, column)
+    return table
+
+
+def _without_empty(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """An empty cell of a CSV file is missing, in quotes or not."""
     import pyarrow as pa
     from pyarrow import compute
 
-    for name in names:
-        if name not in table.column_names or not pa.types.is_string(table.schema.field(name).type):
-            continue
-        place, column = table.column_names.index(name), table.column(name)
-        pointed = compute.index(compute.match_substring(column, "."), True).as_py()
-        if pointed >= 0:
-            raise InputError(
-                f"{name} is {column[pointed].as_py()!r}, in row {pointed} of the cases: with "
-                "decimal commas a number has no point"
-            )
-        table = table.set_column(place, name, compute.replace_substring(column, ",", "."))
-    return table
+    return compute.if_else(compute.equal(column, ""), pa.scalar(None, column.type), column)
+
+
+def _with_points(
+    column: pa.ChunkedArray, name: str, loaded: Loaded, *, loose: bool
+) -> pa.ChunkedArray:
+    """Points in the place of decimal commas; a number that has a point might be thousands."""
+    from pyarrow import compute
+
+    if name not in loaded.number_names:
+        return compute.replace_substring_regex(column, DECIMAL, r"\1.\2") if loose else column
+    pointed = compute.index(compute.match_substring(column, "."), True).as_py()
+    if pointed >= 0:
+        raise InputError(
+            f"{name} is {column[pointed].as_py()!r}, in row {pointed} of the cases: with "
+            "decimal commas a number has no point"
+        )
+    return compute.replace_substring(column, ",", ".")
 
 
 def _with_decisions(table: pa.Table, decided: Decisions, cases: str) -> pa.Table:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import InputError, choice, one_line, parse_value
+from spibb.checks import NUMBER_IN_TEXT, InputError, choice, one_line, parse_value
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import EXACT_FLOATS, Label, Vocabulary
@@ -23,8 +23,6 @@ from spibb.serving.rules import Rule, StateColumn, columns_of, rules_of, runs
 from spibb.sql.engines import quoted, text_literal
 
 DECIMALS = r"[.]0+$"
-NUMBER = "^[+-]?((0|[1-9][0-9]*)([.][0-9]*)?|[.][0-9]+)([eE][+-]?[0-9]+)?$"
-"""Text that is a number, as `parse_value` reads it."""
 EXACT_SINGLES = 2.0**24
 """What `EXACT_FLOATS` is for numbers of 32 bits."""
 
@@ -247,12 +245,11 @@ def _among(values: Sequence[Label], missing: bool, key: str) -> str:
 
 
 def _cut_number(name: str, dialect: Dialect) -> str:
-    """The number in a column that is cut; NULL for a boolean, or text that is no number."""
+    """The number in a column that is cut; NULL for text that is none."""
     text = f"CAST({name} AS {dialect.text})"
-    return (
-        f"CASE WHEN {dialect.boolean.format(name)} THEN NULL WHEN {dialect.is_text.format(name)} "
-        f"AND NOT ({dialect.matches.format(text, NUMBER)}) THEN NULL ELSE {_double(name)} END"
-    )
+    shown = dialect.matches.format(text, f"^{NUMBER_IN_TEXT.pattern}$")
+    words = f"{dialect.is_text.format(name)} AND NOT ({shown})"
+    return f"CASE WHEN {words} THEN NULL ELSE {_double(name)} END"
 
 
 def _intervals(column: StateColumn, codes: Sequence[int], value: str) -> list[str]:

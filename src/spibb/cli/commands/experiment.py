@@ -75,8 +75,15 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
         list[str] | None,
         typer.Option(metavar="ALGORITHM", help="Leave out this algorithm of the grid. Repeatable."),
     ] = None,
-    sizes: Annotated[str | None, typer.Option(help="Only these sizes, such as 10,50,200.")] = None,
-    etas: Annotated[str | None, typer.Option(help="Only these η, such as 0.1,0.9.")] = None,
+    sizes: Annotated[
+        str | None,
+        typer.Option(
+            help="These sizes, such as 10,50,200. In finite studies other lists draw other logs."
+        ),
+    ] = None,
+    etas: Annotated[
+        str | None, typer.Option(help="These η, such as 0.1,0.9. Other lists draw other logs.")
+    ] = None,
     families: Annotated[
         str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")
     ] = None,
