@@ -318,7 +318,8 @@ def finite(values: np.ndarray, what: str) -> None:
 def same_length(**columns: np.ndarray | None) -> int:
     """Check that all columns given have one length, and return it."""
     for name, given in columns.items():
-        if given is not None and not hasattr(given, "__len__"):
+        sized = hasattr(given, "__len__") and getattr(given, "ndim", 1) > 0
+        if given is not None and not sized:
             raise InputError(f"{name} is {shown(given)}, expected one value per transition")
     sizes = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(sizes.values())) > 1:
