@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from spibb.checks import (
     did_you_mean,
     finite,
     same_length,
+    shown,
     some,
     unmasked,
 )
@@ -208,10 +209,12 @@ def _check_propensities(action_prob: np.ndarray | None) -> None:
         )
 
 
-def labels_column(values: Any) -> Any:
+def labels_column(values: Any, name: str) -> Any:
     """Leave labels as they are, but let any array type through as NumPy."""
     if isinstance(values, np.ndarray | list | tuple) or type(values).__module__ == "pyarrow.lib":
         return values
+    if not isinstance(values, Iterable):
+        raise InputError(f"{name} is {shown(values)}, expected one value per row")
     return values.to_numpy() if hasattr(values, "to_numpy") else list(values)
 
 

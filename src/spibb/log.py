@@ -176,10 +176,10 @@ class Log(Transitions):
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
         columns = Columns(
-            state=labels_column(state),
-            action=labels_column(action),
+            state=labels_column(state, "state"),
+            action=labels_column(action, "action"),
             reward=float_column(reward, "reward"),
-            next_state=None if next_state is None else labels_column(next_state),
+            next_state=None if next_state is None else labels_column(next_state, "next_state"),
             terminated=flag_column(terminated, "terminated"),
             truncated=flag_column(truncated, "truncated"),
             episode=None if episode_id is None else factorize(episode_id, "episode_id")[1],
