@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -19,8 +20,9 @@ def drop_stale_kernels() -> None:
     folder = Path(__file__).parent.parent / "src" / "spibb" / "kernels"
     newest = max(source.stat().st_mtime for source in folder.rglob("*.py"))
     for index in folder.rglob("*.nbi"):
-        if index.stat().st_mtime < newest:
-            index.unlink(missing_ok=True)
+        with contextlib.suppress(FileNotFoundError):  # another run may clear up as well
+            if index.stat().st_mtime < newest:
+                index.unlink()
 
 
 drop_stale_kernels()

@@ -268,6 +268,24 @@ def test_problems_and_results_with_labels_of_their_own_are_refused():
         dataclasses.replace(result, policy=other)
 
 
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        ([-0.96, 1.96, 0], r", action 'go': probability is -0.96, expected a number in \[0, 1\]"),
+        ([np.nan, 1, 0], ", action 'go': probability is nan"),
+        ([0.5, 0.4, 0], " sums to 0.9, expected 1"),
+    ],
+)
+def test_a_result_whose_rows_are_no_distributions_is_refused(row, wrong):
+    result = spibb.PiBSpibb(n_wedge=5).improve(PROBLEM)
+    probs = result.policy.probs.copy()
+    probs[1] = row
+    policy = Policy.trusted(probs, PROBLEM.states, PROBLEM.actions)
+    named = f"algorithm 'pi-b' returned a policy whose row '{PROBLEM.states[1]}'{wrong}"
+    with pytest.raises(InputError, match=named):
+        dataclasses.replace(result, policy=policy)
+
+
 def test_a_log_and_policies_get_the_labels_that_they_need():
     jumping = Policy.uniform(STATES, ("jump", "go"))
     log, (one, two) = in_common(LOG, {"A": jumping, "B": OTHER})

@@ -221,6 +221,27 @@ CASES = [
     (lambda: generator(3), "rng is an int, expected a Generator"),
     (lambda: several("names", "abc", "['a']"), "names is 'abc', expected one or more"),
     (lambda: column("prob", [[1]]), "prob has shape (1, 1)"),
+    # cases, functions and objects of other libraries
+    (lambda: B.act_many(5), "cases is 5, expected a table or a mapping with the columns state"),
+    (lambda: B.act_many(None), "cases is None, expected a table"),
+    (lambda: B.act_many("a"), "cases is 'a', expected a table"),
+    (lambda: B.act_many(np.array("a")), "state"),
+    (lambda: B.act_many({"state": [["a"]]}), "column 'state' of the cases holds ['a'], expected"),
+    (lambda: B.act_many({"state": 5}), "state is 5, expected one value per row"),
+    (lambda: Log.from_arrays(5, [0], [1]), "state is 5, expected one value per row"),
+    (lambda: Log.from_arrays(["a"], None, [1]), "action is None, expected one value per row"),
+    (lambda: Log.from_arrays(np.array(5), [0], [1]), "state is array(5), expected one value per"),
+    (lambda: Problem.from_log(LOG, lambda s: None), "baseline gives None in state 'a', expected"),
+    (lambda: Problem.from_log(LOG, lambda s: 0.5), "baseline gives 0.5 in state 'a', expected"),
+    (lambda: spibb.collect("FrozenLake-v1", B, 3, rng=RNG), "env is 'FrozenLake-v1', expected an"),
+    (lambda: spibb.collect(None, B, 3, rng=RNG), "env is None, expected an object with 'step'"),
+    (lambda: spibb.collect(None, None, 3, rng=RNG), "policy is None, expected a Policy"),
+    (
+        lambda: spibb.collect(None, B, 3, rng=0),
+        f"rng is an int, expected a Generator: {GENERATORS}",
+    ),
+    (lambda: spibb.from_minari("lake"), "dataset is 'lake', expected an object with 'iterate_epi"),
+    (lambda: spibb.from_d3rlpy(None), "dataset is None, expected an object with 'episodes'"),
 ]
 
 

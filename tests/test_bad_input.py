@@ -759,6 +759,30 @@ def test_a_real_process_says_the_same(home, tmp_path, command, parts):
     assert snapshot(folder) == before
 
 
+TWICE = LOG + "1,1,b,go,0,1\n"
+UNPAID = LOG.replace("0,1,b,stay,1,1", "0,1,b,stay,,1")
+PROPOSALS = [
+    ("inspect log.csv", MESSY, "inspect log.csv --missing as-level --duplicates drop"),
+    ("inspect log.csv", TWICE, "inspect log.csv --duplicates drop"),
+    ("inspect log.csv", TWICE + "1,1,b,go,9,1\n", None),
+    ("inspect log.csv", "patient,visit,ward,drug,gain,left\n0,0,a,x,1,0\n", None),
+    ("inspect log.csv --missing as-level", UNPAID, "inspect log.csv --missing drop"),
+    ("inspect --missing=as-level log.csv", UNPAID, "inspect log.csv --missing drop"),
+    ("inspect log.csv --missing drop", LOG.replace(",b,", ",,"), None),
+]
+
+
+@pytest.mark.parametrize(("command", "log", "proposal"), PROPOSALS)
+def test_a_command_that_is_proposed_works(tmp_path, monkeypatch, capsys, command, log, proposal):
+    (tmp_path / "log.csv").write_text(log, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert run(command, monkeypatch) == 2
+    _, found, proposed = capsys.readouterr().err.strip().partition("; try: spibb ")
+    assert (proposed if found else None) == proposal
+    if found:
+        assert run(proposed, monkeypatch) == 0
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")
 @pytest.mark.parametrize("name", ["log.csv", "baseline.csv"])
 def test_a_file_that_may_not_be_read_is_named(home, tmp_path, monkeypatch, capsys, name):

@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb import Counts, Log, Vocabulary
+import spibb
+from spibb import Counts, Log, Problem, Vocabulary
 from spibb.errors import InputError
+from spibb.verdict.evidence import gather
 
 FRAME = {
     "episode_id": [7, 7, 7, 9, 9],
@@ -98,14 +100,16 @@ def test_the_successor_is_the_next_row_of_the_same_episode_where_it_is_absent():
 
 
 def test_the_successor_never_comes_from_another_episode():
-    log = Log.from_arrays(["a", "b", "c"], [0] * 3, [0] * 3, episode_id=[0, 1, 2])
+    log = Log.from_arrays(
+        ["a", "b", "c"], [0] * 3, [0] * 3, terminated=[0] * 3, episode_id=[0, 1, 2]
+    )
     assert labels(log, "next_state") == [None] * 3
     assert not log.known.any()
 
 
 def test_a_gap_in_the_successors_is_filled_from_the_next_row_but_not_at_the_end():
     log = Log.from_arrays(
-        list("abcd"), [0] * 4, [0] * 4, [None, "x", None, None], episode_id=[0, 0, 0, 1]
+        list("abcd"), [0] * 4, [0] * 4, [None, "x", None, None], [0] * 4, episode_id=[0, 0, 0, 1]
     )
     assert labels(log, "next_state") == ["b", "x", None, None]
 
@@ -116,12 +120,49 @@ def test_a_given_successor_is_believed_even_if_the_next_row_differs():
 
 
 def test_a_last_row_of_unknown_successor_is_truncated_and_not_counted():
-    log = Log.from_arrays(["a", "b"], [0, 0], [0, 9])
+    log = Log.from_arrays(["a", "b"], [0, 0], [0, 9], terminated=[0, 0])
     assert log.truncated.tolist() == [False, True]
     assert log.known.tolist() == [True, False]
     counts = Counts.from_log(log)
     assert counts.pairs.tolist() == [[1], [0]]
     assert counts.starts.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("truncated", [None, [0, 1, 0, 0]])
+@pytest.mark.parametrize("following", [None, ["b", "y", "d", "z"]])
+def test_without_terminated_arrays_and_frames_assume_the_same_ends(truncated, following):
+    columns = {
+        "episode_id": [0, 0, 1, 1], "step": [0, 1, 0, 1], "state": list("abcd"),
+        "action": [0, 1, 0, 1], "reward": [0, 1, 2, 3], "next_state": following,
+        "truncated": truncated,
+    }  # fmt: skip
+    given = {name: column for name, column in columns.items() if column is not None}
+    arrays, frame = Log.from_arrays(**given), Log.from_frame(pd.DataFrame(given))
+    same(arrays, frame)
+    cut = [False] * 4 if truncated is None else [False, True, False, False]
+    assert arrays.truncated.tolist() == cut
+    assert arrays.terminated.tolist() == [False, not cut[1], False, True]
+    assert arrays.ends_assumed
+    assert frame.ends_assumed
+
+
+def test_ends_that_were_assumed_are_named_wherever_the_log_goes(tmp_path):
+    assumed = Log.from_arrays(list("abab"), [0, 1] * 2, [0, 1, 0, 0], episode_id=[0, 0, 1, 1])
+    told = Log.from_arrays(list("abab"), [0, 1] * 2, [0, 1, 0, 0], terminated=[0, 1] * 2)
+    assumed.save(tmp_path / "log.csv")
+    read = spibb.read_log(tmp_path / "log.csv")
+    same(assumed, told)
+    same(assumed, read)
+    for log, said in (
+        (told, False),
+        (assumed, True),
+        (read, True),
+        (assumed.episodes(np.array([1])), True),
+    ):
+        assert log.ends_assumed is said
+        assert ("Ends" in {found.what for found in spibb.inspect_log(log).facts}) is said
+        policy = spibb.Policy.uniform(log.states, log.actions)
+        assert gather(Problem.from_log(log, policy), policy).ends_assumed is said
 
 
 def test_a_record_that_just_stops_is_truncated():
@@ -256,7 +297,7 @@ def test_states_that_the_log_never_visits_exist_by_number_or_by_name():
         ({"state_labels": [0, 1]}, "states 3 not among the 2 labels"),
         ({"n_actions": 1}, "actions 1 not among the 1 labels"),
         ({"state_labels": [0, 3, 3]}, "state 3 is listed 2 times"),
-        ({"next_state": [3, 8], "n_states": 4}, "next states 8 not among the 4 labels"),
+        ({"next_state": [8, 3], "n_states": 4}, "next states 8 not among the 4 labels"),
     ],
 )
 def test_a_label_outside_the_list_given_is_named(given, message):

@@ -56,6 +56,13 @@ def test_every_name_that_pages_import_is_on_the_page_of_the_api():
     assert sorted(name for name in used if not documented(name)) == []
 
 
+def test_modules_on_the_page_of_the_api_need_no_import_of_their_own():
+    names = sorted({name.split(".")[1] for name in DOCUMENTED} - {"deep"})  # needs an extra
+    code = f"import spibb; print([n for n in {names} if not hasattr(spibb, n)], spibb.envs)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("[] <module 'spibb.envs'"), done.stderr
+
+
 @pytest.fixture
 def session(tmp_path, monkeypatch):
     """What the page of the API defines for its examples, in a folder of their own."""

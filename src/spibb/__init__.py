@@ -71,7 +71,14 @@ _BEHIND = {"save_result": "spibb.running", "save_report": "spibb.running"}
 __all__ = ["__version__", *_HOME]
 
 
+_MODULES = ("algorithms", "checks", "deep", "envs", "forecast", "kernels", "pseudocounts",
+            "simulate", "solve")  # fmt: skip
+"""Modules that docs/api.md names."""
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"spibb.{name}")
     home = _HOME.get(name) or _BEHIND.get(name)
     if home is None:
         raise AttributeError(f"module 'spibb' has no attribute {name!r}")

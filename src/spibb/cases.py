@@ -7,7 +7,7 @@ log. One case and a million are encoded by one definition, `CaseEncoder.part`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -17,7 +17,15 @@ import numpy as np
 
 from spibb.arrays import from_arrow
 from spibb.binning import Bins
-from spibb.checks import NUMBER_IN_TEXT, InputError, did_you_mean, number, parse_value, some
+from spibb.checks import (
+    NUMBER_IN_TEXT,
+    InputError,
+    did_you_mean,
+    number,
+    parse_value,
+    shown,
+    some,
+)
 from spibb.columns import labels_column, to_arrow_table
 from spibb.frozen import Frozen
 from spibb.handling import LEVEL, WORDS
@@ -71,6 +79,8 @@ class CaseEncoder:
             if _is_missing_word(raw) or raw == level:
                 return level
             return cut.label(number(name, _as_number(raw), -math.inf, math.inf))
+        if isinstance(raw, list | tuple | dict | set | np.ndarray):
+            raise InputError(f"{name} is {shown(raw)}, expected one value: text or a number")
         if isinstance(self._example(position), str):
             return str(_whole_number(raw, name))
         return _whole_number(parse_value(raw) if isinstance(raw, str) else raw, name)
@@ -233,7 +243,12 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
         return _named_columns(cases, names)
     if isinstance(cases, list | tuple) and cases and isinstance(cases[0], Mapping):
         return _named_columns(_by_column(cases, names), names)
-    parts = label_parts(labels_column(cases), "/".join(names))
+    if isinstance(cases, str | bytes) or not isinstance(cases, Iterable):
+        raise InputError(
+            f"cases is {shown(cases)}, expected a table or a mapping with the columns "
+            f"{', '.join(names)}, or a list of states: give one case as a list of one"
+        )
+    parts = label_parts(labels_column(cases, "cases"), "/".join(names))
     if len(parts) != len(names):
         raise InputError(
             f"cases are labels of {len(parts)} parts, and a state here is {', '.join(names)}: give "
@@ -284,7 +299,7 @@ def _same_length(columns: Mapping[str, pa.Array]) -> list[pa.Array]:
 def _array(values: Any, name: str) -> pa.Array:
     import pyarrow as pa
 
-    given = labels_column(values)
+    given = labels_column(values, name)
     try:
         found = given if _is_arrow(given) else pa.array(given, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):

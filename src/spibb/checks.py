@@ -50,7 +50,13 @@ def choice(name: str, value: str, options: Sequence[str]) -> str:
 
 
 def number(name: str, value: Any, low: float, high: float, brackets: str = "[]") -> float:
-    """Check that a number lies between two limits; `brackets` says which ends are included."""
+    """Check that a number lies between two limits; `brackets` says which ends are included.
+
+    >>> spibb.checks.number("epsilon", 2, 0, 1)
+    Traceback (most recent call last):
+        ...
+    spibb.errors.InputError: epsilon is 2, expected a number in [0, 1]
+    """
     x = as_float(value)
     above = x >= low if brackets[0] == "[" else x > low
     below = x <= high if brackets[1] == "]" else x < high
@@ -287,7 +293,7 @@ def probability_rows(
         s = int(np.argmax(off))
         raise InputError(
             f"{what} row {labels[s]!r} sums to {words.apart(sums[s], 1)[0]}, expected 1: "
-            "renormalise it or check the file"
+            "renormalise it or check its source"
         )
 
 
@@ -312,7 +318,8 @@ def finite(values: np.ndarray, what: str) -> None:
 def same_length(**columns: np.ndarray | None) -> int:
     """Check that all columns given have one length, and return it."""
     for name, given in columns.items():
-        if given is not None and not hasattr(given, "__len__"):
+        sized = hasattr(given, "__len__") and getattr(given, "ndim", 1) > 0
+        if given is not None and not sized:
             raise InputError(f"{name} is {shown(given)}, expected one value per transition")
     sizes = {name: len(column) for name, column in columns.items() if column is not None}
     if len(set(sizes.values())) > 1:

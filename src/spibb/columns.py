@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,7 @@ from spibb.checks import (
     did_you_mean,
     finite,
     same_length,
+    shown,
     some,
     unmasked,
 )
@@ -67,22 +68,23 @@ def assemble(
     columns: Columns, states: Vocabulary | None, actions: Vocabulary | None
 ) -> dict[str, Any]:
     """Check, code, sort, and derive what the columns leave out: the fields of a Log."""
+    _check_rows(columns)
+    none = np.zeros(len(columns.reward), dtype=bool)
+    cut = none if columns.truncated is None else columns.truncated
+    told = cut if columns.terminated is None else cut | columns.terminated
+    order, starts = _episodes(columns, told)
+    last = none.copy()
+    last[order[starts[1:] - 1]] = True
+    terminated = last & ~cut if columns.terminated is None else columns.terminated
     states, state, next_state = code_states(
-        columns.state, columns.next_state, columns.terminated, states, ("state",)
+        columns.state, columns.next_state, terminated, states, ("state",)
     )
     if actions is None:
         actions, action = factorize(columns.action, "action")
     else:
         action = encode(columns.action, actions, "actions")
-    _check_rows(columns, state, action, next_state)
-    none = np.zeros(len(state), dtype=bool)
-    terminated = none if columns.terminated is None else columns.terminated
-    truncated = none if columns.truncated is None else columns.truncated & ~terminated
-    order, starts = _episodes(columns, terminated | truncated)
-    last = none.copy()
-    last[starts[1:] - 1] = True
-    terminated, truncated, state = terminated[order], truncated[order], state[order]
-    _check_ends(terminated | truncated, last, order)
+    last, terminated, cut, state = last[order], terminated[order], cut[order], state[order]
+    _check_ends(terminated | cut, last, order)
     given = None if next_state is None else next_state[order]
     return {
         "state": state,
@@ -90,22 +92,21 @@ def assemble(
         "reward": columns.reward[order],
         "next_state": _successor_codes(given, state, terminated, last),
         "terminated": terminated,
-        "truncated": truncated | (last & ~terminated),
+        "truncated": (cut | last) & ~terminated,
         "episode_starts": starts,
         "states": states,
         "actions": actions,
         "action_prob": None if columns.action_prob is None else columns.action_prob[order],
+        "ends_assumed": columns.terminated is None,
     }
 
 
-def _check_rows(
-    columns: Columns, state: np.ndarray, action: np.ndarray, next_state: np.ndarray | None
-) -> None:
+def _check_rows(columns: Columns) -> None:
     """Every column has as many rows as the others, at least one, and numbers in its limits."""
     n = same_length(
-        state=state, action=action, reward=columns.reward, next_state=next_state,
-        terminated=columns.terminated, truncated=columns.truncated, episode=columns.episode,
-        step=columns.step, action_prob=columns.action_prob,
+        state=columns.state, action=columns.action, reward=columns.reward,
+        next_state=columns.next_state, terminated=columns.terminated, truncated=columns.truncated,
+        episode=columns.episode, step=columns.step, action_prob=columns.action_prob,
     )  # fmt: skip
     if n == 0:
         raise InputError(EMPTY)
@@ -208,10 +209,12 @@ def _check_propensities(action_prob: np.ndarray | None) -> None:
         )
 
 
-def labels_column(values: Any) -> Any:
+def labels_column(values: Any, name: str) -> Any:
     """Leave labels as they are, but let any array type through as NumPy."""
     if isinstance(values, np.ndarray | list | tuple) or type(values).__module__ == "pyarrow.lib":
         return values
+    if not isinstance(values, Iterable):
+        raise InputError(f"{name} is {shown(values)}, expected one value per row")
     return values.to_numpy() if hasattr(values, "to_numpy") else list(values)
 
 

@@ -16,10 +16,11 @@ class InputError(ValueError):
 
     No message contains a password, even where a database driver's own message would.
 
-    >>> spibb.Policy([[0.5, 0.6]])
+    >>> spibb.Policy([[0.5, -0.6]])
     Traceback (most recent call last):
         ...
-    spibb.errors.InputError: policy row 0 sums to 1.1, expected 1: renormalise it or check the file
+    spibb.errors.InputError: policy row 0, action 1: probability is -0.6, expected a number in
+    [0, 1]: fix that entry
     """
 
     def __init__(self, message: object = "") -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
-from spibb.checks import InputError, choice, discount, number, some, takes
+from spibb.checks import InputError, choice, discount, number, shown, some, takes
 from spibb.counts import END, Counts
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
@@ -137,6 +137,11 @@ def as_policy(baseline: Baseline, log: Log | Counts) -> Policy:
 
 def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
     """A function's answer for a state: a mapping from actions, or numbers in their order."""
+    if not isinstance(given, Iterable):
+        raise InputError(
+            f"baseline gives {shown(given)} in state {state!r}, expected the probability of each "
+            "action: return a mapping from actions, or numbers in their order"
+        )
     if not isinstance(given, Mapping):
         return list(given)
     unknown = [label for label, p in given.items() if label not in actions.index and p > 0]

@@ -103,7 +103,8 @@ class Log(Transitions):
     `next_state` is −1 where nothing follows: the process ended (`terminated`), or the record
     stops without saying what came next. `truncated` marks a record cut while the process went on;
     where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N;
-    `bins` are the intervals of the columns that were cut.
+    `bins` are the intervals of the columns that were cut. `ends_assumed` says that no column told
+    what terminated: the last row of every episode that is not truncated was taken to end it.
 
     >>> log
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
@@ -122,6 +123,7 @@ class Log(Transitions):
     actions: Vocabulary
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
+    ends_assumed: bool = field(default=False, kw_only=True)
 
     by_row: ClassVar[tuple[str, ...]] = (
         "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
@@ -162,8 +164,10 @@ class Log(Transitions):
 
         Without `episode_id`, rows are in order and a new episode begins after each row that is
         terminated or truncated. Without `next_state`, the successor is the state of the next row
-        of the same episode. `state_labels` or `n_states` (labels 0 … n−1) name states that the
-        log may never visit; the same for actions. Labels are strings, whole numbers or tuples.
+        of the same episode. Without `terminated`, the last row of every episode that is not
+        truncated ends the process, as in `from_frame`; `ends_assumed` then says so.
+        `state_labels` or `n_states` (labels 0 … n−1) name states that the log may never visit; the
+        same for actions. Labels are strings, whole numbers or tuples.
 
         >>> spibb.Log.from_arrays(["mild", "severe"], ["wait", "treat"], [0, 1],
         ...                       terminated=[False, True])
@@ -172,10 +176,10 @@ class Log(Transitions):
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
         columns = Columns(
-            state=labels_column(state),
-            action=labels_column(action),
+            state=labels_column(state, "state"),
+            action=labels_column(action, "action"),
             reward=float_column(reward, "reward"),
-            next_state=None if next_state is None else labels_column(next_state),
+            next_state=None if next_state is None else labels_column(next_state, "next_state"),
             terminated=flag_column(terminated, "terminated"),
             truncated=flag_column(truncated, "truncated"),
             episode=None if episode_id is None else factorize(episode_id, "episode_id")[1],
@@ -207,9 +211,9 @@ class Log(Transitions):
 
         Columns: episode_id, step, state, action, reward, and optionally next_state, terminated,
         truncated, action_prob; with `bandit` neither episodes nor steps nor ends. Without a column
-        `terminated`, the last row of every episode that is not truncated ends the process.
-        `missing` and `duplicates` are those of `count_log`. `columns` maps these names to yours; a
-        state or action may span several:
+        `terminated`, the last row of every episode that is not truncated ends the process;
+        `ends_assumed` then says so. `missing` and `duplicates` are those of `count_log`. `columns`
+        maps these names to yours; a state or action may span several:
         ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
         `next_ward` and `next_severity` if these exist and no other mapping is given.
 

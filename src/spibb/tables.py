@@ -103,7 +103,7 @@ def spreadsheet_safe(table: pa.Table) -> pa.Table:
 
 
 def log_table(log: Log) -> pa.Table:
-    """A log as the table that `read_log` reads."""
+    """A log as the table that `read_log` reads; ends that were assumed are left to be assumed."""
     import pyarrow as pa
 
     lengths = np.diff(log.episode_starts)
@@ -119,9 +119,9 @@ def log_table(log: Log) -> pa.Table:
     none = log.next_state < 0
     for name, values in label_columns(log.states).items():
         columns.append((f"next_{name}", values.take(to_arrow(log.next_state, none))))
-    columns += [
-        ("terminated", to_arrow(log.terminated)), ("truncated", to_arrow(log.truncated)),
-    ]  # fmt: skip
+    if not log.ends_assumed:
+        columns.append(("terminated", to_arrow(log.terminated)))
+    columns.append(("truncated", to_arrow(log.truncated)))
     if log.action_prob is not None:
         columns.append(("action_prob", to_arrow(log.action_prob)))
     _check_names([name for name, _ in columns])

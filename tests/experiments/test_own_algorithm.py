@@ -112,6 +112,8 @@ def test_what_cannot_be_used_is_refused_before_anything_is_written(folder, name,
 def test_its_options_are_checked(folder):
     with pytest.raises(InputError, match=r"no option 'epsilo' \(did you mean 'epsilon'"):
         make("cautious.Cautious", epsilo=1)
+    with pytest.raises(InputError, match=r"epsilon is 2, expected a number in \[0, 1\]"):
+        make("cautious.Cautious", epsilon=2)
 
 
 def test_a_stored_spec_is_read_without_the_class(tmp_path):

@@ -51,7 +51,8 @@ def test_the_service_answers_and_refuses(tmp_path):
             ({"ward": "A", "age": "old"}, 422, "age is 'old', expected a number"),
             ({"ward": "A", "age": None}, 422, "'age' is missing"),
             ({"ward": "A", "age": [3]}, 422, "age is [3], expected a number"),
-            ({"ward": {"x": 1}, "age": 3}, 404, "is not in the policy"),
+            ({"ward": {"x": 1}, "age": 3}, 422, "ward is {'x': 1}, expected one value"),
+            ({"ward": ["A"], "age": 31}, 422, "ward is ['A'], expected one value"),
             ({"ward": "A", "age": 3, "x": 1}, 422, "'x' is not a column of the state"),
         ):
             status, answer = client.ask("/decide", case)

@@ -130,6 +130,9 @@ class Improvement(Frozen):
                 f"algorithm {self.algorithm.name!r} returned a policy whose labels are not those "
                 "of the problem: make it with problem.states and problem.actions"
             )
+        states, actions = (vocabulary.labels for vocabulary in theirs)
+        what = f"algorithm {self.algorithm.name!r} returned a policy whose"
+        checks.probability_rows(self.policy.probs, states, actions, what)
 
     @classmethod
     def from_solution(

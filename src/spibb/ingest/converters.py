@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, did_you_mean, positive, some
+from spibb.checks import InputError, did_you_mean, positive, shown, some, takes
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
@@ -35,6 +35,7 @@ def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     >>> spibb.from_minari(Namespace(iterate_episodes=lambda: [episode]))
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
+    _check_has("dataset", dataset, "iterate_episodes", "minari.load_dataset(name) makes one")
     rows = _Rows()
     for number, episode in enumerate(dataset.iterate_episodes()):
         labels = _labels(episode.observations, encode)
@@ -69,6 +70,7 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     >>> spibb.from_d3rlpy(Namespace(episodes=[episode]))
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
+    _check_has("dataset", dataset, "episodes", "d3rlpy.dataset.MDPDataset(…) makes one")
     rows = _Rows()
     for number, episode in enumerate(dataset.episodes):
         labels = _labels(episode.observations, encode)
@@ -82,6 +84,7 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     return rows.log()
 
 
+@takes(policy=Policy, rng=np.random.Generator)
 def collect(
     env: Any,
     policy: Policy,
@@ -112,6 +115,7 @@ def collect(
     >>> spibb.collect(Gridworld(), walk, 3, rng=np.random.default_rng(0)).n_episodes
     3
     """
+    _check_has("env", env, "step", "gymnasium.make(name) makes one")
     positive("episodes", episodes)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
     rows = _Rows()
@@ -200,6 +204,12 @@ class _Rows:
             np.asarray(terminated, bool), np.asarray(truncated, bool), episode_id=episode,
             step=_steps(episode), action_prob=probs or None,
         )  # fmt: skip
+
+
+def _check_has(name: str, value: Any, part: str, remedy: str) -> None:
+    """Refuse an object of another library without the part that is needed of it."""
+    if not hasattr(value, part):
+        raise InputError(f"{name} is {shown(value)}, expected an object with {part!r}: {remedy}")
 
 
 def _steps(episode: Sequence[int]) -> np.ndarray:

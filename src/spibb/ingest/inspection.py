@@ -10,7 +10,6 @@ import numpy as np
 
 from spibb.checks import some, takes
 from spibb.columns import ignored
-from spibb.conformity import misrecorded
 from spibb.counts import Counts
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
@@ -269,8 +268,14 @@ def inspect_log(
         backwards=_backwards(table),
         neighbours=_neighbours(table),
         assumptions=assumptions(table),
-        misrecorded=None if rows is None else misrecorded(rows),
+        misrecorded=None if rows is None or rows.action_prob is None else _misrecorded(rows),
     )
+
+
+def _misrecorded(log: Log) -> str | None:
+    from spibb.conformity import misrecorded  # with SciPy, which most logs do not need
+
+    return misrecorded(log)
 
 
 def assumptions(table: TypedTable) -> tuple[Finding, ...]:

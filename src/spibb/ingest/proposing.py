@@ -11,10 +11,10 @@ from spibb.ingest import open_log
 from spibb.ingest.mapping import ColumnMap
 
 
-def proposed(source: Any, column_map: ColumnMap) -> Handling:
-    """How to read a table that is refused as it is: one thing is changed after the other.
+def proposed(source: Any, column_map: ColumnMap) -> Handling | None:
+    """How to read a table that is refused as it is; None where no way of reading helps.
 
-    What no way of reading helps against is left for the next refusal.
+    One thing is changed after the other, until the table can be read.
     """
     handling = column_map.handling
     while True:
@@ -24,7 +24,7 @@ def proposed(source: Any, column_map: ColumnMap) -> Handling:
         except FixableError as error:
             better = replace(handling, **error.handling)
             if better == handling:
-                return handling
+                return None
             handling = better
         except InputError:
-            return handling
+            return None

@@ -83,7 +83,8 @@ def assess(
     """Ask everything about an improvement; all draws come from the origin's seed."""
     problem = result.problem
     evidence = gather_for(result, delta=delta, seed=origin.seed, held_out=held_out, bounds=BOUNDS)
-    evidence = replace(evidence, ends_assumed=any(found.what == ENDS for found in findings))
+    if any(found.what == ENDS for found in findings):  # also known where only counts were kept
+        evidence = replace(evidence, ends_assumed=True)
     if isinstance(result, AutoImprovement):
         sweep = result.sweep
     else:

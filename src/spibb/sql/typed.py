@@ -217,6 +217,7 @@ class TypedTable(LocatedTable):
             "states": coded.states,
             "actions": coded.actions,
             "bins": self.bins,
+            "ends_assumed": self.x.terminated is None,
         }
 
     @property

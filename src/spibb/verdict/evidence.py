@@ -171,7 +171,7 @@ def gather(
     lower = float(np.quantile(posterior.gains, delta))
     return Evidence(
         problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
-        unfair,
+        unfair, problem.log is not None and problem.log.ends_assumed,
     )  # fmt: skip
 
 

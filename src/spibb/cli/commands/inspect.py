@@ -33,15 +33,25 @@ def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
             discount = 0.0 if table.handling.bandit else DISCOUNT
             found = None if rows is None else forecast(rows, discount)
     except FixableError as error:
-        raise InputError(f"{error}; try: {_command(log, column_map)}") from None
+        raise InputError(f"{error}{_proposal(log, column_map)}") from None
     print_inspection(console, inspection, found)
 
 
-def _command(log: str, column_map: ColumnMap) -> str:
-    """This command with the options that let it read the log."""
+def _proposal(log: str, column_map: ColumnMap) -> str:
+    """This command with the options that let it read the log, if there are any."""
     import shlex
 
     from spibb.ingest.proposing import proposed
 
     better = proposed(log, column_map)
-    return f"{shlex.join(['spibb', *sys.argv[1:]])} {better.beyond(column_map.handling)}"
+    if better is None:
+        return ""
+    options = better.beyond(column_map.handling).split()
+    return f"; try: {shlex.join(['spibb', *_without(options, sys.argv[1:]), *options])}"
+
+
+def _without(options: list[str], words: list[str]) -> list[str]:
+    """The words of a command without these options and their values."""
+    replaced = {option for option in options if option.startswith("--")}
+    pairs = zip(words, ["", *words])
+    return [word for word, before in pairs if replaced.isdisjoint((word.partition("=")[0], before))]
