@@ -1,8 +1,8 @@
-# make demo | test | check | bench | docs | dist: each makes .venv first, once; later runs start at once.
+# make demo | test | check | bench | docs | results | dist: each makes .venv first, once; later runs start at once.
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check format bench docs dist clean
+.PHONY: demo test check format bench docs results dist clean
 
 demo: .venv/core
 	$(BIN)/spibb demo
@@ -24,6 +24,10 @@ bench: .venv/dev
 
 docs: .venv/docs
 	PYTHONPATH=tools $(BIN)/zensical build --clean --strict
+
+# Claims, figures and pages of docs/results from its tables; RUNS="runs/NAME …" takes new tables first.
+results: .venv/core
+	$(BIN)/python tools/results.py $(RUNS)
 
 # Builds wheel and source archive, checks them, and runs the demo from the wheel alone.
 dist: .venv/dev

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.experiments.results import Results
-from spibb.experiments.spec import Experiment
+from spibb.experiments.spec import FINITE, Experiment
 from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
@@ -35,9 +35,10 @@ def write_figures(
 ) -> list[Path]:  # fmt: skip
     """Write every figure of the paper that the results can give, and a gallery page.
 
-    `others` are folders whose columns are drawn too; `small` leaves SVG and supplementary figures
-    out. PNG and SVG go to figures/ by the paper's figure number and what they show, with
-    figures/index.html last in the list. Figures whose columns are absent are listed there.
+    `others` are folders whose columns are drawn too; `small` leaves out SVG and the supplementary
+    figures of the finite studies, which are many. PNG and SVG go to figures/ by the paper's figure
+    number and what they show, with figures/index.html last in the list. Figures whose columns are
+    absent are listed there.
     """
     require_matplotlib()
     _make(folder / "figures")
@@ -45,7 +46,7 @@ def write_figures(
     results = joined([found for _, found in sources])
     paths, pictures, absent = [], [], []
     for figure in paper_figures(results.experiment.study):
-        if small and figure.supplementary:
+        if small and figure.supplementary and results.experiment.study in FINITE:
             continue
         missing = figure.plot.missing(results.experiment)
         if missing:

@@ -21,7 +21,11 @@ def figures(
         ),
     ] = None,
     small: Annotated[
-        bool, typer.Option("--small", help="PNG only, and no supplementary figures: for a site.")
+        bool,
+        typer.Option(
+            "--small",
+            help="For a site: PNG only, and of the finite studies only what the paper prints.",
+        ),
     ] = False,
 ) -> None:
     """Draw every figure of the paper that the stored rows allow, and a page that shows them."""

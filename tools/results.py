@@ -1,0 +1,88 @@
+"""Make docs/results again from its tables: claims, figures, galleries and the page of the paper.
+
+    python tools/results.py [runs/NAME …]
+
+Each runs/NAME is a folder of rows; its specification and table first replace those of NAME here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from spibb.cli.commands.claims import claims
+from spibb.cli.commands.figures import figures
+from spibb.experiments.results import load_results, results_table
+from spibb.experiments.runner import SPEC
+from spibb.experiments.spec import FINITE
+from spibb.paper.claims import TABLE, write_claims
+from spibb.paper.stored import NUMBERS, read_results
+from spibb.tables import write_table
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+RESULTS, RUNS = DOCS / "results", Path("runs")
+FAMILY, OURS, RELEASED = "gridworld-baselines", "-ours", "-released"
+OPENING = "gridworld/figures/fig1e_benchmark_CVaR_maze_N=5.png"
+"""The figure that opens the README."""
+
+
+def take(rows: Path) -> None:
+    """Replace a stored table by that of a folder of rows."""
+    parts = rows.resolve().parts
+    place = RESULTS.joinpath(*parts[parts.index(RUNS.name) + 1 :])
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(rows / SPEC, place / SPEC)
+    write_table(results_table(load_results(rows)), place / NUMBERS)
+
+
+def tables() -> Iterator[Path]:
+    """Folders of results, but not those of the 22 baselines, in the order of their names."""
+    found = sorted(path.parent.relative_to(RESULTS) for path in RESULTS.rglob(NUMBERS))
+    return (name for name in found if name.parts[0] != FAMILY)
+
+
+def remake(folder: Path) -> None:
+    """Claims and figures of a folder; columns as released are drawn with the others."""
+    write_claims(read_results(folder), folder)
+    (folder / TABLE).unlink()
+    if folder.name.endswith(RELEASED):
+        return
+    chosen = {path.name for path in (folder / "figures").glob("*")}
+    shutil.rmtree(folder / "figures", ignore_errors=True)
+    released = folder.with_name(folder.name + RELEASED)
+    figures(folder, [released] if released.is_dir() else [], small=True)
+    if not folder.name.startswith(FINITE):
+        keep(folder / "figures", chosen)
+
+
+def keep(drawn: Path, chosen: set[str]) -> None:
+    """Of the helicopter's figures each folder has those that it is for."""
+    for path in drawn.iterdir():
+        if path.name not in chosen:
+            path.unlink()
+
+
+def of_the_page(name: Path) -> bool:
+    """Whether a folder is part of the page “Does the paper hold?”."""
+    return name.name.startswith(FINITE) and not name.name.endswith(OURS)
+
+
+def main(rows: list[str]) -> None:
+    """Take tables, then make everything that comes from them."""
+    for folder in rows:
+        take(Path(folder))
+    with TemporaryDirectory() as place, contextlib.chdir(place):
+        RUNS.symlink_to(RESULTS)  # so that pages show the commands with runs/NAME
+        for name in tables():
+            remake(RUNS / name)
+    with contextlib.chdir(RESULTS):
+        claims([*filter(of_the_page, tables()), Path(FAMILY)], html=Path("paper.md"))
+    shutil.copy(RESULTS / OPENING, DOCS / "images" / "safety.png")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
