@@ -272,6 +272,21 @@ def test_long_titles_are_broken_but_not_inside_equations(gridworld):
     assert all(line.startswith("a") and line.endswith("1") for line in lines)
 
 
+def test_what_was_run_stands_on_a_line_of_its_own(gridworld):
+    figure = by_number("gridworld", "1d").plot.draw(gridworld, "")
+    set_title(figure, f"Figure 1d: {'mean ' * 12}(gridworld, data of the baseline, 10 runs)")
+    first, *_, last = figure.get_suptitle().split("\n")
+    assert first.startswith("Figure 1d") and last == "(gridworld, data of the baseline, 10 runs)"
+
+
+@pytest.mark.parametrize(("runs", "too_few"), [(99, True), (100, False)])
+def test_a_tail_of_less_than_one_run_is_said_in_the_title(gridworld, runs, too_few):
+    results = replace(gridworld, runs=runs)
+    for number in ("1a", "1d", "1e"):
+        title = module.drawn(by_number("gridworld", number), results).get_suptitle()
+        assert ("too few" in title) == (too_few and number == "1e")
+
+
 def test_the_optimal_trajectory_ends_at_the_goal():
     path = optimal_path()
     assert (path[0], path[-1], len(path)) == ((0, 0), (4, 4), 9)

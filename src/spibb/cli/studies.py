@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from spibb.experiments.parts import Chunk
     from spibb.experiments.runner import Plan
 
+BAR = 20
+"""Width that leaves room for the longest name of a study in 80 columns."""
+
 
 def cost(todo: Plan, workers: int, dask: str | None) -> str:
     """What is stored, what is left, and how long it may take."""
@@ -43,7 +46,7 @@ def _rate(speed: float | None) -> str:
 
 
 def show_progress(console: Console, todo: Plan, chunks: Generator[Chunk, None, None]) -> None:
-    """Draw a bar while chunks of runs arrive.
+    """Draw a bar, named after the study, while chunks of runs arrive.
 
     A signal ends it: what arrived is stored, and the message says how far it came.
     """
@@ -57,12 +60,12 @@ def show_progress(console: Console, todo: Plan, chunks: Generator[Chunk, None, N
     )
 
     columns = (
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("{task.description}"), BarColumn(BAR), MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
     stored = todo.done
     with Progress(*columns, console=console) as progress, closing(chunks):
-        task = progress.add_task("runs", total=todo.missing, rate="")
+        task = progress.add_task(todo.experiment.study, total=todo.missing, rate="")
         try:
             with unwrapped():
                 for chunk in chunks:

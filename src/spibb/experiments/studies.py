@@ -41,11 +41,11 @@ class Study:
 
 
 def _seconds_of_second_run(experiment: Experiment, run: int) -> float:
-    """Seconds of one repetition, after another has compiled what it needs."""
+    """Seconds of a core for one repetition, after another has compiled what it needs."""
     finite.repeat(experiment, run)
-    begin = time.perf_counter()
+    begin = time.process_time()
     finite.repeat(experiment, run)
-    return time.perf_counter() - begin
+    return time.process_time() - begin
 
 
 def _make_all(experiment: Experiment) -> None:

@@ -19,6 +19,8 @@ PAPER_ALGORITHMS = tuple(style.NAMES)
 LONGEST_LABEL = 56
 LOWEST = -1.5
 """Where the axis of normalised performance is cut; the legend names curves that go below."""
+HIGHEST = 1.08
+"""Where it ends: a little above the optimum."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,6 @@ def _set_axes(axes: Axes, results: Results) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     low, high = axes.get_ylim()
     if not _raw(results):
-        axes.set_ylim(max(low, LOWEST), max(high, 1.08))
+        axes.set_ylim(max(low, LOWEST), HIGHEST)
     else:
         axes.set_ylim(low, high + 0.03 * (high - low))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.experiments.results import Results
+from spibb.experiments.results import STATISTICS, Results
 from spibb.experiments.spec import FINITE, Experiment
 from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
@@ -52,7 +52,7 @@ def write_figures(
         if missing:
             absent.append(Absent(figure.number, figure.label, figure.caption, missing))
             continue
-        drawing = _drawn(figure, results)
+        drawing = drawn(figure, results)
         paths += save(drawing, folder / "figures" / figure.stem, svg=not small)
         pictures.append(_picture(figure, results, wide=drawing.get_figwidth() > WIDE))
     commands = [experiment_command(found, place) for place, found in sources]
@@ -66,8 +66,9 @@ def _make(folder: Path) -> None:
         sweep(folder)
 
 
-def _drawn(figure: PaperFigure, results: Results) -> Figure:
-    made = f"{_data(results.experiment)}, {_amount(results)}"
+def drawn(figure: PaperFigure, results: Results) -> Figure:
+    """A figure under a title that says what was run."""
+    made = f"{_data(results.experiment)}, {_amount(results)}{_too_few(figure, results)}"
     title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
     return figure.plot.draw(results, title)
 
@@ -87,6 +88,13 @@ def _amount(results: Results) -> str:
     if training.one_log:
         return f"{results.runs * training.seeds:,} networks on one data set"
     return f"{_number(results.runs, 'data set')} × {_number(training.seeds, 'network')}"
+
+
+def _too_few(figure: PaperFigure, results: Results) -> str:
+    """A warning where the tail of a finite study's figure is less than one run: its worst."""
+    shares = [share for name, share in STATISTICS.items() if name in figure.statistics]
+    few = shares and results.runs * min(shares) < 1
+    return ", too few for this tail" if few else ""
 
 
 def _number(n: int, noun: str) -> str:

@@ -76,6 +76,16 @@ class PaperFigure:
         return self.number.endswith("s")
 
     @property
+    def statistics(self) -> tuple[str, ...]:
+        """What it shows of a finite study: means or tails, by name."""
+        match self.plot:
+            case Curves(statistics=names):
+                return names
+            case HyperMap(statistic=name) | EtaMap(statistic=name):
+                return (name,)
+        return ()
+
+    @property
     def stem(self) -> str:
         """File name without ending: fig1d_benchmark_mean_maze_N=5."""
         return f"fig{self.number}_{self.label.replace('<', 'leq')}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -60,10 +61,15 @@ def empty_figure(width: float, height: float) -> Figure:
 
 
 def set_title(figure: Figure, title: str) -> None:
-    """A title in as many lines as the figure's width asks for, none of which breaks an equation."""
+    """A title in as many lines as the figure's width asks for, none of which breaks an equation.
+
+    What stands in brackets at its end begins a line of its own if one line is not enough.
+    """
     wide = int(figure.get_figwidth() * 12)
     whole = title.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-    figure.suptitle(typeset("\n".join(textwrap.wrap(whole, wide))), fontsize=10.5)
+    parts = [whole] if len(whole) <= wide else re.split(r" (?=\([^()]*\)$)", whole)
+    lines = [line for part in parts for line in textwrap.wrap(part, wide)]
+    figure.suptitle(typeset("\n".join(lines)), fontsize=10.5)
 
 
 def save(figure: Figure, stem: Path, svg: bool = True) -> list[Path]:
