@@ -13,7 +13,7 @@ from synthetic import make_results
 from spibb.errors import InputError
 from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
-from spibb.paper.claim import FAILS, HOLDS, REGISTRY
+from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
 from spibb.paper.claims import claims
 from spibb.paper.readings import CAUSES, UNEXPLAINED, failing, quote
 from spibb.paper.stored import joined, read_results
@@ -142,6 +142,13 @@ def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):
     assert " hold, " in lines[0] and lines[0].split()[0].isdigit()
     assert max(map(len, lines)) <= 80
     assert lines.index("HOLDS") > next(i for i, line in enumerate(lines) if "FAILS" in line)
+
+
+def test_claims_that_the_folders_do_not_decide_are_named_and_no_more(page):
+    (part,) = (r for r in page.rulings if r.id == "grid-leq-b-above")
+    absent = [replace(part, id=id, interval=None, verdict=ABSENT) for id in ("a-b", "c-d")]
+    text = holds.terminal(replace(page, rulings=[part, *absent]))
+    assert text.endswith(f"{ABSENT.upper()}\n  a-b, c-d")
 
 
 def test_the_page_shows_every_claim_and_figures_that_exist(page):

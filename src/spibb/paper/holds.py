@@ -101,14 +101,24 @@ def terminal(page: Page) -> str:
             lines += _wrapped(f"{ruling.id}: {_line(page, ruling, why)}")
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):
         lines += ["", verdict.upper()]
-        for ruling in page.rulings:
-            if ruling.verdict == verdict:
-                lines += _wrapped(f"{ruling.id}: {ruling.sentence} {ruling.value}")
+        lines += _listed([ruling for ruling in page.rulings if ruling.verdict == verdict])
     return "\n".join(lines)
 
 
+def _listed(rulings: Sequence[Ruling]) -> list[str]:
+    """Each with its number; names alone where there is none."""
+    if all(ruling.interval is None for ruling in rulings):
+        return _wrapped(", ".join(ruling.id for ruling in rulings))
+    return [
+        line for ruling in rulings
+        for line in _wrapped(f"{ruling.id}: {ruling.sentence} {ruling.value}")
+    ]  # fmt: skip
+
+
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    return textwrap.wrap(
+        text, WIDTH, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False
+    )
 
 
 def _line(page: Page, ruling: Ruling, why: Cause) -> str:
