@@ -207,10 +207,10 @@ def test_the_picture_shows_areas_rewards_and_the_helicopter():
     env._state = np.array([0.5, 0.5, 0.5, 0.0])
     image = env.render()
     assert image.shape == (360, 360, 3) and image.dtype == np.uint8
-    red, blue, teal = image[5, 5], image[100, 100], image[280, 80]
-    assert red[0] > red[1] and blue[2] > blue[0] and teal[1] > teal[0]
-    green = image[50, 305]  # just outside the corner (1, 1)
-    assert green[1] > green[0] and green[1] > green[2]
+    orange, grey, teal = image[5, 5], image[100, 100], image[280, 80]
+    assert orange[0] > orange[1] > orange[2] and np.ptp(grey) < 10 and teal[1] > teal[0]
+    blue = image[50, 305]  # just outside the corner (1, 1)
+    assert blue[2] > blue[1] > blue[0]
     env._state = np.array([0.2, 0.2, 0.0, 0.0])
     assert (env.render() != image).any()
     assert Helicopter().render() is None

@@ -250,19 +250,19 @@ PIXELS = 360
 """Side of the image."""
 MARGIN = 0.25
 """Width of the surroundings that the image shows on each side of the unit square."""
-PALETTE = {-1.0: (178, 34, 34), 1.0: (240, 160, 60), 4.0: (235, 225, 90), 10.0: (30, 140, 60)}
-"""Colours of final rewards; in between they are mixed."""
-BLUE, TEAL, DARK, WHITE = (120, 165, 225), (70, 170, 165), (25, 25, 35), (255, 255, 255)
+PALETTE = {-1.0: (190, 85, 15), 1.0: (245, 170, 90), 4.0: (255, 247, 222), 10.0: (15, 75, 140)}
+"""Colours of final rewards, orange to blue for all eyes; in between they are mixed."""
+GREY, TEAL, DARK, WHITE = (222, 226, 230), (130, 200, 190), (25, 25, 35), (255, 255, 255)
 
 
 def _image(state: np.ndarray) -> np.ndarray:
     """Draw final rewards, flying and starting areas, helicopter and velocity; y points up."""
     x, y = _pixel_places()
     image = _reward_colours(x, y)
-    image[(x > 0) & (x < 1) & (y > 0) & (y < 1)] = BLUE
+    image[(x > 0) & (x < 1) & (y > 0) & (y < 1)] = GREY
     image[(x > 0) & (x < 1 / 3) & (y > 0) & (y < 1 / 3)] = TEAL
     image[np.hypot(x - 1, y - 1) < 0.012] = WHITE
-    image[_from_segment(x, y, state) < 0.008] = WHITE
+    image[_from_segment(x, y, state) < 0.008] = DARK
     image[np.hypot(x - state[0], y - state[1]) < 0.025] = DARK
     return image
 

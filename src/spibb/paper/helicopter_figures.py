@@ -305,8 +305,8 @@ class Scenery:
     def describe(self, results: Results) -> str:
         """The colours."""
         return (
-            "A blue unit square, its lower left third teal, where the helicopter (dark) starts; "
-            "outside, rewards of landing from −1 (red) to 10 (green, at the upper right corner)."
+            "A grey unit square, its lower left third teal, where the helicopter (dark) starts; "
+            "outside, rewards of landing from −1 (orange) to 10 (blue, at the upper right corner)."
         )
 
 

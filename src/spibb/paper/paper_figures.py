@@ -188,7 +188,7 @@ def _figure_3() -> Iterator[PaperFigure]:
 
 
 def _figure_4() -> Iterator[PaperFigure]:
-    caption = "The helicopter: where it starts (teal), and what landing pays (red −1, green 10)."
+    caption = "The helicopter: where it starts (teal), and what landing pays: orange −1, blue 10."
     yield PaperFigure("4a", "helicopter", caption, Scenery())
     caption = "Mean and 10 %-CVaR of SPIBB-DQN against N_∧, by size of the data set."
     yield PaperFigure("4b", "10k-20k-30k-datasets", caption, OptionCurves("n_wedge"))
