@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 from spibb.cli.commands.claims import claims
 from spibb.cli.commands.figures import figures
 from spibb.experiments.results import load_results, results_table
-from spibb.experiments.runner import SPEC
+from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import FINITE
 from spibb.paper.claims import TABLE, write_claims
 from spibb.paper.stored import NUMBERS, read_results
@@ -67,8 +67,9 @@ def keep(drawn: Path, chosen: set[str]) -> None:
 
 
 def of_the_page(name: Path) -> bool:
-    """Whether a folder is part of the page “Does the paper hold?”."""
-    return name.name.startswith(FINITE) and not name.name.endswith(OURS)
+    """Whether a folder is part of the page “Does the paper hold?”: on the authors' baseline."""
+    finite = name.name.startswith(FINITE) and not name.name.endswith(OURS)
+    return finite and read_spec(RESULTS / name).baseline is None
 
 
 def main(rows: list[str]) -> None:

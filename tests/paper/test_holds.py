@@ -11,6 +11,7 @@ import pytest
 from synthetic import make_results
 
 from spibb.errors import InputError
+from spibb.experiments.runner import read_spec
 from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
@@ -20,16 +21,14 @@ from spibb.paper.stored import joined, read_results
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
-OLDER = {"gridworld-random-search"}
-"""With a baseline of ours."""
 STUDIES = tuple(
     sorted(
         path.parent.name for path in RESULTS.glob("*/table.csv")
-        if path.parent.name.startswith(FINITE) and path.parent.name not in OLDER
-        and not path.parent.name.endswith("-ours")
+        if path.parent.name.startswith(FINITE) and not path.parent.name.endswith("-ours")
+        and read_spec(path.parent).baseline is None
     )
 )  # fmt: skip
-"""The folders of the page: `spibb claims` gets them in this order."""
+"""The folders of the page, with the authors' baseline: `spibb claims` gets them in this order."""
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
 
@@ -171,6 +170,16 @@ def test_the_stored_page_is_what_the_stored_tables_say(monkeypatch):
     assert Path("paper.md").read_text(encoding="utf-8") == written
 
 
+def test_the_list_of_runs_is_what_the_tables_hold():
+    text = (RESULTS / "README.md").read_text(encoding="utf-8")
+    listed = dict(re.findall(r"^\| \[.*\]\(([\w-]+)/claims\.md\) \| ([\d,]+) \|", text, re.M))
+    held = {
+        path.parent.name: f"{read_results(path.parent).runs:,}"
+        for path in RESULTS.glob("*/table.csv")
+    }
+    assert listed == held
+
+
 def test_folders_may_have_a_part_of_the_sizes_and_etas_but_no_others():
     whole = read_results(RESULTS / "random-mdps")
     part = make_results(
@@ -189,7 +198,7 @@ def test_folders_may_have_a_part_of_the_sizes_and_etas_but_no_others():
 
 
 def test_folders_of_different_baselines_are_not_mixed():
-    names = ("gridworld-random-search", "gridworld-random")
+    names = ("gridworld-baselines/spibb", "gridworld")
     ours, authors = (read_results(RESULTS / name) for name in names)
     with pytest.raises(InputError, match="one baseline"):
         joined([ours, authors])
