@@ -190,7 +190,7 @@ REASONS = {
         "the released doubly robust estimator is per-decision IS; the correct one changes the "
         "policy where the other two keep the baseline",
     ),
-    "search-hcpi-estimators-released": (THRESHOLD, "on 10 and 20 trajectories only"),
+    "search-hcpi-estimators-released": (THRESHOLD, "on 10 trajectories with δ = 0.9 only"),
 }  # fmt: skip
 """Cause and explanation of the claims that fail, by the longest beginning of the name."""
 
