@@ -107,7 +107,7 @@ def test_missing_or_contradictory_limits_are_named():
         Declared(lowest_reward=0).bounds(0.9)
     with pytest.raises(InputError, match="has no lowest one: give lowest_reward"):
         Declared(highest_return=1).bounds(0.9)
-    with pytest.raises(InputError, match="empty: lowest_return gives at least 2"):
+    with pytest.raises(InputError, match="exclude every return: lowest_return gives at least 2"):
         Declared(lowest_return=2, highest_return=1).bounds(0.9)
 
 

@@ -172,7 +172,7 @@ def save_on_vectors(path):
 
 
 def test_the_service_answers_for_vectors(tmp_path):
-    needed()
+    web()
     pytest.importorskip("jax")
     pytest.importorskip("equinox")
     policy = save_on_vectors(tmp_path / "p.npz")
