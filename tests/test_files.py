@@ -17,6 +17,8 @@ from spibb import files
 from spibb.errors import InputError
 from spibb.files import MANIFEST, check_manifest, hold, sha256, sweep, write_text, write_whole
 
+pytestmark = pytest.mark.forks
+
 OLD = {"policy": b"old policy", "report": b"old report"}
 NEW = {"policy": b"new policy", "report": b"new report", "bins": b"new bins"}
 OTHER = {"notes": b"mine"}
