@@ -19,7 +19,7 @@ ORDER = [
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "episode_returns", "departures", "assurance", "betting", "forecast", "mean_bounds",
     "propensities", "return_limits", "ope", "conformity", "visits", "value_limits", "stats", "envs",
-    "ingest", "algorithms", "verdict", "sceptic", "pipeline", "deep", "policies", "serving",
+    "ingest", "algorithms", "sceptic", "verdict", "pipeline", "deep", "policies", "serving",
     "monitoring",
     "report", "vector_running", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip

@@ -808,7 +808,7 @@ def evaluated(log):
 
 
 @pytest.mark.parametrize(
-    ("prob", "message"), [(0.1, "taken 4.75 times as often as it says"), (0.9, r"sums to 1\.8")]
+    ("prob", "message"), [(0.1, "taken 4.74 times as often as it says"), (0.9, r"sums to 1\.8")]
 )
 def test_recorded_probabilities_are_what_was_played(prob, message):
     log = recorded_bandit(lambda action, _: np.full(len(action), prob))

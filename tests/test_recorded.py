@@ -108,8 +108,34 @@ def test_a_large_catalogue_of_actions_seen_once_is_taken():
 def test_probabilities_times_a_factor_are_found_out(factor):
     """With half of them `certified` once certified a loss of a quarter."""
     for seed in range(5):
-        with pytest.raises(InputError, match="too small to be what was played"):
+        with pytest.raises(InputError, match=r"actions were taken .* times as often as it says"):
             check_recorded(contexts(seed, 20_000, 3.0, factor))
+
+
+def test_one_action_that_is_taken_too_often_is_found_out():
+    """On average over the actions the column is right; `certified` once certified a loss by it."""
+    rng = np.random.default_rng(0)
+    hidden, n = rng.random(20_000) < 0.5, 20_000
+    rates = np.where(hidden[:, None], [0.9, 0.05, 0.05], [0.3, 0.35, 0.35])
+    action = (rng.random(n)[:, None] > rates.cumsum(axis=1)).sum(axis=1).clip(max=2)
+    log = bandit(["x"] * n, action, [0] * n, rng.uniform(0.33, 0.3367, n))
+    with pytest.raises(InputError, match=r"action 0 was taken 1\.\d+ times as often .* state 'x'"):
+        check_recorded(log)
+
+
+@pytest.mark.parametrize("order", ["oldest", "newest", "shuffled"])
+def test_a_habit_is_honest_in_any_order_of_rows(order):
+    """The second and the third row of a user repeat the last action with probability 0.9."""
+    rng, users = np.random.default_rng(0), 300
+    action = rng.integers(2, size=(users, 1))
+    repeats = np.cumsum(rng.random((users, 2)) < 0.1, axis=1) % 2
+    actions = np.concatenate([action, (action + repeats) % 2], axis=1)
+    stays = actions[:, 1:] == actions[:, :-1]
+    probs = np.concatenate([np.full((users, 1), 0.5), np.where(stays, 0.9, 0.1)], axis=1)
+    rows = np.arange(3 * users)
+    rows = {"oldest": rows, "newest": rows[::-1], "shuffled": rng.permutation(rows)}[order]
+    user = np.repeat(np.arange(users), 3)
+    check_recorded(bandit(user[rows], actions.ravel()[rows], 0 * rows, probs.ravel()[rows]))
 
 
 def test_inspection_says_so():

@@ -58,37 +58,50 @@ def check_recorded(log: Log) -> None:
             f"action_prob of state {log.states[x]!r} sums to {sums[x]:.4g} over its actions, "
             "expected at most 1: check the column, or add to the state what it depends on"
         )
-    often = _surprises(log, log.action_prob)
-    if _capital(often) > np.log(RUIN):
+    if wrong := _too_often(log, log.action_prob):
         raise InputError(
-            "action_prob is too small to be what was played: actions were taken "
-            f"{often.mean():.3g} times as often as it says, which chance does less than once in a "
-            "million such logs: check the column"
+            f"action_prob is too small to be what was played: {wrong}, which chance does less than "
+            "once in a million such logs: check the column, or leave it out"
         )
 
 
-def _surprises(log: Log, column: np.ndarray) -> np.ndarray:
-    """How much more often than recorded known actions are taken: 1 on average, or less.
+def _too_often(log: Log, column: np.ndarray) -> str | None:
+    """Which actions were taken more often than recorded, if any.
 
-    In a row whose state has shown K actions in rows before, 1{a is one of them}/(K p(a)) has
-    the mean (how many of them are possible)/K ≤ 1, whatever else p depends on. p is as large as its
-    rounding allows.
+    In a row of state x, 1{a}/p(a) has a mean of at most 1 for an action a that x has shown before,
+    whatever else p depends on, and so has 1{known}/(K p) for the K actions that it has shown. Bets
+    on more are test martingales (Ville), in the order of time. Of each pair one row counts as 0,
+    that of the smallest p, and K is that of the whole log: that is no more than the bets win which
+    start after a pair's first row, and it does not depend on the order of rows. p is as large as
+    its rounding allows.
     """
+    p = column + half_a_digit(column)
     pair = log.state.astype(np.int64) * len(log.actions) + log.action
-    first = np.zeros(len(log), dtype=bool)
-    first[np.unique(pair, return_index=True)[1]] = True
-    order = np.argsort(log.state, kind="stable")
-    shown = np.cumsum(first[order]) - first[order]  # in all states so far
-    begins = np.flatnonzero(np.diff(log.state[order], prepend=-1))
-    known = shown - np.repeat(shown[begins], np.diff(begins, append=len(order)))
-    rows, known = order[known > 0], known[known > 0]
-    return np.where(first[rows], 0.0, 1 / (known * (column[rows] + half_a_digit(column))))
-
-
-def _capital(often: np.ndarray) -> float:
-    """The logarithm of what bets on means above 1 turn 1 into: a test martingale (Ville)."""
-    won = [np.log1p(share * (often - 1)).sum() for share in SHARES]
-    return float(np.logaddexp.reduce(won) - np.log(len(SHARES)))
+    shown, index, n = np.unique(pair, return_inverse=True, return_counts=True)
+    state = shown // len(log.actions)
+    known, visits = np.bincount(state)[log.state], np.bincount(log.state)[state]
+    counts = np.ones(len(p), dtype=bool)
+    counts[np.lexsort((p, index))[np.cumsum(n) - n]] = False
+    together, alone = [], []
+    for share in SHARES:
+        idle = np.log1p(-share)
+        won = np.where(counts, np.log1p(share * (1 / (known * p) - 1)), idle)
+        own = np.where(counts, np.log1p(share * (1 / p - 1)), idle)
+        together.append(won.sum())
+        alone.append(np.bincount(index, own) + (visits - n) * idle)
+    whole, single = (np.logaddexp.reduce(logs) - np.log(len(SHARES)) for logs in (together, alone))
+    limit = np.log(2 * RUIN)
+    if whole > limit:
+        return f"actions were taken {(counts / (known * p)).mean():.3g} times as often as it says"
+    if np.logaddexp.reduce(single) - np.log(len(n) * (len(n) + 1)) <= limit:
+        return None
+    worst = int(np.argmax(single))
+    x, a = divmod(int(shown[worst]), len(log.actions))
+    often = (1 / p[index == worst]).sum() / visits[worst]
+    return (
+        f"action {log.actions[a]!r} was taken {often:.3g} times as often as it says in state "
+        f"{log.states[x]!r}"
+    )
 
 
 def varies(log: Log) -> str | None:

@@ -370,8 +370,10 @@ def test_a_level_is_stated_only_if_enough_models_are_drawn_for_it():
     chosen = Auto(delta=5e-4, n_wedges=(2.0, 5.0)).improve(result.problem)
     assert len(chosen.values_in_models) >= 4000
     for sure in (result, Auto(delta=1e-6)):
-        with pytest.raises(spibb.InputError, match="drawn models, and at most 100,000 are drawn"):
-            gather_for(sure, delta=1e-6) if sure is result else sure.improve(result.problem)
+        with pytest.raises(
+            spibb.InputError, match="more drawn models than the 100,000 that are drawn"
+        ):
+            gather_for(sure, delta=5e-324) if sure is result else sure.improve(result.problem)
 
 
 def test_a_certificate_needs_no_drawn_models():
@@ -379,3 +381,35 @@ def test_a_certificate_needs_no_drawn_models():
     limits = {"lowest_reward": -3.0, "highest_reward": 4.0, "horizon": 2}
     verdict = Certified(delta=1e-5, **limits).improve(problem).verdict
     assert (verdict.grade, verdict.delta) == ("certified", 1e-5)
+
+
+def trap(seed: int, episodes: int = 3000) -> Log:
+    """Action 1 pays 1, or −2 straight after another action 1; states do not tell which."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        before = 0
+        for step in range(int(rng.geometric(0.2))):
+            action = int(rng.random() < 0.2)
+            reward = action * (1.0 - 3.0 * before)
+            rows.append((episode, step, "abc"[rng.integers(3)], action, reward))
+            before = action
+    columns = dict(zip(("episode_id", "step", "state", "action", "reward"), zip(*rows)))
+    return Log.from_arrays(**columns)
+
+
+def test_a_certificate_whose_assumption_the_log_contradicts_is_withdrawn():
+    """The changes gain one at a time and lose together: 0.46 becomes −2.04."""
+    baseline = Policy([[0.8, 0.2]] * 3, ["a", "b", "c"], [0, 1])
+    certified = 0
+    for seed in range(3):
+        problem = Problem.from_log(trap(seed), baseline, discount=0.95, v_max=12.0)
+        result = Certified().improve(problem)
+        certified += not result.certificate().refusal
+        assert result.verdict.grade == "not supported"
+    assert certified
+
+
+def test_a_single_step_has_no_memory():
+    log = Log.from_arrays(["x"] * 400, ["a", "b"] * 200, [0.0, 1.0] * 200, terminated=[True] * 400)
+    result = Certified(lowest_return=0, highest_return=1).improve(Problem.from_log(log, discount=0))
+    assert result.verdict.grade == "certified"

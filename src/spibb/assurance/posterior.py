@@ -273,14 +273,13 @@ def posterior_improvement(
 
 def draws_for(level: float, usual: int) -> int:
     """How many models to draw for a quantile at this level: more than usual if it is small."""
-    wanted = math.ceil(BELOW / level)
-    if wanted > max(usual, MOST_DRAWS):
+    if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
             f"delta is {level:g} where a policy is judged (shared among the candidates, if it was "
-            f"chosen among several), which takes {wanted:,} drawn models, and at most "
-            f"{MOST_DRAWS:,} are drawn: give a larger delta"
+            f"chosen among several), which takes more drawn models than the {MOST_DRAWS:,} "
+            f"that are drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
         )
-    return max(usual, wanted)
+    return max(usual, math.ceil(BELOW / level))
 
 
 def in_own_order(labels: Vocabulary) -> Vocabulary:

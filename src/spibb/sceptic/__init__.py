@@ -12,13 +12,10 @@ from spibb.algorithms.base import Improvement
 from spibb.log import Log
 from spibb.sceptic.confounding import Confounding, confounding
 from spibb.sceptic.drift import Drift, drift_check
-from spibb.sceptic.exchange import Exchange
+from spibb.sceptic.exchange import SUSPICIOUS, Exchange
 from spibb.sceptic.markov import markov_check
 from spibb.sceptic.overlap import Overlap, overlap
 from spibb.sceptic.rehearsal import Rehearsal, rehearse
-
-SUSPICIOUS = 0.01
-"""p-values below this are worth a word."""
 
 
 @dataclass(frozen=True, eq=False)

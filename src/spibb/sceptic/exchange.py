@@ -24,6 +24,8 @@ import numpy as np
 from spibb.frozen import Frozen
 from spibb.log import Log
 
+SUSPICIOUS = 0.01
+"""p-values below this are worth a word."""
 PERMUTATIONS = 999
 """The smallest p-value is then 0.001: it stays below 0.01 when it is doubled here and tripled for
 drift."""
@@ -31,6 +33,8 @@ ENOUGH = 20
 """Exchanges with as large a statistic, after which no further one is tried."""
 MOST_ROWS = 20_000
 """Rows of a longer log beyond these are left out, by whole episodes drawn at random."""
+CANCELLED = 1e-13
+"""Differences of values of size 1 below this are rounding."""
 ROUNDING = 1e-9
 """Statistics that differ by less, relative to their size, are equal."""
 
@@ -55,11 +59,10 @@ def exchange_test(
     rng: np.random.Generator,
 ) -> Exchange:  # fmt: skip
     """Test whether outcomes and rewards [N] depend on the groups [N], given the pairs [N]."""
-    unit = float(np.abs(reward).max(initial=0.0)) or 1.0
     by_pair = _Stratified.of(pair, group)
     by_outcome = _Stratified.of(_codes(pair, outcome), group)
     cells = _codes(by_pair.stratum, outcome[by_pair.rows])
-    centred = _centred(reward[by_outcome.rows] / unit, by_outcome.stratum)
+    centred = _centred(reward[by_outcome.rows], by_outcome.stratum)
 
     def chi(g: np.ndarray) -> float:
         return float(_chi_square(by_pair.stratum, g, cells).sum())
@@ -143,9 +146,13 @@ def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> 
 
 
 def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
+    """Values less the mean of their stratum, in units of the largest difference; 0 if rounding."""
     if not len(x):
         return x
-    return np.asarray(x - (np.bincount(stratum, x) / np.bincount(stratum))[stratum])
+    x = x / (float(np.abs(x).max()) or 1.0)
+    apart = x - (np.bincount(stratum, x) / np.bincount(stratum))[stratum]
+    largest = float(np.abs(apart).max())
+    return np.asarray(apart / largest if largest > CANCELLED else np.zeros(len(x)))
 
 
 def some_episodes(log: Log, rng: np.random.Generator) -> Log:

@@ -43,6 +43,7 @@ class LivePolicy:
         with self._lock:
             found = self._signature()
             if found == self._seen:
+                self.problem = None
                 return False
             try:
                 self.current = _ready(self.path)

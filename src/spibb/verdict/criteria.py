@@ -15,6 +15,7 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
+from spibb.sceptic.exchange import SUSPICIOUS, Exchange
 from spibb.tested import ChangeTest
 from spibb.verdict.evidence import Z95, Earned, Evidence
 from spibb.words import at_least, at_most, number, percent, roughly, signed, surely
@@ -124,6 +125,8 @@ def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
     yield _weighted(evidence)
     if evidence.held_out is not None:
         yield _held_out(evidence, evidence.held_out)
+    if evidence.memory is not None:
+        yield _memory(evidence.memory)
 
 
 def _changes(evidence: Evidence, kept: Kept) -> Criterion:
@@ -319,6 +322,25 @@ def _weighted(evidence: Evidence) -> Criterion:
         why = why or f"rests on {size:.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
     return _against(evidence, evidence.estimates, "whole episodes", what, "The log's own episodes")
+
+
+def _memory(found: Exchange) -> Criterion:
+    what = "whether the step before predicts the next one, given state and action (p-value)"
+    return Criterion(
+        "memory", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
+        found.p_value >= SUSPICIOUS,
+        "The log contradicts the assumption that states are Markov: what happened before predicts "
+        f"what happens next (p = {found.p_value:.2g}).",
+        "States that hold what matters of the past: add a column to them.",
+    )  # fmt: skip
+
+
+def surely_worse(evidence: Evidence) -> bool:
+    """Whether whole episodes, weighted, say that the new policy loses."""
+    if evidence.estimates is None or weak(evidence):
+        return False
+    found = evidence.estimates.difference(ESTIMATOR).estimate
+    return found.value + Z95 * standard_error(found.contributions) < 0
 
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:

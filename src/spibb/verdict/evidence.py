@@ -28,6 +28,8 @@ from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
+from spibb.sceptic.exchange import Exchange
+from spibb.sceptic.markov import markov_check
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -87,7 +89,8 @@ class Evidence:
     where the log's episodes were not kept or contradict the baseline; `estimates` likewise, with
     the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
     these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`
-    says that no column of the log told which episodes ended.
+    says that no column of the log told which episodes ended. `memory` is the test of the Markov
+    property, made for certified policies alone: their tests have no other assumption to check.
     """
 
     problem: Problem
@@ -103,6 +106,7 @@ class Evidence:
     held_out: OffPolicyReport | None
     no_held_out: str | None = None
     ends_assumed: bool = False
+    memory: Exchange | None = None
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -202,6 +206,9 @@ def gather_for(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
     )  # fmt: skip
+    log = result.problem.log
+    if isinstance(result, CertifiedImprovement) and log is not None and found.changed.any():
+        return replace(found, memory=markov_check(log, np.random.default_rng(seed)))
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)

@@ -23,6 +23,7 @@ from spibb.verdict.criteria import (
     lacking,
     level,
     nearest,
+    surely_worse,
 )
 from spibb.verdict.evidence import Evidence, gather_for
 from spibb.words import at_least, percent, roughly, surely
@@ -33,7 +34,7 @@ TRIED_UP_TO = 100_000
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
 
-DECISIVE = ("baseline", "held out")
+DECISIVE = ("baseline", "held out", "memory")
 """The criteria that a certified policy must meet as well."""
 
 
@@ -116,9 +117,11 @@ def decide(
     """The grade that the evidence gives; `kept` says why nothing changed, if that is so."""
     found = criteria(evidence, kept)
     failed = lacking(found)
-    contradicted = any(criterion.name in DECISIVE for criterion in failed)
-    if isinstance(certificate, ChangeCertificate) and not certificate.refusal and not contradicted:
-        return _certified(evidence, certificate, found)
+    if isinstance(certificate, ChangeCertificate) and not certificate.refusal:
+        against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence))
+        failed = [criterion for criterion in failed if criterion.name in against]
+        if not failed:
+            return _certified(evidence, certificate, found)
     if failed:
         return _not_supported(evidence, failed[0], found)
     return _supported(evidence, found)
