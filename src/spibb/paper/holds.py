@@ -28,12 +28,12 @@ FIGURE = re.compile(r"Figures? (\d+)([a-z])(?:-([a-z]))?")
 class Page:
     """Rulings on several studies, how often each holds over baselines, and where figures are.
 
-    `family` gives per claim on how many baselines it holds, and how many there are.
+    `family` gives the verdicts on each claim over a family of baselines.
     """
 
     rulings: list[Ruling]
     studies: list[str]
-    family: dict[str, tuple[int, int]]
+    family: dict[str, list[str]]
     figures: dict[str, Path]
 
     @property
@@ -48,10 +48,10 @@ class Page:
 
     def baselines(self, id: str) -> str:
         """On how many of the gridworld's baselines a claim holds; empty if that is not known."""
-        if id not in self.family:
-            return ""
-        holds, n = self.family[id]
-        return f"holds on {holds} of {n} baselines"
+        verdicts = self.family.get(id, [])
+        holds, fails, n = verdicts.count(HOLDS), verdicts.count(FAILS), len(verdicts)
+        undecided = f", {n - holds - fails} undecided" if holds + fails < n else ""
+        return f"holds on {holds} and fails on {fails} of {n} baselines{undecided}" if n else ""
 
     def figure(self, ruling: Ruling) -> Path | None:
         """The first figure that the claim names and some folder has.
@@ -82,14 +82,14 @@ def gather(
     return Page(rulings, studies, _over_baselines([r for _, r in family]), figures)
 
 
-def _over_baselines(family: Sequence[Results]) -> dict[str, tuple[int, int]]:
-    """Per claim: on how many baselines it holds, of those where it is decided or fails."""
+def _over_baselines(family: Sequence[Results]) -> dict[str, list[str]]:
+    """Per claim: the verdicts on the baselines whose results have it."""
     found: dict[str, list[str]] = {}
     for results in family:
         for ruling in claims(results):
             if ruling.interval is not None:
                 found.setdefault(ruling.id, []).append(ruling.verdict)
-    return {id: (verdicts.count(HOLDS), len(verdicts)) for id, verdicts in found.items()}
+    return found
 
 
 def terminal(page: Page) -> str:
