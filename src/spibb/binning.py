@@ -79,7 +79,10 @@ def quantile_bins(values: Iterable[float], column: str) -> Bins:
     """Bins between quantiles; equal quantiles are one edge."""
     edges = sorted({float(value) for value in values})
     if not edges:
-        raise InputError(f"column {column!r} has no numbers to bin: leave it out of the state")
+        raise InputError(
+            f"column {column!r} has no numbers to bin: leave it out of the state, or "
+            "read decimal commas with --decimal ,"
+        )
     return Bins(tuple(edges))
 
 

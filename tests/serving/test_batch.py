@@ -131,7 +131,7 @@ def test_cases_with_decimal_commas(tmp_path):
         decide_file(policy, Source(cases, encoding="latin-1"), out, deterministic=True)
     decide_file(policy, Source(cases, encoding="latin-1", decimal=","), out, deterministic=True)
     assert out.read_text().splitlines() == [
-        "age,name,decision,decision_probability", '"39,5",Jörg,x,1.0', '"40,5",Ann,y,1.0'
+        "age,name,decision,decision_probability", '"39,5",Jörg,x,1', '"40,5",Ann,y,1'
     ]  # fmt: skip
     cases.write_text("age;name\n1.234;Jörg\n")
     with pytest.raises(InputError, match=r"age is '1\.234', in row 0 .* has no point"):

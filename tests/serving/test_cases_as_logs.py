@@ -86,6 +86,17 @@ def test_a_policy_knows_the_rows_that_trained_it(tmp_path, writer, bins):
     assert rows.column("ward").to_pylist() == ROWS.column("ward").to_pylist()
 
 
+def test_decisions_on_cases_with_decimal_commas_are_a_log_with_decimal_commas(tmp_path):
+    source = text_file(tmp_path / "log.csv", csv.QUOTE_ALL, ";", ",")
+    loaded = policy_of(source)[1]
+    even = Policy(np.full(loaded.policy.probs.shape, 1 / 6), loaded.policy.states, list("uvwxyz"))
+    decide_file(LoadedPolicy(even, loaded.bins, {}), source, tmp_path / "decided.csv")
+    columns = {"state": STATE, "action": "decision", "action_prob": "decision_probability"}
+    decided = Source(tmp_path / "decided.csv", decimal=",")
+    read = spibb.read_log(decided, columns=columns, bandit=True, missing="as-level")
+    np.testing.assert_allclose(read.action_prob, 1 / 6)
+
+
 def test_an_empty_cell_is_a_label_only_where_the_policy_has_it(tmp_path):
     table = pa.table({"ward": ["", "a", None], "action": ["x"] * 3, "reward": [0, 1, 0]})
     path = tmp_path / "cases.csv"

@@ -50,7 +50,10 @@ def decide_file(
     except InputError as error:
         comma = COMMA_IN_MESSAGE.search(str(error)) and source.decimal == "."
         raise InputError(f"{error}{DECIMAL_COMMAS if comma else ''}") from None
-    write_rows(_with_decisions(table, decided, source.name), out)
+    written = _with_decisions(table, decided, source.name)
+    if engine.decimal == "," and out.suffix == ".csv":
+        written = _with_commas(written)
+    write_rows(written, out)
     return decided
 
 
@@ -93,6 +96,14 @@ def _with_points(
             "decimal commas a number has no point"
         )
     return compute.replace_substring(column, ",", ".")
+
+
+def _with_commas(table: pa.Table) -> pa.Table:
+    """The probabilities with decimal commas, as the other numbers of the file."""
+    from pyarrow import compute
+
+    text = compute.replace_substring(table.column(PROBABILITY).cast("string"), ".", ",")
+    return table.set_column(table.column_names.index(PROBABILITY), PROBABILITY, text)
 
 
 def _with_decisions(table: pa.Table, decided: Decisions, cases: str) -> pa.Table:
