@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from spibb.experiments.results import Results
+from spibb.paper.competitors import Version
 from spibb.paper.evidence import AbsentError, View
 from spibb.stats import Interval
 
 HOLDS, FAILS = "holds", "fails"
-Keys = Callable[[float], str]
-"""From a hyper-parameter to the column of a version."""
 NOT_ENOUGH, ABSENT = "not enough runs", "not in these results"
 
 
@@ -38,41 +37,6 @@ class Region:
         if interval.high <= self.lower or interval.low >= self.upper:
             return FAILS
         return NOT_ENOUGH
-
-
-@dataclass(frozen=True)
-class Version:
-    """One of two readings of a competitor: as the authors ran it, or as it is defined."""
-
-    name: str
-    words: str
-    key: Keys
-
-
-RAMDP = (
-    Version("released", "RaMDP as released", lambda k: f"ramdp:kappa={k:g},released=true"),
-    Version("correct", "correct RaMDP", lambda k: f"ramdp:kappa={k:g}"),
-)
-HCPI = (
-    Version(
-        "released", "HCPI as released", lambda d: f"hcpi:delta={d:g},estimator=dr,released=true"
-    ),
-    Version("correct", "correct HCPI", lambda d: f"hcpi:delta={d:g},estimator=dr"),
-)
-ROBUST_VERSIONS = (
-    Version(
-        "released", "Robust MDP as released",
-        lambda d: f"robust-mdp:delta={d:g},released=true,safety_test=false",
-    ),
-    Version("correct", "correct Robust MDP", lambda d: f"robust-mdp:delta={d:g},safety_test=false"),
-)  # fmt: skip
-DELTA_IN_TEXT, DELTA_IN_CODE = 0.1, 0.001
-"""δ of Robust MDP in the paper, and in the released code."""
-
-
-def robust_key(key: Keys) -> str:
-    """The column of the benchmark of a version of Robust MDP."""
-    return key(DELTA_IN_CODE if "released" in key(DELTA_IN_TEXT) else DELTA_IN_TEXT)
 
 
 @dataclass(frozen=True)
@@ -147,20 +111,19 @@ def claim(
     sentence: str,
     statistic: str,
     region: Region,
+    find: Callable[..., Interval],
     *,
     study: str,
     versions: tuple[Version, ...] = (),
-) -> Callable[[Callable[..., Interval]], Callable[..., Interval]]:
-    """Register a function that finds the statistic of a claim; once per version, if there are."""
-
-    def register(find: Callable[..., Interval]) -> Callable[..., Interval]:
-        entry: Callable[..., Claim] = partial(_entry, id, study, where, sentence, statistic, region)
-        if not versions:
-            REGISTRY.append(entry(find))
-        REGISTRY.extend(entry(partial(find, key=version.key), version) for version in versions)
-        return find
-
-    return register
+) -> None:
+    """Register a claim, or one for each version of a competitor; `find` then takes the version."""
+    if not versions:
+        REGISTRY.append(Claim(id, study, where, sentence, statistic, region, find))
+    for version in versions:
+        name = f"{id}-{'released' if version.released else 'correct'}"
+        words = f"{sentence} ({version.words})"
+        found = partial(find, version=version)
+        REGISTRY.append(Claim(name, study, where, words, statistic, region, found))
 
 
 def above(limit: float) -> Region:
@@ -176,15 +139,6 @@ def below(limit: float) -> Region:
 def between(lower: float, upper: float) -> Region:
     """The statistic must lie between the limits."""
     return Region(lower, upper)
-
-
-def _entry(
-    id: str, study: str, where: str, sentence: str, statistic: str, region: Region,
-    find: Callable[..., Interval], version: Version | None = None,
-) -> Claim:  # fmt: skip
-    if version is not None:
-        id, sentence = f"{id}-{version.name}", f"{sentence} ({version.words})"
-    return Claim(id, study, where, sentence, statistic, region, find)
 
 
 def _number(value: float) -> str:

@@ -40,50 +40,37 @@ def _above(view: View, column: str, delta: float, least: int = 0, margin: float 
     return cells_above(view.results, column, delta, least=least, margin=margin)
 
 
-@promise(
+promise(
     "certified-0.05", "certified", "certified (δ = 0.05) keeps its promise in every cell.",
     f"{CELLS})", below(1),
+    lambda view: _above(view, worse(CERTIFIED), DELTA),
 )  # fmt: skip
-def _certified(view: View) -> Interval:
-    return _above(view, worse(CERTIFIED), DELTA)
 
-
-@promise(
+promise(
     "certified-0.2", "certified", "certified (δ = 0.2) keeps its promise in every cell.",
     f"{CELLS})", below(1),
+    lambda view: _above(view, worse(LOOSE), LOOSE_DELTA),
 )  # fmt: skip
-def _certified_loose(view: View) -> Interval:
-    return _above(view, worse(LOOSE), LOOSE_DELTA)
 
-
-@promise(
+promise(
     "auto-0.05", "auto", "auto (δ = 0.05) keeps its promise in every cell of at least 30 "
     "episodes.", f"{CELLS} + 2 points)", below(1),
+    lambda view: _above(view, worse(AUTO), DELTA, JUDGED_FROM, MARGIN),
 )  # fmt: skip
-def _auto(view: View) -> Interval:
-    return _above(view, worse(AUTO), DELTA, JUDGED_FROM, MARGIN)
 
-
-@promise(
+promise(
     "verdict-false", "verdict", "The verdict supports a policy that is truly worse in at most "
     "δ = 0.05 of the logs of every cell of at least 30 episodes.", f"{CELLS} + 2 points)", below(1),
+    lambda view: _above(view, misled(AUTO), DELTA, JUDGED_FROM, MARGIN),
 )  # fmt: skip
-def _verdict(view: View) -> Interval:
-    return _above(view, misled(AUTO), DELTA, JUDGED_FROM, MARGIN)
 
-
-@promise(
+promise(
     "auto-overall", "auto", "Over all cells of at least 30 episodes, auto is worse in at "
     "most δ of the logs.", "share of worse logs, all cells together", below(DELTA),
+    lambda view: _pooled(view, worse(AUTO)),
 )  # fmt: skip
-def _auto_overall(view: View) -> Interval:
-    return _pooled(view, worse(AUTO))
 
 
-@promise(
-    "auto-confirmed", "auto", "The same on the families that did not choose its rule.",
-    "largest share of worse logs of a confirming family, its cells together", below(DELTA),
-)  # fmt: skip
 def _auto_confirmed(view: View) -> Interval:
     names = [name for name in view.results.experiment.families if name not in CHOSE]
     if not names:
@@ -91,54 +78,51 @@ def _auto_confirmed(view: View) -> Interval:
     return largest([_pooled(view, worse(AUTO), name) for name in names])
 
 
-@promise(
+promise(
+    "auto-confirmed", "auto", "The same on the families that did not choose its rule.",
+    "largest share of worse logs of a confirming family, its cells together", below(DELTA),
+    _auto_confirmed,
+)  # fmt: skip
+
+promise(
     "auto-safer-than-before", "auto", "auto is less often worse than its rule of version 0.0.",
     "share of worse logs of auto minus that of the older rule, all cells of at least 30 episodes",
     below(0),
+    lambda view: difference(_pooled(view, worse(AUTO)), _pooled(view, worse(OLD_RULE))),
 )  # fmt: skip
-def _auto_safer(view: View) -> Interval:
-    return difference(_pooled(view, worse(AUTO)), _pooled(view, worse(OLD_RULE)))
 
-
-@promise(
+promise(
     "prototype-overall", "auto", "The prototype of auto is worse in at most δ of the logs of at "
     "least 30 episodes, too.", "its share of worse logs, all cells together", below(DELTA),
+    lambda view: _pooled(view, worse(PROTOTYPE)),
 )  # fmt: skip
-def _prototype_overall(view: View) -> Interval:
-    return _pooled(view, worse(PROTOTYPE))
 
-
-@promise(
+promise(
     "auto-safer-than-prototype", "auto", "auto is no more often worse than its prototype.",
     "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes",
     below(0),
+    lambda view: difference(_pooled(view, worse(AUTO)), _pooled(view, worse(PROTOTYPE))),
 )  # fmt: skip
-def _auto_safer_than_prototype(view: View) -> Interval:
-    return difference(_pooled(view, worse(AUTO)), _pooled(view, worse(PROTOTYPE)))
 
 
-@promise(
-    "auto-gain", "auto", "auto gains as much as its prototype does on the same logs.",
-    "mean gain of auto minus that of the prototype, over all cells of 30 to 300 episodes", above(0),
-)  # fmt: skip
 def _auto_gain(view: View) -> Interval:
     gains = (_gain(view, key, JUDGED_FROM, 300) for key in (AUTO, PROTOTYPE))
     return difference(*gains)
 
 
-@promise(
+promise(
+    "auto-gain", "auto", "auto gains as much as its prototype does on the same logs.",
+    "mean gain of auto minus that of the prototype, over all cells of 30 to 300 episodes", above(0),
+    _auto_gain,
+)  # fmt: skip
+
+promise(
     "certified-gain", "certified", "certified is not vacuous with 1,000 episodes and more.",
     "mean gain of certified (δ = 0.05) over all cells of at least 1,000 episodes", above(0.1),
+    lambda view: _gain(view, CERTIFIED, 1000, 10**9),
 )  # fmt: skip
-def _certified_gain(view: View) -> Interval:
-    return _gain(view, CERTIFIED, 1000, 10**9)
 
 
-@promise(
-    "auto-probability", "auto", "Stated probabilities from 0.8 on are within 3 "
-    "points of frequencies in every family.",
-    "largest distance of a bin's stated probability to its frequency, over families", below(0.03),
-)  # fmt: skip
 def _probability(view: View) -> Interval:
     found = [
         distance(Interval(b.stated, b.stated, b.stated), b.frequency)
@@ -151,13 +135,19 @@ def _probability(view: View) -> Interval:
     return largest(found)
 
 
-@promise(
+promise(
+    "auto-probability", "auto", "Stated probabilities from 0.8 on are within 3 "
+    "points of frequencies in every family.",
+    "largest distance of a bin's stated probability to its frequency, over families", below(0.03),
+    _probability,
+)  # fmt: skip
+
+promise(
     "auto-bound", "auto", "The gain that auto states as sure is reached in at least 1 − δ "
     "of the logs in which it changes something.",
     "share of these logs, all cells of at least 30 episodes together", above(1 - DELTA),
+    lambda view: _pooled(view, covered(AUTO)),
 )  # fmt: skip
-def _bound(view: View) -> Interval:
-    return _pooled(view, covered(AUTO))
 
 
 def _pooled(view: View, column: str, family: str | None = None) -> Interval:

@@ -25,67 +25,66 @@ SPREAD = 0.5
 """Gap between mean and 10 %-CVaR over seeds up to which training is stable."""
 
 
-@helicopter(
+helicopter(
     "heli-dqn-mean", "3.4, Figure 4b", "Plain DQN (N∧ = 0) significantly worsens the baseline.",
     "highest gain in mean of DQN over sizes", below(0),
+    lambda view: largest(_gains(view, [_key(view, Dqn())], "mean")),
 )  # fmt: skip
-def _dqn_mean(view: View) -> Interval:
-    return largest(_gains(view, [_key(view, Dqn())], "mean"))
 
 
-@helicopter(
-    "heli-dqn-tail", "3.4, Figure 4b", "DQN achieves the worst possible 10 %-CVaR.",
-    "highest 10 %-CVaR of DQN over sizes (worst possible: −1)", below(-0.9),
-)  # fmt: skip
 def _dqn_tail(view: View) -> Interval:
     _several_logs(view)
     key = _key(view, Dqn())
     return largest([_at(view, key, "cvar10", size) for size in view.sizes()])
 
 
-@helicopter(
+helicopter(
+    "heli-dqn-tail", "3.4, Figure 4b", "DQN achieves the worst possible 10 %-CVaR.",
+    "highest 10 %-CVaR of DQN over sizes (worst possible: −1)", below(-0.9),
+    _dqn_tail,
+)  # fmt: skip
+
+helicopter(
     "heli-spibb-mean", "3.4, Figure 4b",
     "SPIBB-DQN significantly improves the baseline in mean for N∧ ≥ 1.",
     "lowest gain in mean over sizes and N∧ ≥ 1", above(0),
+    lambda view: smallest(_gains(view, _from(view, 1), "mean")),
 )  # fmt: skip
-def _spibb_mean(view: View) -> Interval:
-    return smallest(_gains(view, _from(view, 1), "mean"))
 
-
-@helicopter(
+helicopter(
     "heli-spibb-tail", "3.4, Figure 4b",
     "SPIBB-DQN improves the baseline in 10 %-CVaR when N∧ ≥ 8.",
     "lowest gain in 10 %-CVaR over sizes and N∧ ≥ 8", above(0),
+    lambda view: smallest(_gains(view, _from(view, 8), "cvar10")),
 )  # fmt: skip
-def _spibb_tail(view: View) -> Interval:
-    return smallest(_gains(view, _from(view, 8), "cvar10"))
 
 
-@helicopter(
-    "heli-noise-dqn", "3.4, Figure 4c", "DQN performs abysmally whatever the noise.",
-    "highest gain in mean of DQN over noise factors (abysmal: below −1)", below(-FAR),
-)  # fmt: skip
 def _noise_dqn(view: View) -> Interval:
     key = _key(view, Dqn())
     return largest([_gain(view, key, "mean", noise) for noise in _noises(view)])
 
 
-@helicopter(
-    "heli-noise-baseline", "3.4, Figure 4c",
-    "The baseline quickly gets more efficient when the noise is removed.",
-    "mean of the baseline at the lowest noise factor less that at 1", above(0),
+helicopter(
+    "heli-noise-dqn", "3.4, Figure 4c", "DQN performs abysmally whatever the noise.",
+    "highest gain in mean of DQN over noise factors (abysmal: below −1)", below(-FAR),
+    _noise_dqn,
 )  # fmt: skip
+
+
 def _noise_baseline(view: View) -> Interval:
     size = view.sizes()[0]
     quiet = _at(view, BASELINE, "mean", size, _quietest(view))
     return difference(quiet, _at(view, BASELINE, "mean", size))
 
 
-@helicopter(
-    "heli-noise-harder", "3.4, Figure 4c",
-    "Less noise makes safe improvement harder for SPIBB-DQN (N∧ = 5, 10).",
-    "smallest gain in mean at noise factor 1 less that at the lowest one", above(0),
+helicopter(
+    "heli-noise-baseline", "3.4, Figure 4c",
+    "The baseline quickly gets more efficient when the noise is removed.",
+    "mean of the baseline at the lowest noise factor less that at 1", above(0),
+    _noise_baseline,
 )  # fmt: skip
+
+
 def _noise_harder(view: View) -> Interval:
     quiet = _quietest(view)
     return smallest(
@@ -96,12 +95,14 @@ def _noise_harder(view: View) -> Interval:
     )
 
 
-@helicopter(
-    "heli-noise-aim", "3.4, Figure 4c",
-    "At higher noise factors the stochasticity is too high to aim at the goal efficiently.",
-    "highest mean, of baseline and SPIBB-DQN (N∧ = 5, 10), at the highest noise factor less that "
-    "at 1", below(0),
+helicopter(
+    "heli-noise-harder", "3.4, Figure 4c",
+    "Less noise makes safe improvement harder for SPIBB-DQN (N∧ = 5, 10).",
+    "smallest gain in mean at noise factor 1 less that at the lowest one", above(0),
+    _noise_harder,
 )  # fmt: skip
+
+
 def _noise_aim(view: View) -> Interval:
     size, loudest = view.sizes()[0], _loud(view)[-1]
     return largest(
@@ -112,29 +113,29 @@ def _noise_aim(view: View) -> Interval:
     )
 
 
-@helicopter(
+helicopter(
+    "heli-noise-aim", "3.4, Figure 4c",
+    "At higher noise factors the stochasticity is too high to aim at the goal efficiently.",
+    "highest mean, of baseline and SPIBB-DQN (N∧ = 5, 10), at the highest noise factor less that "
+    "at 1", below(0),
+    _noise_aim,
+)  # fmt: skip
+
+helicopter(
     "heli-noise-loud-mean", "3.4, Figure 4c",
     "At higher noise factors SPIBB-DQN (N∧ = 5, 10) still improves the baseline.",
     "lowest gain in mean over noise factors above 1", above(0),
+    lambda view: _loud_gain(view, "mean"),
 )  # fmt: skip
-def _noise_loud_mean(view: View) -> Interval:
-    return _loud_gain(view, "mean")
 
-
-@helicopter(
+helicopter(
     "heli-noise-loud-tail", "3.4, Figure 4c",
     "At higher noise factors SPIBB-DQN (N∧ = 5, 10) does so safely.",
     "lowest gain in 10 %-CVaR over noise factors above 1", above(0),
+    lambda view: _loud_gain(view, "cvar10"),
 )  # fmt: skip
-def _noise_loud_tail(view: View) -> Interval:
-    return _loud_gain(view, "cvar10")
 
 
-@helicopter(
-    "heli-converged", "D.3", "Networks are fully converged after 2,000 passes.",
-    "largest change in mean of a column from 1,000 to 2,000 passes (converged: below 0.25)",
-    below(0.25),
-)  # fmt: skip
 def _converged(view: View) -> Interval:
     size, keys = view.sizes()[0], [column.key for column in view.results.experiment.columns]
     return largest(
@@ -147,45 +148,41 @@ def _converged(view: View) -> Interval:
     )  # fmt: skip
 
 
-@helicopter(
+helicopter(
+    "heli-converged", "D.3", "Networks are fully converged after 2,000 passes.",
+    "largest change in mean of a column from 1,000 to 2,000 passes (converged: below 0.25)",
+    below(0.25),
+    _converged,
+)  # fmt: skip
+
+helicopter(
     "heli-single-dqn", "D.4, Figure 12a",
     "On one data set, DQN trains very different policies depending on the seed.",
     "mean less 10 %-CVaR of DQN over seeds (very different: above 1)", above(FAR),
+    lambda view: _spread(view, _key(view, Dqn())),
 )  # fmt: skip
-def _single_dqn(view: View) -> Interval:
-    return _spread(view, _key(view, Dqn()))
 
-
-@helicopter(
+helicopter(
     "heli-single-stable", "D.4, Figure 12a",
     "On one data set, SPIBB-DQN is stable for N∧ ≥ 4.",
     "largest mean less 10 %-CVaR over seeds, for N∧ ≥ 4 (stable: below 0.5)", below(SPREAD),
+    lambda view: largest([_spread(view, key) for key in _from(view, 4)]),
 )  # fmt: skip
-def _single_stable(view: View) -> Interval:
-    return largest([_spread(view, key) for key in _from(view, 4)])
 
-
-@helicopter(
+helicopter(
     "heli-ramdp-below", "3.4; D.4, Figure 12b",
     "RaMDP was tried with several κ without any success.",
     f"highest gain in mean over {TRIED}", below(0),
+    lambda view: largest(_gains(view, _ramdp(view), "mean")),
 )  # fmt: skip
-def _ramdp_below(view: View) -> Interval:
-    return largest(_gains(view, _ramdp(view), "mean"))
 
-
-@helicopter(
+helicopter(
     "heli-ramdp-far", "D.4, Figure 12b", "RaMDP stays far under the baseline.",
     f"highest gain in mean over {TRIED} (far: below −1)", below(-FAR),
+    lambda view: largest(_gains(view, _ramdp(view), "mean")),
 )  # fmt: skip
-def _ramdp_far(view: View) -> Interval:
-    return largest(_gains(view, _ramdp(view), "mean"))
 
 
-@helicopter(
-    "heli-ramdp-dqn", "D.4, Figure 12b", "RaMDP slightly improves DQN's abysmal performance.",
-    f"highest mean over {TRIED}, less that of DQN", above(0),
-)  # fmt: skip
 def _ramdp_dqn(view: View) -> Interval:
     _several_logs(view)
     size = view.sizes()[0]
@@ -193,13 +190,18 @@ def _ramdp_dqn(view: View) -> Interval:
     return largest([difference(_at(view, key, "mean", size), dqn) for key in _ramdp(view)])
 
 
-@helicopter(
+helicopter(
+    "heli-ramdp-dqn", "D.4, Figure 12b", "RaMDP slightly improves DQN's abysmal performance.",
+    f"highest mean over {TRIED}, less that of DQN", above(0),
+    _ramdp_dqn,
+)  # fmt: skip
+
+helicopter(
     "heli-ramdp-beyond", "not in the paper",
     "RaMDP improves the baseline in mean with some κ beyond those of the paper.",
     f"highest gain in mean over κ above {LARGEST:g}", above(0),
+    lambda view: largest(_gains(view, _kappas(view, beyond=True), "mean")),
 )  # fmt: skip
-def _ramdp_beyond(view: View) -> Interval:
-    return largest(_gains(view, _kappas(view, beyond=True), "mean"))
 
 
 def _at(

@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.paper.claim import (
-    HCPI,
-    RAMDP,
-    ROBUST_VERSIONS,
-    Keys,
-    above,
-    below,
-    between,
-    claim,
-    robust_key,
-)
-from spibb.paper.claims_gridworld import BASIC, HCPI_DR, ROBUST, SAFE, largest_drop, wedge_cells
-from spibb.paper.evidence import View, average, difference, largest, smallest
+from spibb.paper.claim import above, below, between, claim
+from spibb.paper.claims_gridworld import SAFE, largest_drop, wedge_cells, wedge_mean
+from spibb.paper.competitors import BASIC, HCPI, HCPI_DR, RAMDP, ROBUST, ROBUST_MDP
+from spibb.paper.evidence import View, difference, smallest
 from spibb.stats import Interval
 
 BENCHMARK, HEAT = "3.2, Figure 2a", "3.2, Figures 2b-c"
@@ -25,112 +16,89 @@ PI_B, PI_LEQ_B = "pi-b:n_wedge=20", "pi-leq-b:n_wedge=20"
 random_behaviour = partial(claim, study="gridworld-random")
 
 
-@random_behaviour(
+random_behaviour(
     "rand-basic-monotone", BENCHMARK, "Basic RL no longer worsens with more data.",
     "largest fall of the 1 %-CVaR of Basic RL from a size to a larger one "
     "(no longer: below 0.05)", below(0.05),
+    lambda view: largest_drop(view.curve(BASIC, "cvar1")),
 )  # fmt: skip
-def _basic_monotone(view: View) -> Interval:
-    return largest_drop(view.curve(BASIC, "cvar1"))
 
-
-@random_behaviour(
+random_behaviour(
     "rand-b-outperforms", BENCHMARK, "Π_b-SPIBB still outperforms the competitors.",
     "smallest lead in 1 %-CVaR of Π_b (N_∧ = 20) over Basic RL, HCPI and Robust MDP, averaged "
     "over sizes", above(0),
+    lambda view: view.margin(PI_B, [BASIC, HCPI_DR, ROBUST], "cvar1"),
 )  # fmt: skip
-def _b_outperforms(view: View) -> Interval:
-    return view.margin(PI_B, [BASIC, HCPI_DR, ROBUST], "cvar1")
 
-
-@random_behaviour(
+random_behaviour(
     "rand-leq-b-outperforms", BENCHMARK, "Π_≤b-SPIBB still outperforms the competitors.",
     "smallest lead in 1 %-CVaR of Π_≤b (N_∧ = 20) over Basic RL, HCPI and Robust MDP, averaged "
     "over sizes", above(0),
+    lambda view: view.margin(PI_LEQ_B, [BASIC, HCPI_DR, ROBUST], "cvar1"),
 )  # fmt: skip
-def _leq_b_outperforms(view: View) -> Interval:
-    return view.margin(PI_LEQ_B, [BASIC, HCPI_DR, ROBUST], "cvar1")
 
-
-@random_behaviour(
+random_behaviour(
     "rand-spibb-over-ramdp", BENCHMARK, "Both SPIBB algorithms outperform RaMDP.",
     "smaller lead in 1 %-CVaR of Π_b and Π_≤b (N_∧ = 20) over RaMDP (κ = 0.003), averaged over "
-    "sizes", above(0), versions=RAMDP,
+    "sizes", above(0),
+    lambda view, version: smallest(
+        [view.margin(own, [version.main], "cvar1") for own in (PI_B, PI_LEQ_B)]
+    ),
+    versions=RAMDP,
 )  # fmt: skip
-def _spibb_over_ramdp(view: View, key: Keys) -> Interval:
-    return smallest([view.margin(own, [key(0.003)], "cvar1") for own in (PI_B, PI_LEQ_B)])
 
-
-@random_behaviour(
+random_behaviour(
     "rand-basic-safe-100", BENCHMARK, "Basic RL is safe from 100 trajectories on.",
     "lowest 1 %-CVaR of Basic RL over |D| ≥ 100", above(SAFE),
+    lambda view: view.lowest(BASIC, "cvar1", view.sizes(at_least=100)),
 )  # fmt: skip
-def _basic_safe_100(view: View) -> Interval:
-    return smallest(view.curve(BASIC, "cvar1", view.sizes(at_least=100)))
 
-
-@random_behaviour(
+random_behaviour(
     "rand-basic-unsafe-below", BENCHMARK, "Basic RL is not safe with fewer than 100 trajectories.",
     "1 %-CVaR of Basic RL at the largest size below 100", below(0),
+    lambda view: view.at(BASIC, "cvar1", view.sizes(at_most=99)[-1]),
 )  # fmt: skip
-def _basic_unsafe_below(view: View) -> Interval:
-    return view.at(BASIC, "cvar1", view.sizes(at_most=99)[-1])
 
-
-@random_behaviour(
+random_behaviour(
     "rand-ramdp-no-gain", BENCHMARK, "RaMDP does not improve on Basic RL any more.",
     "1 %-CVaR of RaMDP (κ = 0.003) minus that of Basic RL, averaged over sizes (no gain: below "
-    "0.05)", below(0.05), versions=RAMDP,
+    "0.05)", below(0.05),
+    lambda view, version: view.margin(version.main, [BASIC], "cvar1"), versions=RAMDP,
 )  # fmt: skip
-def _ramdp_no_gain(view: View, key: Keys) -> Interval:
-    return view.margin(key(0.003), [BASIC], "cvar1")
 
-
-@random_behaviour(
+random_behaviour(
     "rand-hcpi-harder", BENCHMARK, "HCPI has more difficulty in improving the baseline.",
     "lead in mean of HCPI over Basic RL, averaged over |D| ≥ 1000, where it led with the "
-    "baseline's data (3.1)", below(0), versions=HCPI,
+    "baseline's data (3.1)", below(0),
+    lambda view, version: view.margin(version.main, [BASIC], "mean", view.sizes(at_least=1000)),
+    versions=HCPI,
 )  # fmt: skip
-def _hcpi_harder(view: View, key: Keys) -> Interval:
-    sizes = view.sizes(at_least=1000)
-    own, basic = (average(view.curve(c, "mean", sizes)) for c in (key(0.9), BASIC))
-    return difference(own, basic)
 
-
-@random_behaviour(
+random_behaviour(
     "rand-robust-off", BENCHMARK, "Robust MDP's 1 %-CVaR still does not show on the graph.",
     "highest 1 %-CVaR over sizes (off the graph: below −1)", below(-1),
-    versions=ROBUST_VERSIONS,
+    lambda view, version: view.highest(version.main, "cvar1"), versions=ROBUST_MDP,
 )  # fmt: skip
-def _robust_off(view: View, key: Keys) -> Interval:
-    return largest(view.curve(robust_key(key), "cvar1"))
 
-
-@random_behaviour(
+random_behaviour(
     "rand-b-unsafe-small", HEAT, "Π_b-SPIBB is not completely safe for N_∧ ≤ 10 and |D| ≤ 20.",
     "lowest 1 %-CVaR over N_∧ ≤ 10 and |D| ≤ 20", below(0),
+    lambda view: smallest(_small(view, "pi-b")),
 )  # fmt: skip
-def _b_unsafe_small(view: View) -> Interval:
-    return smallest(_small(view, "pi-b"))
 
-
-@random_behaviour(
+random_behaviour(
     "rand-leq-b-unsafe-small", HEAT,
     "Π_≤b-SPIBB is not completely safe for N_∧ ≤ 10 and |D| ≤ 20.",
     "lowest 1 %-CVaR over N_∧ ≤ 10 and |D| ≤ 20", below(0),
+    lambda view: smallest(_small(view, "pi-leq-b")),
 )  # fmt: skip
-def _leq_b_unsafe_small(view: View) -> Interval:
-    return smallest(_small(view, "pi-leq-b"))
 
-
-@random_behaviour(
+random_behaviour(
     "rand-b-beats-leq-b", HEAT, "Π_b-SPIBB now slightly outperforms Π_≤b-SPIBB.",
     "1 %-CVaR of Π_b minus that of Π_≤b, averaged over all N_∧ and sizes (slightly: below 0.25)",
     between(0, 0.25),
+    lambda view: difference(wedge_mean(view, "pi-b"), wedge_mean(view, "pi-leq-b")),
 )  # fmt: skip
-def _b_beats_leq_b(view: View) -> Interval:
-    b, leq_b = (wedge_cells(view, name, "cvar1") for name in ("pi-b", "pi-leq-b"))
-    return difference(average(list(b.values())), average(list(leq_b.values())))
 
 
 def _small(view: View, algorithm: str) -> list[Interval]:

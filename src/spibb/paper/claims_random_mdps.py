@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from functools import partial
 
-from spibb.paper.claim import (
-    HCPI,
-    RAMDP,
-    ROBUST_VERSIONS,
-    Keys,
-    above,
-    below,
-    between,
-    claim,
-    robust_key,
-)
-from spibb.paper.claims_gridworld import BASIC, HCPI_DR, ROBUST, SAFE
+from spibb.paper.claim import above, below, between, claim
+from spibb.paper.claims_gridworld import SAFE
+from spibb.paper.competitors import BASIC, HCPI, HCPI_DR, RAMDP, ROBUST, ROBUST_MDP, Version
 from spibb.paper.evidence import View, average, difference, largest, share_below, smallest
 from spibb.stats import Interval
 
 PI_B, PI_LEQ_B = "pi-b:n_wedge=10", "pi-leq-b:n_wedge=10"
+CONSERVATIVE = [HCPI_DR, ROBUST, PI_B, PI_LEQ_B]
 BAD, GOOD = 0.1, 0.9
 """η of the bad and of the very good baseline."""
 AT_BAD, AT_GOOD, TAIL = "3.3, Figure 3a", "3.3, Figure 3b", "3.3, Figure 3c"
@@ -28,252 +20,210 @@ WEDGES = "3.3, Figure 3f"
 random_mdps = partial(claim, study="random-mdps")
 
 
-@random_mdps(
+random_mdps(
     "mdps-bad-easy", "3.3, Figure 11a", "With η = 0.1, Basic RL improves the baseline safely.",
     "lowest 1 %-CVaR of Basic RL over sizes", above(SAFE),
+    lambda view: view.lowest(BASIC, "cvar1", eta=BAD),
 )  # fmt: skip
-def _bad_easy(view: View) -> Interval:
-    return smallest(view.curve(BASIC, "cvar1", eta=BAD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-basic-mean", AT_BAD, "With η = 0.1, Basic RL dominates in mean.",
     "smallest lead in mean over HCPI, Robust MDP, Π_b and Π_≤b (N_∧ = 10), averaged over sizes",
     above(0),
+    lambda view: view.margin(BASIC, CONSERVATIVE, "mean", eta=BAD),
 )  # fmt: skip
-def _bad_basic_mean(view: View) -> Interval:
-    return view.margin(BASIC, [HCPI_DR, ROBUST, PI_B, PI_LEQ_B], "mean", BAD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-ramdp-mean", AT_BAD, "With η = 0.1, RaMDP dominates in mean.",
     "smallest lead in mean over HCPI, Robust MDP, Π_b and Π_≤b (N_∧ = 10), averaged over sizes",
-    above(0), versions=RAMDP,
+    above(0),
+    lambda view, version: view.margin(version.main, CONSERVATIVE, "mean", eta=BAD), versions=RAMDP,
 )  # fmt: skip
-def _bad_ramdp_mean(view: View, key: Keys) -> Interval:
-    return view.margin(key(0.003), [HCPI_DR, ROBUST, PI_B, PI_LEQ_B], "mean", BAD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-basic-tail", "3.3, Figure 11a", "With η = 0.1, Basic RL dominates in safety too.",
     "smallest lead in 1 %-CVaR over HCPI, Robust MDP, Π_b and Π_≤b (N_∧ = 10), averaged over "
     "sizes", above(0),
+    lambda view: view.margin(BASIC, CONSERVATIVE, "cvar1", eta=BAD),
 )  # fmt: skip
-def _bad_basic_tail(view: View) -> Interval:
-    return view.margin(BASIC, [HCPI_DR, ROBUST, PI_B, PI_LEQ_B], "cvar1", BAD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-ramdp-tail", "3.3, Figure 11a", "With η = 0.1, RaMDP dominates in safety too.",
     "smallest lead in 1 %-CVaR over HCPI, Robust MDP, Π_b and Π_≤b (N_∧ = 10), averaged over "
-    "sizes", above(0), versions=RAMDP,
+    "sizes", above(0),
+    lambda view, version: view.margin(version.main, CONSERVATIVE, "cvar1", eta=BAD), versions=RAMDP,
 )  # fmt: skip
-def _bad_ramdp_tail(view: View, key: Keys) -> Interval:
-    return view.margin(key(0.003), [HCPI_DR, ROBUST, PI_B, PI_LEQ_B], "cvar1", BAD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-spibb-small", AT_BAD,
     "With η = 0.1, the SPIBB algorithms are too conservative on small data sets.",
     "larger lead in mean of Π_b and Π_≤b (N_∧ = 10) over Basic RL, averaged over |D| ≤ 50 (too "
     "conservative: below −0.1)", below(-0.1),
+    lambda view: largest(_leads(view, view.sizes(at_most=50))),
 )  # fmt: skip
-def _bad_spibb_small(view: View) -> Interval:
-    return largest(_leads(view, view.sizes(at_most=50)))
 
-
-@random_mdps(
+random_mdps(
     "mdps-bad-spibb-large", AT_BAD,
     "With η = 0.1, the SPIBB algorithms catch up on the bigger data sets.",
     "smaller lead in mean of Π_b and Π_≤b (N_∧ = 10) over Basic RL at the largest size, if that "
     "is 1000 or more (caught up: above −0.05)", above(-0.05),
+    lambda view: smallest(_leads(view, view.sizes(at_least=1000)[-1:])),
 )  # fmt: skip
-def _bad_spibb_large(view: View) -> Interval:
-    return smallest(_leads(view, view.sizes(at_least=1000)[-1:]))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-leq-b-first", AT_GOOD, "With η = 0.9, Π_≤b-SPIBB has the best mean.",
     "smallest lead in mean over Basic RL, HCPI, Robust MDP and Π_b (N_∧ = 10), averaged over "
     "sizes", above(0),
+    lambda view: view.margin(PI_LEQ_B, [BASIC, HCPI_DR, ROBUST, PI_B], "mean", eta=GOOD),
 )  # fmt: skip
-def _good_leq_b_first(view: View) -> Interval:
-    return view.margin(PI_LEQ_B, [BASIC, HCPI_DR, ROBUST, PI_B], "mean", GOOD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-over-ramdp", AT_GOOD, "With η = 0.9, Π_≤b-SPIBB is ahead of RaMDP in mean.",
     "mean of Π_≤b (N_∧ = 10) minus that of RaMDP (κ = 0.003), averaged over sizes", above(0),
-    versions=RAMDP,
+    lambda view, version: view.margin(PI_LEQ_B, [version.main], "mean", eta=GOOD), versions=RAMDP,
 )  # fmt: skip
-def _good_over_ramdp(view: View, key: Keys) -> Interval:
-    return view.margin(PI_LEQ_B, [key(0.003)], "mean", GOOD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-ramdp-second", AT_GOOD, "With η = 0.9, RaMDP is ahead of Π_b-SPIBB in mean.",
     "mean of RaMDP (κ = 0.003) minus that of Π_b (N_∧ = 10), averaged over sizes", above(0),
-    versions=RAMDP,
+    lambda view, version: view.margin(version.main, [PI_B], "mean", eta=GOOD), versions=RAMDP,
 )  # fmt: skip
-def _good_ramdp_second(view: View, key: Keys) -> Interval:
-    return view.margin(key(0.003), [PI_B], "mean", GOOD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-basic-close", AT_GOOD,
     "With η = 0.9, Basic RL follows Π_b-SPIBB closely in mean.",
     "mean of Π_b (N_∧ = 10) minus that of Basic RL, averaged over sizes (closely: below 0.25)",
     between(0, 0.25),
+    lambda view: view.margin(PI_B, [BASIC], "mean", eta=GOOD),
 )  # fmt: skip
-def _good_basic_close(view: View) -> Interval:
-    return view.margin(PI_B, [BASIC], "mean", GOOD)
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-basic-unsafe", TAIL, "With η = 0.9, Basic RL fails to be safe.",
     "lowest 1 %-CVaR over sizes", below(SAFE),
+    lambda view: view.lowest(BASIC, "cvar1", eta=GOOD),
 )  # fmt: skip
-def _good_basic_unsafe(view: View) -> Interval:
-    return smallest(view.curve(BASIC, "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-ramdp-unsafe", TAIL, "With η = 0.9, RaMDP fails to be safe.",
-    "lowest 1 %-CVaR of κ = 0.003 over sizes", below(SAFE), versions=RAMDP,
+    "lowest 1 %-CVaR of κ = 0.003 over sizes", below(SAFE),
+    lambda view, version: view.lowest(version.main, "cvar1", eta=GOOD), versions=RAMDP,
 )  # fmt: skip
-def _good_ramdp_unsafe(view: View, key: Keys) -> Interval:
-    return smallest(view.curve(key(0.003), "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-robust-unsafe", TAIL, "With η = 0.9, Robust MDP fails to be safe.",
-    "lowest 1 %-CVaR over sizes", below(SAFE), versions=ROBUST_VERSIONS,
+    "lowest 1 %-CVaR over sizes", below(SAFE),
+    lambda view, version: view.lowest(version.main, "cvar1", eta=GOOD), versions=ROBUST_MDP,
 )  # fmt: skip
-def _good_robust_unsafe(view: View, key: Keys) -> Interval:
-    return smallest(view.curve(robust_key(key), "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-hcpi-unsafe", TAIL, "With η = 0.9, HCPI fails to be safe.",
-    "lowest 1 %-CVaR over sizes", below(SAFE), versions=HCPI,
+    "lowest 1 %-CVaR over sizes", below(SAFE),
+    lambda view, version: view.lowest(version.main, "cvar1", eta=GOOD), versions=HCPI,
 )  # fmt: skip
-def _good_hcpi_unsafe(view: View, key: Keys) -> Interval:
-    return smallest(view.curve(key(0.9), "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-leq-b-safe", TAIL, "With η = 0.9, Π_≤b-SPIBB is safe.",
     "lowest 1 %-CVaR of N_∧ = 10 over sizes (the paper counts −0.5 as still good)", above(-0.5),
+    lambda view: view.lowest(PI_LEQ_B, "cvar1", eta=GOOD),
 )  # fmt: skip
-def _good_leq_b_safe(view: View) -> Interval:
-    return smallest(view.curve(PI_LEQ_B, "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-good-b-safe", TAIL, "With η = 0.9, Π_b-SPIBB is safe.",
     "lowest 1 %-CVaR of N_∧ = 10 over sizes (the paper counts −0.5 as still good)", above(-0.5),
+    lambda view: view.lowest(PI_B, "cvar1", eta=GOOD),
 )  # fmt: skip
-def _good_b_safe(view: View) -> Interval:
-    return smallest(view.curve(PI_B, "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-ramdp-area", "3.3, Figure 3d; B.2.4, Figure 7f",
     "RaMDP is unsafe in a large area of the map of |D| and η.",
     "share of the (η, |D|) whose 1 %-CVaR with κ = 0.003 is below −0.01 (large: above 0.2)",
-    above(0.2), versions=RAMDP,
+    above(0.2),
+    lambda view, version: share_below(_map(view, version.main), SAFE), versions=RAMDP,
 )  # fmt: skip
-def _ramdp_area(view: View, key: Keys) -> Interval:
-    return share_below(_map(view, key(0.003)), SAFE)
 
-
-@random_mdps(
+random_mdps(
     "mdps-ramdp-area-0.002", "B.2.4, Figure 7e", "RaMDP is as plainly unsafe with κ = 0.002.",
     "share of the (η, |D|) whose 1 %-CVaR with κ = 0.002 is below −0.01 (plainly: above 0.2)",
-    above(0.2), versions=RAMDP,
+    above(0.2),
+    lambda view, version: share_below(_map(view, version.at(0.002)), SAFE), versions=RAMDP,
 )  # fmt: skip
-def _ramdp_area_2(view: View, key: Keys) -> Interval:
-    return share_below(_map(view, key(0.002)), SAFE)
 
 
-@random_mdps(
-    "mdps-ramdp-where", "3.3, Figure 3d",
-    "RaMDP is unsafe where η is high and where data sets are small.",
-    "higher of two lowest 1 %-CVaR with κ = 0.003: over η ≥ 0.7, and over |D| ≤ 20", below(SAFE),
-    versions=RAMDP,
-)  # fmt: skip
-def _ramdp_where(view: View, key: Keys) -> Interval:
+def _ramdp_where(view: View, version: Version) -> Interval:
     small = view.sizes(at_most=20)
     high = [eta for eta in view.etas() if eta >= 0.7] or [GOOD]
-    good = [i for eta in high for i in view.curve(key(0.003), "cvar1", eta=eta)]
-    few = [i for eta in view.etas() for i in view.curve(key(0.003), "cvar1", small, eta)]
+    good = [i for eta in high for i in view.curve(version.main, "cvar1", eta=eta)]
+    few = [i for eta in view.etas() for i in view.curve(version.main, "cvar1", small, eta)]
     return largest([smallest(good), smallest(few)])
 
 
-@random_mdps(
+random_mdps(
+    "mdps-ramdp-where", "3.3, Figure 3d",
+    "RaMDP is unsafe where η is high and where data sets are small.",
+    "higher of two lowest 1 %-CVaR with κ = 0.003: over η ≥ 0.7, and over |D| ≤ 20", below(SAFE),
+    _ramdp_where, versions=RAMDP,
+)  # fmt: skip
+
+random_mdps(
     "mdps-leq-b-safe-everywhere", "3.3, Figure 3e",
     "Π_≤b-SPIBB with N_∧ = 10 is safe everywhere on the map.",
     "lowest 1 %-CVaR over all η and sizes", above(SAFE),
+    lambda view: smallest(_map(view, PI_LEQ_B)),
 )  # fmt: skip
-def _leq_b_safe_everywhere(view: View) -> Interval:
-    return smallest(_map(view, PI_LEQ_B))
 
-
-@random_mdps(
+random_mdps(
     "mdps-low-wedge-unsafe", WEDGES,
     "With η = 0.9, Π_≤b-SPIBB becomes slightly unsafe when N_∧ is too low.",
     "lowest 1 %-CVaR of the smallest N_∧ over sizes (slightly: not below −0.5)",
     between(-0.5, SAFE),
+    lambda view: view.lowest(_leq_b_wedges(view)[0], "cvar1", eta=GOOD),
 )  # fmt: skip
-def _low_wedge_unsafe(view: View) -> Interval:
-    return smallest(view.curve(_leq_b_wedges(view)[0], "cvar1", eta=GOOD))
 
-
-@random_mdps(
+random_mdps(
     "mdps-high-wedge-safe", WEDGES,
     "With η = 0.9, Π_≤b-SPIBB becomes completely safe as N_∧ grows.",
     "lowest 1 %-CVaR of the largest N_∧ over sizes", above(SAFE),
+    lambda view: view.lowest(_leq_b_wedges(view)[-1], "cvar1", eta=GOOD),
 )  # fmt: skip
-def _high_wedge_safe(view: View) -> Interval:
-    return smallest(view.curve(_leq_b_wedges(view)[-1], "cvar1", eta=GOOD))
 
 
-@random_mdps(
-    "mdps-stains-disappear", WEDGES,
-    "With η = 0.9, the unsafe cells of Π_≤b-SPIBB disappear as N_∧ grows.",
-    "lowest 1 %-CVaR of the largest N_∧ minus that of the smallest", above(0),
-)  # fmt: skip
 def _stains_disappear(view: View) -> Interval:
     keys = _leq_b_wedges(view)
-    worst = [smallest(view.curve(key, "cvar1", eta=GOOD)) for key in (keys[-1], keys[0])]
+    worst = [view.lowest(key, "cvar1", eta=GOOD) for key in (keys[-1], keys[0])]
     return difference(*worst)
 
 
-@random_mdps(
+random_mdps(
+    "mdps-stains-disappear", WEDGES,
+    "With η = 0.9, the unsafe cells of Π_≤b-SPIBB disappear as N_∧ grows.",
+    "lowest 1 %-CVaR of the largest N_∧ minus that of the smallest", above(0),
+    _stains_disappear,
+)  # fmt: skip
+
+random_mdps(
     "mdps-still-improves", WEDGES,
     "With η = 0.9, Π_≤b-SPIBB still improves the baseline even where N_∧ makes it safe.",
     "highest 1 %-CVaR of the largest N_∧ over sizes (improves: above 0.05)", above(0.05),
+    lambda view: view.highest(_leq_b_wedges(view)[-1], "cvar1", eta=GOOD),
 )  # fmt: skip
-def _still_improves(view: View) -> Interval:
-    return largest(view.curve(_leq_b_wedges(view)[-1], "cvar1", eta=GOOD))
 
 
-@random_mdps(
+def _robust_often_bad(view: View, version: Version) -> Interval:
+    robust, basic = (average(_map(view, k, "mean")) for k in (version.main, BASIC))
+    return difference(robust, basic)
+
+
+random_mdps(
     "mdps-robust-often-bad", "B.2.3, Figure 10c",
     "On random MDPs, too, Robust MDP often does worse than Basic RL.",
     "mean of Robust MDP minus that of Basic RL, averaged over all η and sizes", below(0),
-    versions=ROBUST_VERSIONS,
+    _robust_often_bad, versions=ROBUST_MDP,
 )  # fmt: skip
-def _robust_often_bad(view: View, key: Keys) -> Interval:
-    robust, basic = (average(_map(view, k, "mean")) for k in (robust_key(key), BASIC))
-    return difference(robust, basic)
 
 
 def _leads(view: View, sizes: list[int]) -> list[Interval]:
     """By how much each SPIBB algorithm leads Basic RL in mean with η = 0.1."""
-    basic = average(view.curve(BASIC, "mean", sizes, BAD))
-    own = [average(view.curve(key, "mean", sizes, BAD)) for key in (PI_B, PI_LEQ_B)]
-    return [difference(mean, basic) for mean in own]
+    return [view.margin(key, [BASIC], "mean", sizes, BAD) for key in (PI_B, PI_LEQ_B)]
 
 
 def _map(view: View, key: str, statistic: str = "cvar1") -> list[Interval]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from spibb.experiments.results import STATISTICS, Results
 from spibb.stats import Interval, tail_size
 
 LEVEL = 0.95
+EMPTY: Mapping[str, object] = MappingProxyType({})
 FEWEST_IN_TAIL = 10
 """With fewer runs in its tail, the interval of a tail mean is too narrow to decide anything."""
 
@@ -63,16 +65,47 @@ class View:
         found = self.sizes() if sizes is None else sizes
         return [self.at(column, statistic, size, eta) for size in found]
 
-    def overall(self, column: str, statistic: str, eta: float | None = None) -> Interval:
+    def lowest(
+        self,
+        column: str,
+        statistic: str,
+        sizes: Sequence[int] | None = None,
+        eta: float | None = None,
+    ) -> Interval:
+        """The smallest normalised performance over sizes."""
+        return smallest(self.curve(column, statistic, sizes, eta))
+
+    def highest(
+        self,
+        column: str,
+        statistic: str,
+        sizes: Sequence[int] | None = None,
+        eta: float | None = None,
+    ) -> Interval:
+        """The largest normalised performance over sizes."""
+        return largest(self.curve(column, statistic, sizes, eta))
+
+    def overall(
+        self,
+        column: str,
+        statistic: str,
+        sizes: Sequence[int] | None = None,
+        eta: float | None = None,
+    ) -> Interval:
         """Normalised performance, averaged over sizes."""
-        return average(self.curve(column, statistic, eta=eta))
+        return average(self.curve(column, statistic, sizes, eta))
 
     def margin(
-        self, column: str, others: Sequence[str], statistic: str, eta: float | None = None
+        self,
+        column: str,
+        others: Sequence[str],
+        statistic: str,
+        sizes: Sequence[int] | None = None,
+        eta: float | None = None,
     ) -> Interval:
         """By how much a column beats the best of the others, averaged over sizes."""
-        own = self.overall(column, statistic, eta)
-        return smallest([difference(own, self.overall(o, statistic, eta)) for o in others])
+        own, *theirs = (self.overall(c, statistic, sizes, eta) for c in (column, *others))
+        return smallest([difference(own, other) for other in theirs])
 
     def shortage(self) -> str:
         """What there is too little of to decide anything by what was read; empty if nothing."""
@@ -97,17 +130,27 @@ class View:
         """The qualities of the baselines."""
         return self.results.experiment.etas
 
-    def keys(self, algorithm: str, option: str, **fixed: object) -> dict[float, str]:
-        """Columns of an algorithm that differ in one option, by its value."""
+    def keys(
+        self, algorithm: str, option: str, fixed: Mapping[str, object] = EMPTY, least: int = 2
+    ) -> dict[float, str]:
+        """Columns of an algorithm that differ in one option, by its value; `least` must be there.
+
+        All other options are those of `fixed`.
+        """
         found = {}
         for column in self.results.experiment.columns:
             options = dict(column.options)
             value = options.pop(option, None)
-            if column.algorithm == algorithm and value is not None and options == fixed:
+            if column.algorithm == algorithm and value is not None and options == dict(fixed):
                 found[float(value)] = column.key
-        if len(found) < 2:
+        if len(found) < least:
             raise AbsentError(f"{algorithm} at several values of {option}")
         return dict(sorted(found.items()))
+
+
+def exact(value: float) -> Interval:
+    """A number that is known."""
+    return Interval(value, value, value)
 
 
 def difference(a: Interval, b: Interval) -> Interval:

@@ -43,7 +43,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Version:
+class Selection:
     """One panel of a heat map: a title, and the options that its columns share."""
 
     title: str = ""
@@ -60,7 +60,7 @@ class HyperMap:
     algorithm: str
     vary: str
     statistic: str
-    versions: tuple[Version, ...] = (Version(),)
+    versions: tuple[Selection, ...] = (Selection(),)
     only: tuple[float, ...] = ()
     eta: float | None = None
 
@@ -85,7 +85,7 @@ class HyperMap:
         found = {version.title: self._rows(experiment, version) for version in self.versions}
         return {title: rows for title, rows in found.items() if len(rows) >= FEWEST_ROWS}
 
-    def _rows(self, experiment: Experiment, version: Version) -> list[Row]:
+    def _rows(self, experiment: Experiment, version: Selection) -> list[Row]:
         rows = []
         for column in experiment.columns:
             value = self._value(column, version)
@@ -93,7 +93,7 @@ class HyperMap:
                 rows.append((value, Row(f"{value:g}", column.key, self.eta)))
         return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
 
-    def _value(self, column: Column, version: Version) -> float | None:
+    def _value(self, column: Column, version: Selection) -> float | None:
         """The varied value of a column of this version."""
         options = dict(column.options)
         value = options.pop(self.vary, None)

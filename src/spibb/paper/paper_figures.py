@@ -6,17 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from spibb.experiments.assurance import OLD_RULE, PROTOTYPE, covered, worse
-from spibb.experiments.finite import (
-    COMPETITORS,
-    ETAS,
-    HCPI_RELEASED,
-    N_WEDGES,
-    ROBUST_RELEASED,
-)
+from spibb.experiments.finite import COMPETITORS, ETAS, N_WEDGES, ROBUST_RELEASED
 from spibb.paper.assurance_figures import CellDots, GainPanels, ReliabilityPanels
+from spibb.paper.competitors import BASIC, HCPI, RAMDP, ROBUST, ROBUST_MDP
 from spibb.paper.curves import Curves
 from spibb.paper.domain import Domain
-from spibb.paper.heatmaps import EtaMap, HyperMap, Version
+from spibb.paper.heatmaps import EtaMap, HyperMap, Selection
 from spibb.paper.helicopter_figures import (
     MassCurves,
     NoiseCurves,
@@ -27,23 +22,13 @@ from spibb.paper.helicopter_figures import (
 from spibb.paper.plot import Plot
 from spibb.paper.style import STATISTIC_NAMES
 
-BASIC, ROBUST, HCPI = (
-    "basic-rl",
-    "robust-mdp:delta=0.1,safety_test=false",
-    "hcpi:delta=0.9,estimator=dr",
+RAMDP_VERSIONS, HCPI_VERSIONS, ROBUST_VERSIONS = (
+    tuple(Selection(version.title, version.options) for version in versions)
+    for versions in (RAMDP, HCPI, ROBUST_MDP)
 )
-RELEASED = (("released", True),)
-RAMDP_VERSIONS = (Version("as released", RELEASED), Version("correct"))
-HCPI_VERSIONS = tuple(
-    Version(name, (("estimator", "dr"), *more))
-    for name, more in (("as released", RELEASED), ("correct", ()))
+HCPI_PANELS, ROBUST_PANELS = (
+    tuple((version.title, version.main) for version in versions) for versions in (HCPI, ROBUST_MDP)
 )
-ROBUST_VERSIONS = tuple(
-    Version(name, (("safety_test", False), *more))
-    for name, more in (("as released", RELEASED), ("correct", ()))
-)
-HCPI_PANELS = (("as released", HCPI_RELEASED), ("correct", HCPI))
-ROBUST_PANELS = (("as released", ROBUST_RELEASED), ("correct", ROBUST))
 OTHERS = (
     ("basic", "Basic RL", (("", BASIC),)),
     ("HCPI", "HCPI, doubly robust", HCPI_PANELS),
