@@ -176,10 +176,10 @@ def test_terminal_summary_and_report_show_the_same_values(run, tmp_path):
     values, terminal = summary["values"], " ".join(printed.split())
     for name, title in (("current", "Current policy"), ("new", "New policy")):
         told = number(values[name]["mean"])
-        assert f"{title.lower()} {told} [" in terminal
+        assert f"{title.lower()}, model {told} " in terminal
         assert re.search(rf"{title}, model</dt><dd[^>]*>{re.escape(told)}<", page)
     assert values["earned"]["mean"] == pytest.approx(-1.5)
-    assert "The log earned −1.500 ± 0.182 (95 %) per episode" in terminal
+    assert "the log earned −1.500 ± 0.182" in terminal
     assert "The log earned, per episode</dt><dd>−1.500<" in page
 
 

@@ -111,7 +111,7 @@ def test_one_change_is_singular():
     assert verdict.grade == "certified"
     assert "1 of 1 change (1 state) passed tests" in verdict.sentence
     assert "them. The change gains at least" in verdict.sentence
-    assert "[−2, 0]" in verdict.assumptions
+    assert "[−2, 0]" in " ".join(verdict.assumptions)
 
 
 def test_the_model_is_compared_with_completed_returns_and_says_so():

@@ -64,7 +64,7 @@ class SuccessRates(Frozen):
 
 def _pooled_rates(n: np.ndarray, won: np.ndarray, kind: np.ndarray) -> np.ndarray:
     """The mean rate among groups of the same kind [G], with one visit at that of the whole log."""
-    overall = won.sum() / n.sum()
+    overall = won.sum() / max(n.sum(), 1)  # a log may have no outcome at all
     visits, successes = np.bincount(kind, n), np.bincount(kind, won)
     found: np.ndarray = ((successes + overall) / (visits + 1))[kind]
     return found

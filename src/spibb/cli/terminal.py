@@ -132,7 +132,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     result = assessment.result
     problem, n_changed = result.problem, int(changed(result).sum())
     print_verdict(console, assessment.verdict)
-    say(console, values_line(assessment.evidence))
+    print_values(console, assessment.evidence)
     say(
         console,
         f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states):,} states, "
@@ -172,34 +172,54 @@ def print_verdict(
     """The grade with its sentence in the first line, what it assumes, and what would raise it."""
     style = "bold green" if verdict.favourable else "bold"
     console.print(worded(str(verdict)), style=style, highlight=False, markup=False)
-    say(console, worded(verdict.assumptions))
+    say(console, "It assumes that")
+    console.print(_clauses([worded(clause) for clause in verdict.assumptions]))
     say(console, worded(f"What would raise the grade: {verdict.remedy}"))
 
 
-def values_line(evidence: Evidence) -> str:
+def _clauses(clauses: Iterable[str]) -> Table:
+    """A list, each clause wrapped behind its dash and never read as markup."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 1, 0, 0))
+    for clause in clauses:
+        table.add_row("–", Text(clause))
+    return table
+
+
+def print_values(
+    console: Console, evidence: Evidence, worded: Callable[[str], str] = lambda text: text
+) -> None:
     """What the log really earned, and what its models say."""
+    table = numbers_table("Value per episode", "", "mean", percent(0.95))
+    _without_frame(table)
+    if (earned := evidence.earned) is not None:
+        table.add_row("the log earned", number(earned.mean), f"± {number(earned.reach)}")
+    for name, value, show in (
+        ("current policy", evidence.current, number), ("new policy", evidence.new, number),
+        ("gain", evidence.gain, signed),
+    ):  # fmt: skip
+        interval = f"{number(value.low)} to {number(value.high)}"
+        table.add_row(f"{worded(name)}, model", show(value.mean), interval)
+    console.print(table)
+    say(console, worded(_behind_values(evidence)))
+
+
+def _behind_values(evidence: Evidence) -> str:
+    """What the values of an evidence rest on."""
     earned = evidence.earned
     log = f"What the log earned is not known: {evidence.no_estimates}."
     if earned is not None:
         cut = (
-            f", {earned.cut:,} of them cut short, and what they would still earn left out"
+            f", {earned.cut:,} of them cut short: what they would still earn is left out"
             if earned.cut
             else ""
         )
-        log = (
-            f"The log earned {number(earned.mean)} ± {number(earned.reach)} ({percent(0.95)}) "
-            f"per episode ({earned.episodes:,} episodes{cut})."
-        )
-    current, new, gain = (
-        f"{show(value.mean)} [{number(value.low)}, {number(value.high)}]"
-        for value, show in (
-            (evidence.current, number), (evidence.new, number), (evidence.gain, signed),
-        )
-    )  # fmt: skip
+        log = f"The log has {earned.episodes:,} episodes{cut}."
     return (
-        f"{log} Model estimates, each with the interval that holds {percent(0.95)} of "
-        f"{len(evidence.posterior.gains):,} drawn models: current policy {current}, "
-        f"new policy {new}, gain {gain}."
+        f"{log} An interval of the model holds {percent(0.95)} of "
+        f"{len(evidence.posterior.gains):,} drawn models."
     )
 
 
@@ -218,7 +238,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     if found.verdict is not None and found.evidence is not None:
         say(console, "A in place of B, if B made the log:")
         print_verdict(console, found.verdict, _with_letters)
-        say(console, _with_letters(values_line(found.evidence)))
+        print_values(console, found.evidence, _with_letters)
 
 
 def _differences_table(found: Comparison) -> Table:

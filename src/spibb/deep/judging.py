@@ -94,9 +94,9 @@ def verdict_of(
     """The grade of a policy that moved a share of the decisions."""
     delta = 0.05 if found is None else found.delta
     assumed = (
-        "It assumes that one process makes all episodes and that the columns hold its whole "
-        "state; that departures which gain one at a time gain together"
-        + ("; that the current policy is as its clone shows it." if cloned else ".")
+        "one process makes all episodes, and the columns hold its whole state",
+        "departures which gain one at a time gain together",
+        *(("the current policy is as its clone shows it",) if cloned else ()),
     )
     reason, remedy = _against(moved, found, whole)
     if reason or found is None:

@@ -126,7 +126,7 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
         "grade": str(verdict.grade),
         "headline": verdict.headline,
         "sentence": verdict.sentence,
-        "assumptions": verdict.assumptions,
+        "assumptions": list(verdict.assumptions),
         "remedy": verdict.remedy,
         "delta": verdict.delta,
         "lower_bound": verdict.lower_bound,

@@ -60,7 +60,7 @@ class Verdict:
     `lower_bound` is what the new policy gains per episode at level 1 − `delta`, given the model
     (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
     where the log supports nothing. `criteria` are the conditions of "supported"; the first that
-    failed is the reason why a policy is not supported.
+    failed is the reason why a policy is not supported. `assumptions` complete "It assumes that …".
 
     >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
@@ -68,7 +68,7 @@ class Verdict:
 
     grade: Grade
     sentence: str
-    assumptions: str
+    assumptions: tuple[str, ...]
     remedy: str
     delta: float
     lower_bound: float | None
@@ -144,7 +144,7 @@ def _certified(
     next_one = nearest(certificate.tests)
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
     return Verdict(
-        Grade.CERTIFIED, sentence, _listed(certificate.assumptions),
+        Grade.CERTIFIED, sentence, certificate.assumptions,
         f"There is no higher grade{more}.", certificate.delta, 0.0, found,
     )  # fmt: skip
 
@@ -182,11 +182,11 @@ def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion,
     )  # fmt: skip
 
 
-def _assumed(evidence: Evidence) -> str:
+def _assumed(evidence: Evidence) -> tuple[str, ...]:
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy is as the log shows it"
-    return _listed((made, *ASSUMES, *_unseen(evidence.tried)))
+    return made, *ASSUMES, *_unseen(evidence.tried)
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:
@@ -208,11 +208,6 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
     rare = f"an event in up to {percent(3 / fewest)} of the cases" if fewest > 3 else "any event"
     return (f"nothing matters that the log has not shown: {rests}, where {rare} may have stayed "
             "unseen",)  # fmt: skip
-
-
-def _listed(assumptions: tuple[str, ...]) -> str:
-    """One line."""
-    return f"It assumes that {'; that '.join(assumptions)}."
 
 
 def until_certified(evidence: Evidence) -> str:
