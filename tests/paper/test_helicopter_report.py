@@ -17,9 +17,11 @@ from spibb.paper import figures as figures_module
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY
 from spibb.paper.claims import claims, write_claims
 from spibb.paper.figures import write_figures
+from spibb.paper.networks import BLUES, GREENS
 from spibb.paper.paper_figures import paper_figures
 from spibb.paper.provenance import experiment_command
 from spibb.paper.stored import NUMBERS, joined, read_results
+from spibb.paper.style import STYLES
 from spibb.tables import write_table
 
 CLAIMS = {claim.id for claim in REGISTRY if claim.study == "helicopter"}
@@ -210,6 +212,22 @@ def test_curves_show_the_baseline_with_its_own_error():
     assert lines[0].y[0].value - lines[1].y[0].value == pytest.approx(0.1)
     assert len(lines) == 2 + 2 * 3
     assert len(lines[2].x) == 7
+
+
+@pytest.mark.parametrize(("grid", "number"), [("main", "4b"), ("ramdp", "12b"), ("noise", "4c")])
+def test_a_network_has_the_colour_of_its_algorithm_in_the_finite_studies(grid, number):
+    """SPIBB-DQN in shades of blue, RaMDP-DQN of green, DQN black as Basic RL, the baseline grey."""
+    results = made_up(grid, as_the_paper_says)
+    figure = next(f for f in paper_figures("helicopter") if f.number == number)
+    lines = figure.plot.lines(results)
+    for line in lines:
+        family = BLUES if grid == "main" or "SPIBB" in line.label else GREENS
+        if line.label == "DQN":
+            family = (STYLES["basic-rl"].colour,)
+        assert line.label == "baseline" or line.style.colour in family
+    assert STYLES["pi-b"].colour in BLUES and STYLES["ramdp"].colour in GREENS
+    looks = [(line.style, line.statistic) for line in lines]
+    assert len(looks) == len(set(looks))
 
 
 def test_the_papers_range_of_kappas_is_marked_where_larger_ones_are_shown():

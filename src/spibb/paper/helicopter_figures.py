@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SHOWN = ("mean", "cvar10")
-SIZE_STYLES = (Style("#0072B2", "o"), Style("#D55E00", "s"), Style("#009E73", "D"))
 MANY = 12
 """Marks that fit beside each other in letters of the usual size."""
 SCENE = 9
@@ -185,8 +184,7 @@ class OptionCurves(ReturnCurves):
         for statistic in SHOWN:
             flat = average(_points(statistic, (networks.cell(results, BASELINE, n) for n in sizes)))
             found.append(Line("baseline", statistic, BASELINE_STYLE, places, (flat,) * len(places)))
-        for number, size in enumerate(sizes):
-            look = SIZE_STYLES[number % len(SIZE_STYLES)]
+        for look, size in zip(networks.shades(self.option, sizes), sizes):
             for statistic in SHOWN:
                 points = _points(statistic, (networks.cell(results, key, size) for key in keys))
                 found.append(Line(_transitions(size), statistic, look, places, points))
@@ -273,9 +271,9 @@ class MassCurves(ReturnCurves):
         found = thresholds(results.experiment)
         noise = training_of(results.experiment).noises[0]
         lines = []
-        for number, size in enumerate(results.experiment.sizes):
+        sizes = results.experiment.sizes
+        for look, size in zip(networks.shades("n_wedge", sizes), sizes):
             cells = (networks.cell(results, mass_column(n), size, noise) for n in found)
-            look = SIZE_STYLES[number % len(SIZE_STYLES)]
             points = _points("mean", cells)
             lines.append(Line(_transitions(size), "mean", look, tuple(range(len(found))), points))
         return lines

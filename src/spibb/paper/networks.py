@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from spibb.experiments.results import Cell, Results
@@ -9,13 +10,16 @@ from spibb.experiments.spec import Column, Dqn, Experiment, Training
 from spibb.paper.style import OTHER_STYLES, Style
 
 BASELINE = "baseline"
+# Shades of the colours that Π_b-SPIBB and RaMDP have in the finite studies, the middle one theirs.
+BLUES = ("#8CC6EA", "#0072B2", "#00334F")
+GREENS = ("#66CDB1", "#009E73", "#00503A")
 STYLES = {
     Dqn(): Style("#000000", "^"),
-    Dqn(kappa=0.01): Style("#009E73", "D"),
-    Dqn(n_wedge=1): Style("#56B4E9", "v"),
-    Dqn(n_wedge=2): Style("#E69F00", "P"),
-    Dqn(n_wedge=5): Style("#0072B2", "o"),
-    Dqn(n_wedge=10): Style("#D55E00", "s"),
+    Dqn(kappa=0.01): Style(GREENS[1], "D"),
+    Dqn(n_wedge=1): Style(BLUES[0], "v"),
+    Dqn(n_wedge=2): Style("#459FD3", "P"),
+    Dqn(n_wedge=5): Style(BLUES[1], "o"),
+    Dqn(n_wedge=10): Style(BLUES[2], "s"),
 }
 BASELINE_STYLE = Style("0.45", "")
 
@@ -58,6 +62,13 @@ def name(dqn: Dqn) -> str:
     kind = "RaMDP-DQN" if dqn.n_wedge == 0 else "SPIBB-DQN"
     prefix = "Π_≤b-" if dqn.variant == "pi-leq-b" else ""
     return f"{prefix}{kind}, {', '.join(words)}"
+
+
+def shades(option: str, sizes: Sequence[int]) -> tuple[Style, ...]:
+    """A look for each size of data sets, from light to dark, in the colour of the algorithm."""
+    colours = BLUES if option == "n_wedge" else GREENS
+    looks = tuple(Style(colour, marker) for colour, marker in zip(colours, "soD"))
+    return tuple(looks[(number + (len(sizes) == 1)) % 3] for number in range(len(sizes)))
 
 
 def style(dqn: Dqn, number: int) -> Style:

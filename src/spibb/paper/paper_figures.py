@@ -176,7 +176,7 @@ def _figure_4() -> Iterator[PaperFigure]:
     caption = "The helicopter: where it starts (teal), and what landing pays: orange −1, blue 10."
     yield PaperFigure("4a", "helicopter", caption, Scenery())
     caption = "Mean and 10 %-CVaR of SPIBB-DQN against N_∧, by size of the data set."
-    yield PaperFigure("4b", "10k-20k-30k-datasets", caption, OptionCurves("n_wedge"))
+    yield PaperFigure("4b", "spibb-dqn-by-size", caption, OptionCurves("n_wedge"))
     caption = "Mean and 10 %-CVaR against the helicopter's noise factor."
     yield PaperFigure("4c", "noise-factor", caption, NoiseCurves())
     caption = "The baseline's mass on bootstrapped actions against N_∧, by size of the data set."
