@@ -150,23 +150,21 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     >>> done.folder.name, done.assessment.verdict.grade
     ('improved', <Grade.NOT_SUPPORTED: 'not supported'>)
     """
-    call = _call(source, out, baseline=baseline, algorithm=algorithm, columns=columns, bins=bins,
-                 bandit=bandit or None, missing=None if missing == ERROR else missing,
-                 duplicates=None if duplicates == ERROR else duplicates,
-                 discount=discount, delta=delta, v_max=v_max, holdout=holdout or None,
-                 seed=checks.seed(seed), sceptic=checks.flag("sceptic", sceptic) or None,
-                 spreadsheet_safe=checks.flag("spreadsheet_safe", spreadsheet_safe) or None,
-                 **options)  # fmt: skip
-    work = _work(algorithm)(
-        algorithm, options, baseline=baseline, discount=0.0 if bandit else discount,
-        holdout=holdout, delta=delta, seed=seed, checkpoint=checkpoint, announce=announce,
-        v_max=v_max, sceptic=sceptic, spreadsheet_safe=spreadsheet_safe,
-    )  # fmt: skip
     reading = {"columns": columns, "bins": bins, "bandit": bandit, "missing": missing,
                "duplicates": duplicates}  # fmt: skip
+    asked = {"delta": delta, "v_max": v_max, "holdout": holdout, "seed": checks.seed(seed),
+             "sceptic": checks.flag("sceptic", sceptic),
+             "spreadsheet_safe": checks.flag("spreadsheet_safe", spreadsheet_safe)}  # fmt: skip
+    work = _work(algorithm)(
+        algorithm, options, baseline=baseline, discount=0.0 if bandit else discount,
+        checkpoint=checkpoint, announce=announce, **asked,
+    )  # fmt: skip
+    named = {"baseline": baseline, "algorithm": algorithm, **reading, "discount": discount, **asked,
+             "holdout": holdout or None}  # fmt: skip
+    shown = command or _call(source, out, **_told(named), **options)
 
     def origin() -> Origin:
-        return Origin.of(command or call, seed, [*_files("log", source), *_baseline_file(baseline)])
+        return Origin.of(shown, seed, [*_files("log", source), *_baseline_file(baseline)])
 
     tell = progress or (lambda stage, share: None)
     with nullcontext() if out is None else _claimed("out", out, force) as held:
@@ -297,6 +295,16 @@ def _files(role: str, given: Any) -> list[tuple[str, Any]]:
 def _baseline_file(given: Any) -> list[tuple[str, Any]]:
     """The file of a baseline; none where it was estimated."""
     return [] if is_of_log(given) else _files("baseline", given)
+
+
+def _told(named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that say something: not false, and not what raises an error by default."""
+    usual = (False, ERROR)
+    return {
+        name: value
+        for name, value in named.items()
+        if not (isinstance(value, bool | str) and value in usual)
+    }
 
 
 def _call(*given: Any, **named: Any) -> str:

@@ -20,6 +20,11 @@ LogArgument = Annotated[
         "folder, a database, or a web or cloud address."
     ),
 ]
+PolicyArgument = Annotated[
+    Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
+]
+ForceFile = Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")]
+ForceFolder = Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")]
 DiscountOption = Annotated[
     float | None,
     typer.Option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spibb.cli.options import ForceFile, PolicyArgument
 from spibb.cli.waiting import new_console, progress
 from spibb.errors import InputError
 
@@ -16,50 +17,54 @@ if TYPE_CHECKING:
     from spibb.ingest.loaded import Loaded
     from spibb.sql.sources import Source
 
+State = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="LABEL",
+        help="Label of the state, or column=value for each column. Repeatable.",
+    ),
+]
+Cases = Annotated[
+    Path | None,
+    typer.Option(
+        help="File of cases to decide: .csv, .parquet or .jsonl, with the state's columns."
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="With --cases: file for the cases with their decisions."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="With --cases: seed of the draws.")]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="With --cases: take the most probable action."),
+]
+Unseen = Annotated[
+    str,
+    typer.Option(help="With --cases, for unknown states: error, or empty to leave them undecided."),
+]
+Encoding = Annotated[
+    str | None, typer.Option(help="With --cases: encoding, such as latin-1. Default: UTF-8.")
+]
+Separator = Annotated[
+    str | None,
+    typer.Option(help="With --cases: separator of columns, such as ';'. Default: detected."),
+]
+Decimal = Annotated[str | None, typer.Option(help="Decimal mark of --cases in text: . or ,")]
+
 
 def act(  # noqa: PLR0913 (one parameter per option)
-    policy: Annotated[
-        Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
-    ],
-    state: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Label of the state, or column=value for each column. Repeatable.",
-        ),
-    ] = None,
-    cases: Annotated[
-        Path | None,
-        typer.Option(
-            help="File of cases to decide: .csv, .parquet or .jsonl, with the state's columns."
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(help="With --cases: file for the cases with their decisions."),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="With --cases: seed of the draws.")] = 0,
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="With --cases: take the most probable action."),
-    ] = False,
-    unseen: Annotated[
-        str,
-        typer.Option(
-            help="With --cases, for unknown states: error, or empty to leave them undecided."
-        ),
-    ] = "error",
-    encoding: Annotated[
-        str | None, typer.Option(help="With --cases: encoding, such as latin-1. Default: UTF-8.")
-    ] = None,
-    separator: Annotated[
-        str | None,
-        typer.Option(help="With --cases: separator of columns, such as ';'. Default: detected."),
-    ] = None,
-    decimal: Annotated[
-        str | None, typer.Option(help="Decimal mark of --cases in text: . or ,")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
+    policy: PolicyArgument,
+    state: State = None,
+    cases: Cases = None,
+    out: Out = None,
+    seed: Seed = 0,
+    deterministic: Deterministic = False,
+    unseen: Unseen = "error",
+    encoding: Encoding = None,
+    separator: Separator = None,
+    decimal: Decimal = None,
+    force: ForceFile = False,
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
 
@@ -72,17 +77,9 @@ def act(  # noqa: PLR0913 (one parameter per option)
         "unseen": unseen != "error", "encoding": encoding is not None,
         "separator": separator is not None, "decimal": decimal is not None, "force": force,
     }  # fmt: skip
-    from spibb.cli.tables import print_actions
-    from spibb.ingest.policy_files import parse_case
-    from spibb.policies import load_any
-
     if cases is None:
         _check_single(state, for_many)
-        loaded = load_any(policy)
-        label = loaded.encode(parse_case(state or [], loaded.state_names))
-        row = loaded.row(label)
-        say_doubt(loaded)
-        print_actions(new_console(), label, row)
+        _decide_one(policy, state or [])
         return
     if state or out is None:
         problem = "--state and --cases ask for different things" if state else "--cases lacks --out"
@@ -99,6 +96,18 @@ def _check_single(state: list[str] | None, for_many: Mapping[str, bool]) -> None
     for name, used in for_many.items():
         if used:
             raise InputError(f"--{name} is for --cases, which is not given: leave it out")
+
+
+def _decide_one(policy: Path, state: list[str]) -> None:
+    from spibb.cli.tables import print_actions
+    from spibb.ingest.policy_files import parse_case
+    from spibb.policies import load_any
+
+    loaded = load_any(policy)
+    label = loaded.encode(parse_case(state, loaded.state_names))
+    row = loaded.row(label)
+    say_doubt(loaded)
+    print_actions(new_console(), label, row)
 
 
 def _decide_file(

@@ -15,30 +15,37 @@ if TYPE_CHECKING:
 
     from spibb.ingest.mapping import ColumnMap
 
+Policy = Annotated[
+    str, typer.Option(help="The policy to evaluate: a table of state, action, probability.")
+]
+Behaviour = Annotated[
+    str | None,
+    typer.Option(
+        help="The policy that made the log. Default: the column action_prob. estimate, or "
+        "estimate:SMOOTHING, estimates it from this log."
+    ),
+]
+Delta = Annotated[float, typer.Option(help="Failure probability of the lower bounds.")]
+LowestReturn = Annotated[
+    float, typer.Option(help="No return can be below it. Exact bounds need it.")
+]
+HighestReturn = Annotated[
+    float,
+    typer.Option(help="No return can be above it. Exact bounds of the difference need it."),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
+
 
 @with_columns
 def evaluate(
     log: LogArgument,
-    policy: Annotated[
-        str, typer.Option(help="The policy to evaluate: a table of state, action, probability.")
-    ],
-    behaviour: Annotated[
-        str | None,
-        typer.Option(
-            help="The policy that made the log. Default: the column action_prob. estimate, or "
-            "estimate:SMOOTHING, estimates it from this log."
-        ),
-    ] = None,
+    policy: Policy,
+    behaviour: Behaviour = None,
     discount: DiscountOption = None,
-    delta: Annotated[float, typer.Option(help="Failure probability of the lower bounds.")] = 0.05,
-    lowest_return: Annotated[
-        float, typer.Option(help="No return can be below it. Exact bounds need it.")
-    ] = 0.0,
-    highest_return: Annotated[
-        float,
-        typer.Option(help="No return can be above it. Exact bounds of the difference need it."),
-    ] = float("inf"),
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")] = 0,
+    delta: Delta = 0.05,
+    lowest_return: LowestReturn = 0.0,
+    highest_return: HighestReturn = float("inf"),
+    seed: Seed = 0,
     *,
     column_map: ColumnMap,
 ) -> None:

@@ -20,94 +20,108 @@ if TYPE_CHECKING:
 FAMILY, PAPER = "gridworld-baselines", "paper"
 PAGE = "paper.html"
 
+StudyArgument = Annotated[
+    str,
+    typer.Argument(
+        help="gridworld, gridworld-random, random-mdps or helicopter: the paper's studies; "
+        "paper: the first three, and the page that says what holds; gridworld-baselines: the "
+        "gridworld with each of 22 baselines; assurance: how often a policy that is said to be "
+        "safe is truly worse."
+    ),
+]
+Out = Annotated[Path, typer.Option(help="Folder for the rows.")]
+Runs = Annotated[
+    int | None,
+    typer.Option(help="Repetitions. You can add more later. Default for assurance: 1,000 or 200."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(help="Processes on this machine. Default: one per core, or one for short work."),
+]
+Dask = Annotated[str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")]
+Grid = Annotated[
+    str,
+    typer.Option(
+        help="main: the paper's benchmark; search: its hyper-parameter search; "
+        "search-released: that with Robust MDP and HCPI as released; ours: the benchmark with "
+        "auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
+        "main, or large worlds."
+    ),
+]
+Column = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ALGORITHM",
+        help="Run only this algorithm, as name:option=value,… Repeatable.",
+    ),
+]
+Also = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="ALGORITHM",
+        help="Add this algorithm to the others; your own as module.Class:option=value,… "
+        "Repeatable.",
+    ),
+]
+Without = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ALGORITHM", help="Leave out this algorithm of the grid. Repeatable."),
+]
+Sizes = Annotated[
+    str | None,
+    typer.Option(
+        help="These sizes, such as 10,50,200. In finite studies other lists draw other logs."
+    ),
+]
+Etas = Annotated[
+    str | None, typer.Option(help="These η, such as 0.1,0.9. Other lists draw other logs.")
+]
+Families = Annotated[
+    str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")
+]
+Noises = Annotated[
+    str | None, typer.Option(help="Helicopter: only these noise factors, such as 0.5,1.")
+]
+Passes = Annotated[
+    str | None, typer.Option(help="Helicopter: test after these passes, such as 200,2000.")
+]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, help="Helicopter: networks per column and data set.")
+]
+Episodes = Annotated[
+    int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
+]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        help="Gridworlds: authors (default), spibb or drawn-0 … drawn-19. Helicopter: a "
+        "network, in an .npz file that SoftmaxBaseline.save wrote."
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")]
+
 
 def experiment(  # noqa: PLR0913 (one parameter per option)
-    study: Annotated[
-        str,
-        typer.Argument(
-            help="gridworld, gridworld-random, random-mdps or helicopter: the paper's studies; "
-            "paper: the first three, and the page that says what holds; gridworld-baselines: the "
-            "gridworld with each of 22 baselines; assurance: how often a policy that is said to be "
-            "safe is truly worse."
-        ),
-    ],
-    out: Annotated[Path, typer.Option(help="Folder for the rows.")],
-    runs: Annotated[
-        int | None,
-        typer.Option(
-            help="Repetitions. You can add more later. Default for assurance: 1,000 or 200."
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            help="Processes on this machine. Default: one per core, or one for short work."
-        ),
-    ] = None,
-    dask: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, instead of --jobs.")
-    ] = None,
-    grid: Annotated[
-        str,
-        typer.Option(
-            help="main: the paper's benchmark; search: its hyper-parameter search; "
-            "search-released: that with Robust MDP and HCPI as released; ours: the benchmark with "
-            "auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
-            "main, or large worlds."
-        ),
-    ] = "main",
-    column: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ALGORITHM",
-            help="Run only this algorithm, as name:option=value,… Repeatable.",
-        ),
-    ] = None,
-    also: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="ALGORITHM",
-            help="Add this algorithm to the others; your own as module.Class:option=value,… "
-            "Repeatable.",
-        ),
-    ] = None,
-    without: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ALGORITHM", help="Leave out this algorithm of the grid. Repeatable."),
-    ] = None,
-    sizes: Annotated[
-        str | None,
-        typer.Option(
-            help="These sizes, such as 10,50,200. In finite studies other lists draw other logs."
-        ),
-    ] = None,
-    etas: Annotated[
-        str | None, typer.Option(help="These η, such as 0.1,0.9. Other lists draw other logs.")
-    ] = None,
-    families: Annotated[
-        str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")
-    ] = None,
-    noises: Annotated[
-        str | None, typer.Option(help="Helicopter: only these noise factors, such as 0.5,1.")
-    ] = None,
-    passes: Annotated[
-        str | None, typer.Option(help="Helicopter: test after these passes, such as 200,2000.")
-    ] = None,
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Helicopter: networks per column and data set.")
-    ] = None,
-    episodes: Annotated[
-        int | None, typer.Option(min=1, help="Helicopter: episodes that test a network.")
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="Gridworlds: authors (default), spibb or drawn-0 … drawn-19. Helicopter: a "
-            "network, in an .npz file that SoftmaxBaseline.save wrote."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")] = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")] = False,
+    study: StudyArgument,
+    out: Out,
+    runs: Runs = None,
+    jobs: Jobs = None,
+    dask: Dask = None,
+    grid: Grid = "main",
+    column: Column = None,
+    also: Also = None,
+    without: Without = None,
+    sizes: Sizes = None,
+    etas: Etas = None,
+    families: Families = None,
+    noises: Noises = None,
+    passes: Passes = None,
+    seeds: Seeds = None,
+    episodes: Episodes = None,
+    baseline: Baseline = None,
+    seed: Seed = 0,
+    dry_run: DryRun = False,
 ) -> None:
     """Repeat a study of the paper; the same command continues a run that was stopped.
 

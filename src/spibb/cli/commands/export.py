@@ -8,38 +8,43 @@ from typing import Annotated
 import typer
 
 from spibb.cli.commands.act import say_doubt
+from spibb.cli.options import ForceFile, PolicyArgument
 from spibb.cli.waiting import new_console
+
+Out = Annotated[Path, typer.Option(help="The file to write.")]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        help="file: one .spibb file with everything; sql: a SELECT with CASE; rules: text for "
+        "people; tree: a decision tree.",
+    ),
+]
+Dialect = Annotated[str | None, typer.Option(help="For sql: duckdb (the default) or postgres.")]
+Table = Annotated[str | None, typer.Option(help="For sql: the table of cases.")]
+Uniform = Annotated[
+    str | None,
+    typer.Option(help="For sql: column of numbers in [0, 1) to draw with. Default: random()."),
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="For sql and rules: take the most probable action."),
+]
+Depth = Annotated[
+    int | None, typer.Option(help="For tree: most questions before an answer (default 4).")
+]
 
 
 def export(
-    policy: Annotated[
-        Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
-    ],
-    out: Annotated[Path, typer.Option(help="The file to write.")],
-    kind: Annotated[
-        str,
-        typer.Option(
-            "--as",
-            help="file: one .spibb file with everything; sql: a SELECT with CASE; rules: text for "
-            "people; tree: a decision tree.",
-        ),
-    ] = "file",
-    dialect: Annotated[
-        str | None, typer.Option(help="For sql: duckdb (the default) or postgres.")
-    ] = None,
-    table: Annotated[str | None, typer.Option(help="For sql: the table of cases.")] = None,
-    uniform: Annotated[
-        str | None,
-        typer.Option(help="For sql: column of numbers in [0, 1) to draw with. Default: random()."),
-    ] = None,
-    deterministic: Annotated[
-        bool,
-        typer.Option("--deterministic", help="For sql and rules: take the most probable action."),
-    ] = False,
-    depth: Annotated[
-        int | None, typer.Option(help="For tree: most questions before an answer (default 4).")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")] = False,
+    policy: PolicyArgument,
+    out: Out,
+    kind: Kind = "file",
+    dialect: Dialect = None,
+    table: Table = None,
+    uniform: Uniform = None,
+    deterministic: Deterministic = False,
+    depth: Depth = None,
+    force: ForceFile = False,
 ) -> None:
     """Write a policy for use elsewhere: as one file, as SQL, as rules, or as a decision tree."""
     from spibb.cli import terminal

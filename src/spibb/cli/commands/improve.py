@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.options import ForceFolder, LogArgument, with_columns
 from spibb.cli.waiting import SOLVER, new_console, stages
 from spibb.errors import InputError, masked
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from spibb.ingest.mapping import ColumnMap
+    from spibb.running import Run
 
 DQN = "dqn"
 REPORT = "report.html"
@@ -23,76 +26,83 @@ ALGORITHMS = (
     "dqn for numeric columns"
 )
 
+Out = Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option(
+        help="The policy that made the log: a table of state, action, probability. Or "
+        "recorded: use the column action_prob. Or estimate:SMOOTHING: estimate it from the "
+        "log. Default: recorded if the log has that column, otherwise estimate."
+    ),
+]
+BaselineTable = Annotated[
+    str | None,
+    typer.Option(help="Table of the baseline in the log's own database or workbook."),
+]
+Algorithm = Annotated[str, typer.Option(help=f"{ALGORITHMS}; or your own, as module.Class.")]
+NWedge = Annotated[
+    str | None,
+    typer.Option(help="Visits from which a state–action pair is trusted (default 10), or auto."),
+]
+Option = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm. Repeatable."),
+]
+Discount = Annotated[float, typer.Option(help="Discount γ of future rewards, in [0, 1).")]
+Delta = Annotated[
+    float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
+]
+VMax = Annotated[
+    float | None, typer.Option(help="Largest absolute return. Default: derived from the log.")
+]
+Holdout = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of the episodes to hold out and test the result on (dqn: 0.3 by default)."
+    ),
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")]
+Sceptic = Annotated[
+    bool,
+    typer.Option(
+        "--sceptic",
+        help="Add a section for sceptics to the report: hidden causes, memory, drift, overlap, "
+        "rehearsals. Takes about ten seconds.",
+    ),
+]
+SpreadsheetSafe = Annotated[
+    bool,
+    typer.Option(
+        "--spreadsheet-safe",
+        help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
+    ),
+]
+Checkpoint = Annotated[
+    Path | None,
+    typer.Option(
+        help="dqn: .npz file that keeps the training, so that a stopped run can continue."
+    ),
+]
+
 
 @with_columns
 def improve(  # noqa: PLR0913 (one parameter per option)
     log: LogArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")],
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            help="The policy that made the log: a table of state, action, probability. Or "
-            "recorded: use the column action_prob. Or estimate:SMOOTHING: estimate it from the "
-            "log. Default: recorded if the log has that column, otherwise estimate."
-        ),
-    ] = None,
-    baseline_table: Annotated[
-        str | None,
-        typer.Option(help="Table of the baseline in the log's own database or workbook."),
-    ] = None,
-    algorithm: Annotated[
-        str, typer.Option(help=f"{ALGORITHMS}; or your own, as module.Class.")
-    ] = "pi-b",
-    n_wedge: Annotated[
-        str | None,
-        typer.Option(
-            help="Visits from which a state–action pair is trusted (default 10), or auto."
-        ),
-    ] = None,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Another option of the algorithm. Repeatable."),
-    ] = None,
-    discount: Annotated[
-        float, typer.Option(help="Discount γ of future rewards, in [0, 1).")
-    ] = 0.95,
-    delta: Annotated[
-        float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
-    ] = None,
-    v_max: Annotated[
-        float | None, typer.Option(help="Largest absolute return. Default: derived from the log.")
-    ] = None,
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the episodes to hold out and test the result on (dqn: 0.3 by default)."
-        ),
-    ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")
-    ] = 0,
-    sceptic: Annotated[
-        bool,
-        typer.Option(
-            "--sceptic",
-            help="Add a section for sceptics to the report: hidden causes, memory, drift, overlap, "
-            "rehearsals. Takes about ten seconds.",
-        ),
-    ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
-    spreadsheet_safe: Annotated[
-        bool,
-        typer.Option(
-            "--spreadsheet-safe",
-            help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
-        ),
-    ] = False,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(
-            help="dqn: .npz file that keeps the training, so that a stopped run can continue."
-        ),
-    ] = None,
+    out: Out,
+    baseline: Baseline = None,
+    baseline_table: BaselineTable = None,
+    algorithm: Algorithm = "pi-b",
+    n_wedge: NWedge = None,
+    option: Option = None,
+    discount: Discount = 0.95,
+    delta: Delta = None,
+    v_max: VMax = None,
+    holdout: Holdout = None,
+    seed: Seed = 0,
+    sceptic: Sceptic = False,
+    force: ForceFolder = False,
+    spreadsheet_safe: SpreadsheetSafe = False,
+    checkpoint: Checkpoint = None,
     *,
     column_map: ColumnMap,
 ) -> None:
@@ -110,7 +120,6 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     import shlex
 
     from spibb.cli import terminal
-    from spibb.files import read_manifest
     from spibb.running import run
 
     console = new_console()
@@ -131,6 +140,14 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         print_vectors(console, done.improvement)
     else:
         terminal.print_improvement(console, done.assessment)
+    _say_written(console, done, out)
+
+
+def _say_written(console: Console, done: Run, out: Path) -> None:
+    """What was assumed about the log, and where the files are."""
+    from spibb.cli import terminal
+    from spibb.files import read_manifest
+
     for finding in done.assumptions:
         terminal.say(console, f"{finding.what}: {finding.value}.")
     files = ", ".join(name for name in sorted(read_manifest(out)) if name != REPORT)

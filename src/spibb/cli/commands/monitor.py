@@ -13,43 +13,53 @@ from spibb.cli.waiting import new_console, progress
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
 
+PolicyArgument = Annotated[
+    Path, typer.Argument(metavar="POLICY", help="The folder that `spibb improve` wrote.")
+]
+LogArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="All episodes of the new policy since its start: a log like any other.",
+    ),
+]
+LowestReturn = Annotated[
+    float | None, typer.Option(help="No return can be below it. Default: as given to improve.")
+]
+HighestReturn = Annotated[
+    float | None,
+    typer.Option(help="No return can be above it. Default: as given to improve."),
+]
+Delta = Annotated[
+    float,
+    typer.Option(help="Probability of ever giving a false alarm, and of a false all-clear."),
+]
+Margin = Annotated[float, typer.Option(help="Loss per episode that you tolerate.")]
+Drop = Annotated[
+    float | None,
+    typer.Option(help="Say how many more episodes would show a drop of this size."),
+]
+Order = Annotated[
+    str | None,
+    typer.Option(
+        help="Column that orders the episodes: a number or a time. Default: the step if it is "
+        "a time, otherwise the episode's name."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
 
 @with_columns
 def monitor(
-    policy: Annotated[
-        Path, typer.Argument(metavar="POLICY", help="The folder that `spibb improve` wrote.")
-    ],
-    log: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG",
-            help="All episodes of the new policy since its start: a log like any other.",
-        ),
-    ],
-    lowest_return: Annotated[
-        float | None, typer.Option(help="No return can be below it. Default: as given to improve.")
-    ] = None,
-    highest_return: Annotated[
-        float | None,
-        typer.Option(help="No return can be above it. Default: as given to improve."),
-    ] = None,
-    delta: Annotated[
-        float,
-        typer.Option(help="Probability of ever giving a false alarm, and of a false all-clear."),
-    ] = 0.05,
-    margin: Annotated[float, typer.Option(help="Loss per episode that you tolerate.")] = 0.0,
-    drop: Annotated[
-        float | None,
-        typer.Option(help="Say how many more episodes would show a drop of this size."),
-    ] = None,
-    order: Annotated[
-        str | None,
-        typer.Option(
-            help="Column that orders the episodes: a number or a time. Default: the step if it is "
-            "a time, otherwise the episode's name."
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
+    policy: PolicyArgument,
+    log: LogArgument,
+    lowest_return: LowestReturn = None,
+    highest_return: HighestReturn = None,
+    delta: Delta = 0.05,
+    margin: Margin = 0.0,
+    drop: Drop = None,
+    order: Order = None,
+    as_json: AsJson = False,
     *,
     column_map: ColumnMap,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.options import ForceFolder, LogArgument, with_columns
 from spibb.cli.waiting import new_console, progress
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def split(
         "split"
     ),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
-    force: Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")] = False,
+    force: ForceFolder = False,
     *,
     column_map: ColumnMap,
 ) -> None:
