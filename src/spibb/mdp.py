@@ -115,8 +115,7 @@ class MDP(Frozen):
         0.6667
         """
         initial = column("initial", initial)
-        n_actions = positive("n_actions", n_actions)
-        shape = len(initial), n_actions
+        shape = len(initial), positive("n_actions", n_actions)
         ends = flag_column(terminated, "terminated")
         if ends is None:
             raise InputError("terminated is None, expected true/false for every outcome: give it")
@@ -125,19 +124,14 @@ class MDP(Frozen):
                     terminated=ends)  # fmt: skip
         finite(reward, "reward")
         _check_probs(prob)
-        x, a = _codes("state", state, shape[0]), _codes("action", action, n_actions)
-        going_on = np.flatnonzero(~ends)
-        successor = np.full(len(ends), END, dtype=np.int64)
-        given = np.asanyarray(next_state)
-        if given.ndim == 1:  # a masked entry is missing where the process goes on
-            check_present(ends | ~np.ma.getmaskarray(given), "next_state")
-        successor[going_on] = _codes("next_state", given[going_on], shape[0], going_on)
+        pair = _codes("state", state, shape[0]) * shape[1] + _codes("action", action, shape[1])
+        successor = _successors(next_state, ends, shape[0])
         return cls.paying(
-            Outcomes.from_list(x * n_actions + a, successor, prob, reward, shape),
+            Outcomes.from_list(pair, successor, prob, reward, shape),
             np.asarray(initial, dtype=np.float64),
             discount,
             vocabulary(shape[0] if states is None else states, "state"),
-            vocabulary(n_actions if actions is None else actions, "action"),
+            vocabulary(shape[1] if actions is None else actions, "action"),
         )
 
     @classmethod
@@ -251,6 +245,17 @@ class MDP(Frozen):
         return Outcomes.from_rows(
             self.rows, np.repeat(pairs, np.diff(self.indptr)), pairs, self.shape
         )
+
+
+def _successors(next_state: Any, ends: np.ndarray, n_states: int) -> np.ndarray:
+    """Codes of the next states [N], END where the process ends: they are not read there."""
+    going_on = np.flatnonzero(~ends)
+    given = np.asanyarray(next_state)
+    if given.ndim == 1:  # a masked entry is missing where the process goes on
+        check_present(ends | ~np.ma.getmaskarray(given), "next_state")
+    successor = np.full(len(ends), END, dtype=np.int64)
+    successor[going_on] = _codes("next_state", given[going_on], n_states, going_on)
+    return successor
 
 
 def _codes(what: str, values: Any, size: int, rows: np.ndarray | None = None) -> np.ndarray:

@@ -165,27 +165,17 @@ def improve_vectors(
         discount, seed, tell, checkpoint,
     )  # fmt: skip
     tell("estimating", 0)
-    found = trained.policy.at(kept.states)
-    fit = fit_current(returns_to_go(kept, discount), (found.probs * found.q).sum(axis=1))
-    trained = trained._replace(policy=replace(trained.policy, current_fit=fit))
-    report = single = None
-    if held is not None:
-        rng = np.random.default_rng(seed)
-        report = estimate_on(
-            held, trained.policy, discount, delta=delta, lowest_return=_lowest(log, discount),
-            rng=rng,
-        )  # fmt: skip
-        single = departures(held, trained.policy, discount, delta=delta, rng=rng)
-    policy = trained.policy.reordered(ordered.features, ordered.actions)
-    mine = _as_given(kept, log, ordered.features, ordered.actions)
-    columns = np.argsort(ordered.actions)
-    decisions = VectorDecisions(*(
-        getattr(found, field.name)[:, columns] for field in fields(VectorDecisions)
-    ))  # fmt: skip
+    decisions = trained.policy.at(kept.states)
+    fit = fit_current(returns_to_go(kept, discount), (decisions.probs * decisions.q).sum(axis=1))
+    fitted = replace(trained.policy, current_fit=fit)
+    tested = _test(held, fitted, discount, delta, _lowest(log, discount), seed)
+    policy = fitted.reordered(ordered.features, ordered.actions)
     tell("estimating", 1)
     losses = trained.found
     return VectorImprovement(
-        policy, settings, losses.config.passes, mine, decisions, trained.clone, report, single,
+        policy, settings, losses.config.passes,
+        _as_given(kept, log, ordered.features, ordered.actions),
+        _by_action(decisions, ordered.actions), trained.clone, *tested,
         losses.losses[0] * policy.reward_unit**2, losses.loss_steps, seed,
         EpisodeReturns.of([log], discount),
     )  # fmt: skip
@@ -199,10 +189,40 @@ class _Trained(NamedTuple):
     found: DeepImprovement
 
 
+class _Tested(NamedTuple):
+    """What the held-out episodes say; nothing where none were kept apart."""
+
+    report: OffPolicyReport | None
+    departures: VectorDepartures | None
+
+
+def _test(
+    held: VectorLog | None,
+    policy: VectorPolicy,
+    discount: float,
+    delta: float,
+    lowest_return: float,
+    seed: int,
+) -> _Tested:
+    """Estimate the policy on the held-out episodes."""
+    if held is None:
+        return _Tested(None, None)
+    rng = np.random.default_rng(seed)
+    report = estimate_on(held, policy, discount, delta=delta, lowest_return=lowest_return, rng=rng)
+    return _Tested(report, departures(held, policy, discount, delta=delta, rng=rng))
+
+
+def _by_action(found: VectorDecisions, actions: np.ndarray) -> VectorDecisions:
+    """Decisions with their columns in the order of the caller's actions."""
+    columns = np.argsort(actions)
+    tables = (getattr(found, field.name)[:, columns] for field in fields(VectorDecisions))
+    return VectorDecisions(*tables)
+
+
 def _train(
     log: VectorLog,
     settings: VectorDQN,
-    baseline: tuple[Any, ...] | None,
+    baseline: _Given | None,
     discount: float,
     seed: int,
     tell: Stage,
@@ -211,10 +231,13 @@ def _train(
     scaling = Scaling.of(log.states, log.features)
     z = scaling(log.states)
     tell("cloning the current policy", 0)
-    made = None if baseline else clone(
-        Acted(z, log.action, log.action_prob), log.episode_starts, len(log.actions)
-    )  # fmt: skip
-    current = made.policy if made else _in_units(baseline, scaling)  # type: ignore[arg-type]
+    made = None
+    if baseline is not None:
+        current = _in_units(baseline, scaling)
+    else:
+        acted = Acted(z, log.action, log.action_prob)
+        made = clone(acted, log.episode_starts, len(log.actions))
+        current = made.policy
     tell("counting", 0)
     radius = propose_radius(z) if settings.radius is None else settings.radius
     counts = counts_within(z, log.action, len(log.actions), radius)
@@ -226,12 +249,7 @@ def _train(
     tell("training", 0)
     unit = reward_unit(returns_to_go(log, discount))
     passes = propose_passes(len(log)) if settings.passes is None else settings.passes
-    rows = log.known
-    following = scaling(np.where(log.terminated[:, None], log.states, log.next_states)[rows])
-    deep = DeepLog(
-        z[rows], log.action[rows], in_units(log.reward[rows], unit), following,
-        log.terminated[rows], current, n_actions=len(log.actions),
-    )  # fmt: skip
+    deep = _deep_log(log, scaling, unit, current)
     config = settings.network(discount, n_wedge, passes, seed)
     config = replace(config, batch_size=min(config.batch_size or 1, len(deep)))
     found = config.train(
@@ -243,6 +261,16 @@ def _train(
         log.action.astype(np.int64), radius, n_wedge, settings.variant, discount, unit,
     )  # fmt: skip
     return _Trained(policy, made, found)
+
+
+def _deep_log(log: VectorLog, scaling: Scaling, unit: float, current: SoftmaxBaseline) -> DeepLog:
+    """The rows that say what followed, as the network sees them."""
+    rows = log.known
+    following = np.where(log.terminated[:, None], log.states, log.next_states)
+    return DeepLog(
+        scaling(log.states)[rows], log.action[rows], in_units(log.reward[rows], unit),
+        scaling(following[rows]), log.terminated[rows], current, n_actions=len(log.actions),
+    )  # fmt: skip
 
 
 def _check(log: VectorLog) -> None:
@@ -290,9 +318,17 @@ def _lowest(log: VectorLog, discount: float) -> float:
     return min(0.0, float(returns.min()))
 
 
+class _Given(NamedTuple):
+    """A baseline on the log's own states, and the order of features and actions in training."""
+
+    policy: SoftmaxBaseline
+    features: np.ndarray
+    actions: np.ndarray
+
+
 def _given(
     baseline: SoftmaxBaseline | None, features: np.ndarray, actions: np.ndarray, log: VectorLog
-) -> tuple[Any, ...] | None:
+) -> _Given | None:
     if baseline is None:
         return None
     sizes = baseline.network.sizes
@@ -301,10 +337,10 @@ def _given(
             f"the baseline goes from {sizes[0]} features to {sizes[-1]} actions, and the log has "
             f"{len(log.features)} and {len(log.actions)}: give the baseline of this log"
         )
-    return baseline, features, actions
+    return _Given(baseline, features, actions)
 
 
-def _in_units(given: tuple[Any, ...], scaling: Scaling) -> SoftmaxBaseline:
+def _in_units(given: _Given, scaling: Scaling) -> SoftmaxBaseline:
     """A baseline on the log's own states as one on scaled ones, in the order of training."""
     from spibb.deep.network import MLP
 
