@@ -14,7 +14,8 @@ from strategies import random_problem
 from spibb import ope
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
-from spibb.algorithms.hcpi import ALPHAS, HCPI
+from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.hcpi_result import ALPHAS
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.errors import InputError
 from spibb.kernels import hcpi as kernels

@@ -8,7 +8,7 @@ from numba import njit
 from scipy.special import stdtrit
 
 from spibb.algorithms.base import Problem
-from spibb.algorithms.hcpi import ALPHAS
+from spibb.algorithms.hcpi_result import ALPHAS
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import pessimistic_model

@@ -13,23 +13,21 @@ from scipy.special import stdtrit
 
 from spibb import checks, ope
 from spibb.algorithms import hcpi_released
-from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
+from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
 from spibb.algorithms.baselines import Provenance
+from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, reason_for
 from spibb.algorithms.released import only_the_end_pays
+from spibb.algorithms.replay import replay_uniforms, replayed_policy
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
 from spibb.kernels.mixtures import LAST
-from spibb.kernels.tuples import Codebook
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs
 from spibb.solve import evaluate
-from spibb.words import at_least
 
-ALPHAS = np.arange(11) / 10
-ALPHAS.flags.writeable = False
 SOURCES = ("baseline", "action-prob")
 
 
@@ -256,19 +254,8 @@ class HCPI(Algorithm):
         """π_t [S, A]."""
         if self.trainer is not None:
             return self.trainer.improve(training).policy.probs
-        return greedy(self._q_learning(training), training)
-
-    def _q_learning(self, training: Problem) -> np.ndarray:
         log = _log_of(training)
-        known = np.flatnonzero(log.known)
-        q = np.zeros(training.baseline.probs.shape)
-        if len(known) == 0:
-            return q
-        rows = known[replayed_rows(self.seed, self.updates, len(known))]
-        none = np.empty(0, np.int64)
-        codebook = Codebook(log.state, log.action, log.next_state, log.reward, none)
-        kernels.q_learning(codebook, rows, training.available, training.discount, self.step_size, q)
-        return q
+        return replayed_policy(training, log, self.updates, self.step_size, self.seed)
 
     def _test(
         self,
@@ -311,7 +298,7 @@ class HCPI(Algorithm):
         """The candidate of the highest lower bound, if it beats the baseline."""
         bounds = np.array([test.value for test in tests])
         best = kernels.choose(bounds, rival)
-        reason = _reason(bounds, tests, rival)
+        reason = reason_for(bounds, tests, rival)
         if best < LAST:
             probs = np.ascontiguousarray(candidates.probs[:, :, best])
             policy = Policy.trusted(probs, problem.states, problem.actions)
@@ -357,28 +344,6 @@ class HCPI(Algorithm):
         )
 
 
-@dataclass(frozen=True, eq=False)
-class HCPIImprovement(Improvement):
-    """What HCPI returned and why.
-
-    The policy is (1 − alpha)π_t + alpha·π_b; alpha = 1 is the baseline. `lower_bounds` [11] belong
-    to the mixtures `alphas` [11], −∞ where there is none; `baseline_estimate` is the performance
-    that they had to beat. `iterations` counts the candidates that have a bound.
-    """
-
-    alpha: float
-    lower_bound: float
-    baseline_estimate: float
-    reason: str
-    alphas: np.ndarray
-    lower_bounds: np.ndarray
-
-    @property
-    def kept_baseline(self) -> bool:
-        """True where the baseline was returned."""
-        return self.alpha == 1
-
-
 def _training(problem: Problem, n_train: int) -> Problem:
     """The problem of the first episodes only."""
     log = _log_of(problem).episodes(np.arange(n_train))
@@ -391,36 +356,7 @@ def _log_of(problem: Problem) -> Log:
     return problem.log
 
 
-def replayed_rows(seed: int, updates: int, n: int) -> np.ndarray:
-    """The rows that Q-learning replays: `updates` of n, drawn uniformly with replacement."""
-    return (replay_uniforms(seed, updates) * n).astype(np.int64)
-
-
-@lru_cache(maxsize=8)
-def replay_uniforms(seed: int, size: int) -> np.ndarray:
-    """The uniforms in [0, 1) behind the rows that Q-learning replays [size]."""
-    return np.random.default_rng(seed).random(size)
-
-
 @lru_cache(maxsize=1024)
 def _quantile(freedom: int, delta: float) -> float:
     """Of Student's t at 1 − δ; nothing is asked at δ = 1, and a bound needs a degree of freedom."""
     return float(stdtrit(freedom, 1 - delta)) if freedom > 0 and delta < 1 else -np.inf
-
-
-def greedy(q: np.ndarray, training: Problem) -> np.ndarray:
-    """The best available action in every state; the baseline's row where all are equal."""
-    return kernels.greedy(q, training.available, training.baseline.probs)
-
-
-def _reason(bounds: np.ndarray, tests: list[ope.LowerBound], rival: float) -> str:
-    """Why this candidate, or why the baseline."""
-    best = kernels.choose(bounds, -math.inf)
-    found = tests[best]
-    if found.value == -math.inf:
-        return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"
-    name = "the baseline itself" if best == LAST else f"alpha = {ALPHAS[best]:g}"
-    highest = f"the highest lower bound is {at_least(found.value, 4)} ({name})"
-    if found.value > rival:
-        return f"{highest}, above the baseline's performance {rival:.4g}"
-    return f"{highest}, not above the baseline's performance {rival:.4g}: the baseline is kept"
