@@ -61,6 +61,18 @@ def text(value: Any) -> str:
     return line if len(line) <= LONGEST else f"{line[: LONGEST - 1]}…"
 
 
+def main_options(configuration: Any) -> str:
+    """A configuration with its first option and those that are not the default."""
+    fields = dataclasses.fields(configuration) if dataclasses.is_dataclass(configuration) else ()
+    given = {
+        field.name: getattr(configuration, field.name)
+        for field in fields
+        if field is fields[0] or getattr(configuration, field.name) != field.default
+    }
+    options = ", ".join(f"{name}={_REPR.repr(value)}" for name, value in given.items())
+    return f"{type(configuration).__name__}({options})"
+
+
 @dataclasses.dataclass(frozen=True)
 class Range:
     """Two numbers, shown as a range."""

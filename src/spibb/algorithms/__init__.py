@@ -88,8 +88,13 @@ def _chosen(algorithm: Any, options: dict[str, Any]) -> Algorithm:
 
 def make(name: str, /, **options: Any) -> Algorithm:
     """The algorithm of a registry name, or of a class of yours: module.Class."""
-    own = isinstance(name, str) and "." in name
-    if isinstance(name, str) and name.lower() == DQN:
+    if not isinstance(name, str):
+        raise InputError(
+            f"algorithm is {checks.named(name)}, expected a name, a class or a configured "
+            "algorithm: write 'pi-b', PiBSpibb or PiBSpibb(n_wedge=10)"
+        )
+    own = "." in name
+    if name.lower() == DQN:
         raise InputError(
             f"{name} learns from vectors, and here states are labels: use spibb.run(source, "
             f"algorithm={DQN!r}) or spibb improve --algorithm {DQN}, which read the table"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -56,6 +57,11 @@ def given_baseline(given: Baseline, log: Log | Counts) -> Policy:
         )
     if isinstance(given, str | Path | Source):
         return read_policy(given, log)
+    if isinstance(given, numbers.Number):
+        raise InputError(
+            f"baseline is {checks.named(given)}, expected a Policy, rows [states, actions], a "
+            f"dataframe, a function of the state, or a file: give one of these, or {ESTIMATE!r}"
+        )
     if is_frame(given):
         return policy_from_frame(given, log)
     return as_policy(inner_policy(given) or given, log)

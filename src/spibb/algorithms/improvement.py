@@ -22,6 +22,7 @@ from spibb.departures import changed_states
 from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy
+from spibb.showing import main_options
 from spibb.solve import Solution, evaluate
 from spibb.words import apart
 
@@ -49,8 +50,8 @@ class Improvement(Frozen):
 
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
     >>> result
-    Improvement(algorithm=PiBSpibb(n_wedge=1, unseen='zero', method='auto'),
-    value_in_model=0.9, baseline_value_in_model=0.54, states_changed=1 of 2, pairs_copied=0%)
+    Improvement(algorithm=PiBSpibb(n_wedge=1), value_in_model=0.9, baseline_value_in_model=0.54,
+    states_changed=1 of 2, pairs_copied=0%)
     >>> result.verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
     """
@@ -69,7 +70,7 @@ class Improvement(Frozen):
         moved = changed_states(self.policy.probs, self.problem.baseline.probs)
         reason = getattr(self, "reason", None)
         return {
-            "algorithm": self.algorithm, "value_in_model": self.value,
+            "algorithm": main_options(self.algorithm), "value_in_model": self.value,
             "baseline_value_in_model": self.baseline_value,
             "states_changed": f"{int(moved.sum())} of {len(moved)}",
             "pairs_copied": f"{self.bootstrapped.mean():.0%}",
