@@ -68,7 +68,7 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     assert len(example.splitlines()) <= 18
     exec(compile(example, "README.md", "exec"), {})
     printed = capsys.readouterr().out
-    assert "in truth:     0.40 -> 0.5" in printed
+    assert "true:      0.40 -> 0.5" in printed
     assert (tmp_path / "policy.csv").exists()
 
 

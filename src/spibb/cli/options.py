@@ -28,7 +28,7 @@ ForceFolder = Annotated[bool, typer.Option("--force", help="Write into a non-emp
 DiscountOption = Annotated[
     float | None,
     typer.Option(
-        help="Discount γ of future rewards, in [0, 1). Default: the one that the policy was made "
+        help="Discount γ of future rewards, in [0, 1). Default: the one the policy was trained "
         "with, or 0.95 if that is unknown."
     ),
 ]
@@ -37,19 +37,25 @@ OPTIONS: dict[str, Any] = {
     "mapping": Annotated[
         Path | None, typer.Option(help="TOML file with [columns] and [bins]. Options override it.")
     ],
-    "state": Annotated[Text, typer.Option(help="Column of the state, or several: ward,severity.")],
-    "action": Annotated[Text, typer.Option(help="Column of the action, or several: drug,dose.")],
-    "reward": Annotated[Text, typer.Option(help="Column of the reward.")],
-    "episode": Annotated[Text, typer.Option(help="Column that names the episode.")],
+    "state": Annotated[Text, typer.Option(help="State column, or several: ward,severity.")],
+    "action": Annotated[Text, typer.Option(help="Action column, or several: drug,dose.")],
+    "reward": Annotated[Text, typer.Option(help="Reward column.")],
+    "episode": Annotated[Text, typer.Option(help="Column that identifies the episode.")],
     "step": Annotated[
-        Text, typer.Option(help="Column that orders an episode: a number or a time.")
+        Text, typer.Option(help="Column that orders the rows of an episode: a number or a time.")
     ],
     "next_state": Annotated[
-        Text, typer.Option(help="Column of the next state; as many columns as the state has.")
+        Text, typer.Option(help="Next-state column; as many columns as --state has.")
     ],
-    "terminated": Annotated[Text, typer.Option(help="Column that says: the process ended here.")],
-    "truncated": Annotated[Text, typer.Option(help="Column that says: the record was cut here.")],
-    "action_prob": Annotated[Text, typer.Option(help="Column of the action's probability.")],
+    "terminated": Annotated[
+        Text, typer.Option(help="Column that is true where the process ended.")
+    ],
+    "truncated": Annotated[
+        Text, typer.Option(help="Column that is true where the record was cut.")
+    ],
+    "action_prob": Annotated[
+        Text, typer.Option(help="Column with the probability of the logged action.")
+    ],
     "bin": Annotated[
         list[str] | None,
         typer.Option(
@@ -67,15 +73,13 @@ OPTIONS: dict[str, Any] = {
     "missing": Annotated[
         Text,
         typer.Option(
-            help="Missing values: error (default); as-level gives them a label of their own in "
-            "states and actions; drop leaves out their episodes."
+            help="Missing values: error (default); as-level makes them a label of their own in "
+            "states and actions; drop leaves out the episodes that have them."
         ),
     ],
     "duplicates": Annotated[
         Text,
-        typer.Option(
-            help="Steps that occur twice: error (default), or drop if the rows are equal."
-        ),
+        typer.Option(help="Repeated steps: error (default), or drop them if the rows are equal."),
     ],
 }
 HANDLING = ("bandit", "missing", "duplicates")
@@ -93,7 +97,7 @@ FORM: dict[str, Any] = {
     "decimal": Annotated[Text, typer.Option(help="Decimal mark in text files: . or ,")],
     "separator": Annotated[
         Text,
-        typer.Option(help="Separator of columns in text files, such as ';'. Default: detected."),
+        typer.Option(help="Column separator of text files, such as ';'. Default: detected."),
     ],
 }
 """How the log is read; encoding, decimal and separator also hold for policies in text."""

@@ -48,9 +48,11 @@ Encoding = Annotated[
 ]
 Separator = Annotated[
     str | None,
-    typer.Option(help="With --cases: separator of columns, such as ';'. Default: detected."),
+    typer.Option(help="With --cases: column separator, such as ';'. Default: detected."),
 ]
-Decimal = Annotated[str | None, typer.Option(help="Decimal mark of --cases in text: . or ,")]
+Decimal = Annotated[
+    str | None, typer.Option(help="With --cases: decimal mark in text files, . or ,")
+]
 
 
 def act(  # noqa: PLR0913 (one parameter per option)
@@ -68,9 +70,9 @@ def act(  # noqa: PLR0913 (one parameter per option)
 ) -> None:
     """Print the distribution over actions for a new case, or decide a whole file of cases.
 
-    Give raw values: columns that were cut into bins are cut as in training. The file of decisions
-    has the columns of the cases, `decision` and `decision_probability`. If the policy does not know
-    a state, nothing is written, unless you give --unseen empty.
+    Give raw values: binned columns are binned as in training. The file of decisions has the columns
+    of the cases, `decision` and `decision_probability`. If the policy does not know a state,
+    nothing is written, unless you give --unseen empty.
     """
     for_many = {
         "out": out is not None, "seed": seed != 0, "deterministic": deterministic,

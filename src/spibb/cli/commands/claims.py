@@ -22,8 +22,8 @@ def claims(
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it.
 
-    Several folders of one study are read together. For a folder of `gridworld-baselines`, it says
-    on how many baselines each claim holds.
+    Several folders of one study are read together. For a folder of `gridworld-baselines`, the
+    answer is on how many baselines each claim holds.
     """
     from spibb.cli import terminal
     from spibb.experiments.runner import SPEC

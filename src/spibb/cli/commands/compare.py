@@ -32,8 +32,8 @@ def compare(
 ) -> None:
     """Say in which states two policies differ and by how much.
 
-    With a log, also say what both are worth in models drawn from it, and give the verdict on A in
-    place of B.
+    With a log, also say what both are worth in models drawn from it, and whether the log supports
+    replacing B by A.
     """
     from spibb.cli import terminal
     from spibb.cli.logs import open_as, say_assumptions

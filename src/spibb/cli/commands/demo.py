@@ -18,11 +18,11 @@ def demo(
         int, typer.Option(min=1, max=1_000_000, help="Number of trajectories in the log.")
     ] = 200,
     n_wedge: Annotated[
-        float, typer.Option(help="Visits from which a state–action pair is trusted.")
+        float, typer.Option(help="Minimum visits before a state–action pair is trusted.")
     ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
 ) -> None:
-    """Make a gridworld log, improve the policy that made it, and show the truth beside it."""
+    """Draw a gridworld log, improve the policy that made it, and compare with the truth."""
     console = new_console()
     with progress(console, "drawing a log and improving its policy", compiles=SOLVER):
         from spibb.cli import terminal

@@ -26,12 +26,10 @@ Behaviour = Annotated[
     ),
 ]
 Delta = Annotated[float, typer.Option(help="Failure probability of the lower bounds.")]
-LowestReturn = Annotated[
-    float, typer.Option(help="No return can be below it. Exact bounds need it.")
-]
+LowestReturn = Annotated[float, typer.Option(help="Lowest possible return. Exact bounds need it.")]
 HighestReturn = Annotated[
     float,
-    typer.Option(help="No return can be above it. Exact bounds of the difference need it."),
+    typer.Option(help="Highest possible return. Exact bounds of the difference need it."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the bootstrap.")]
 
@@ -52,8 +50,8 @@ def evaluate(
     """Estimate what a policy would earn from a log that another policy made.
 
     Prints six off-policy estimates with four lower bounds each, and the same for the difference
-    from what the log earned. A policy looks better than it is on the log that trained it: hold out
-    some episodes for this.
+    from what the log earned. A policy looks better than it is on the log that trained it, so
+    evaluate it on episodes that were held out.
     """
     import numpy as np
 

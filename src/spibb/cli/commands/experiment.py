@@ -24,9 +24,9 @@ StudyArgument = Annotated[
     str,
     typer.Argument(
         help="gridworld, gridworld-random, random-mdps or helicopter: the paper's studies; "
-        "paper: the first three, and the page that says what holds; gridworld-baselines: the "
-        "gridworld with each of 22 baselines; assurance: how often a policy that is said to be "
-        "safe is truly worse."
+        "paper: the first three, and a page that says which claims hold; gridworld-baselines: the "
+        "gridworld with each of 22 baselines; assurance: how often a policy that is called safe "
+        "is truly worse."
     ),
 ]
 Out = Annotated[Path, typer.Option(help="Folder for the rows.")]
@@ -43,8 +43,8 @@ Grid = Annotated[
     str,
     typer.Option(
         help="main: the paper's benchmark; search: its hyper-parameter search; "
-        "search-released: that with Robust MDP and HCPI as released; ours: the benchmark with "
-        "auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
+        "search-released: the search with Robust MDP and HCPI as released; ours: the benchmark "
+        "with auto and certified; helicopter: main, noise, ramdp, single or passes; assurance: "
         "main, or large worlds."
     ),
 ]
@@ -70,11 +70,11 @@ Without = Annotated[
 Sizes = Annotated[
     str | None,
     typer.Option(
-        help="These sizes, such as 10,50,200. In finite studies other lists draw other logs."
+        help="Only these sizes, such as 10,50,200. In finite studies another list draws other logs."
     ),
 ]
 Etas = Annotated[
-    str | None, typer.Option(help="These η, such as 0.1,0.9. Other lists draw other logs.")
+    str | None, typer.Option(help="Only these η, such as 0.1,0.9. Another list draws other logs.")
 ]
 Families = Annotated[
     str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")
@@ -99,7 +99,7 @@ Baseline = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the whole experiment.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the cost and stop.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Print the cost, and run nothing.")]
 
 
 def experiment(  # noqa: PLR0913 (one parameter per option)

@@ -24,15 +24,15 @@ Dialect = Annotated[str | None, typer.Option(help="For sql: duckdb (the default)
 Table = Annotated[str | None, typer.Option(help="For sql: the table of cases.")]
 Uniform = Annotated[
     str | None,
-    typer.Option(help="For sql: column of numbers in [0, 1) to draw with. Default: random()."),
+    typer.Option(
+        help="For sql: column of uniform numbers in [0, 1) to draw with. Default: random()."
+    ),
 ]
 Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="For sql and rules: take the most probable action."),
 ]
-Depth = Annotated[
-    int | None, typer.Option(help="For tree: most questions before an answer (default 4).")
-]
+Depth = Annotated[int | None, typer.Option(help="For tree: maximum depth (default 4).")]
 
 
 def export(

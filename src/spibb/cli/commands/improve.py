@@ -26,7 +26,7 @@ ALGORITHMS = (
     "dqn for numeric columns"
 )
 
-Out = Annotated[Path, typer.Option(help="Folder for the new policy and the summary.")]
+Out = Annotated[Path, typer.Option(help="Folder for the new policy, the summary and the report.")]
 Baseline = Annotated[
     str | None,
     typer.Option(
@@ -42,7 +42,9 @@ BaselineTable = Annotated[
 Algorithm = Annotated[str, typer.Option(help=f"{ALGORITHMS}; or your own, as module.Class.")]
 NWedge = Annotated[
     str | None,
-    typer.Option(help="Visits from which a state–action pair is trusted (default 10), or auto."),
+    typer.Option(
+        help="Minimum visits before a state–action pair is trusted (default 10), or auto."
+    ),
 ]
 Option = Annotated[
     list[str] | None,
@@ -50,7 +52,8 @@ Option = Annotated[
 ]
 Discount = Annotated[float, typer.Option(help="Discount γ of future rewards, in [0, 1).")]
 Delta = Annotated[
-    float | None, typer.Option(help="Failure probability of the certificate (default 0.05).")
+    float | None,
+    typer.Option(help="Failure probability of the certificate and of all bounds (default 0.05)."),
 ]
 VMax = Annotated[
     float | None, typer.Option(help="Largest absolute return. Default: derived from the log.")
@@ -58,7 +61,7 @@ VMax = Annotated[
 Holdout = Annotated[
     float | None,
     typer.Option(
-        help="Share of the episodes to hold out and test the result on (dqn: 0.3 by default)."
+        help="Share of the episodes to hold out for a test of the result (default for dqn: 0.3)."
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the posterior draws and of --holdout.")]
@@ -74,13 +77,13 @@ SpreadsheetSafe = Annotated[
     bool,
     typer.Option(
         "--spreadsheet-safe",
-        help="Put an apostrophe before labels of policy.csv that begin with =, +, - or @.",
+        help="Put an apostrophe before labels in policy.csv that begin with =, +, - or @.",
     ),
 ]
 Checkpoint = Annotated[
     Path | None,
     typer.Option(
-        help="dqn: .npz file that keeps the training, so that a stopped run can continue."
+        help="For dqn: .npz file with the state of training, so that a stopped run can continue."
     ),
 ]
 
@@ -113,9 +116,8 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     optionally action_prob. If your columns have other names, give them as options or in a mapping
     file.
 
-    Writes policy.csv, policy.parquet, policy.json, summary.json and report.html. With --algorithm
-    dqn, the columns of --state are numbers, and a network is trained: it writes policy.npz and
-    policy.onnx.
+    Writes policy.csv, policy.parquet, policy.json, summary.json and report.html. --algorithm dqn
+    trains a network on numeric --state columns instead, and writes policy.npz and policy.onnx.
     """
     import shlex
 

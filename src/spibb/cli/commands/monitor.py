@@ -20,24 +20,26 @@ LogArgument = Annotated[
     str,
     typer.Argument(
         metavar="LOG",
-        help="All episodes of the new policy since its start: a log like any other.",
+        help="A log of all episodes that the new policy has made since its start.",
     ),
 ]
 LowestReturn = Annotated[
-    float | None, typer.Option(help="No return can be below it. Default: as given to improve.")
+    float | None, typer.Option(help="Lowest possible return. Default: as given to improve.")
 ]
 HighestReturn = Annotated[
     float | None,
-    typer.Option(help="No return can be above it. Default: as given to improve."),
+    typer.Option(help="Highest possible return. Default: as given to improve."),
 ]
 Delta = Annotated[
     float,
-    typer.Option(help="Probability of ever giving a false alarm, and of a false all-clear."),
+    typer.Option(
+        help="Probability of ever giving a false alarm, and of ever giving a false all-clear."
+    ),
 ]
-Margin = Annotated[float, typer.Option(help="Loss per episode that you tolerate.")]
+Margin = Annotated[float, typer.Option(help="Tolerated loss per episode.")]
 Drop = Annotated[
     float | None,
-    typer.Option(help="Say how many more episodes would show a drop of this size."),
+    typer.Option(help="Say how many more episodes it takes to show a drop of this size."),
 ]
 Order = Annotated[
     str | None,
@@ -63,7 +65,7 @@ def monitor(
     *,
     column_map: ColumnMap,
 ) -> None:
-    """Test on the new policy's episodes whether it is worse than the baseline was.
+    """Test on its own episodes whether a new policy is worse than the baseline was.
 
     Run it as often as you like: the error probability covers all looks together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.

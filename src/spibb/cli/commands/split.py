@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 def split(
     log: LogArgument,
     share: Annotated[
-        float, typer.Option(help="Share of the episodes that go to the file test, in (0, 1).")
+        float, typer.Option(help="Share of the episodes in the test file, in (0, 1).")
     ] = 0.3,
-    out: Annotated[Path, typer.Option(help="Folder for the two files, train and test.")] = Path(
-        "split"
-    ),
+    out: Annotated[Path, typer.Option(help="Folder for the train and test files.")] = Path("split"),
     seed: Annotated[int, typer.Option(min=0, help="Seed of the split.")] = 0,
     force: ForceFolder = False,
     *,
