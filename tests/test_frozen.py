@@ -20,7 +20,7 @@ from spibb.ope import off_policy_estimates
 WITHIN_ONE_CALL = {
     "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Outcomes", "Candidates",
     "ValuedCandidates", "Contributions", "Sweep", "Box", "CodedRows", "Visits", "Canonical",
-    "Rests",
+    "Rests", "Passages", "Halves", "_Wealths",
 }  # fmt: skip
 """Working sets that no caller sees."""
 

@@ -58,3 +58,32 @@ def test_a_state_that_was_never_visited_keeps_the_declared_limits():
     visits, _ = drawn(3, 2, 2)
     found = narrowed(visits, BOUNDS, np.full(3, 2.0), 0.05)
     np.testing.assert_allclose(found.least, visits.least)
+
+
+def halved_limits(visits, returns, lowest, noise, log_wanted, span):
+    """The largest v with W(v) ≥ exp(log_wanted), by 25 halvings of the range."""
+    found = []
+    for s in range(visits.n_states):
+        rows = visits.of_state(s)
+        g = returns[rows][visits.rank[rows] == 0]
+        bet = min(math.sqrt(2 * log_wanted / max(len(g) * noise, 1e-300)), 0.95 / span)
+        low, high = lowest, lowest + span
+        for _ in range(25):
+            middle = (low + high) / 2
+            refuted = np.log1p(bet * (g - middle)).sum() >= log_wanted
+            low, high = (middle, high) if refuted else (low, middle)
+        found.append(low)
+    return np.array(found)
+
+
+def test_limits_are_those_of_halving_the_range():
+    for seed in range(60):
+        visits, _ = drawn(seed, int(3 + 7 * seed), 2 + seed % 5)
+        slow, wanted = visits, math.log(2 * 3 / 0.1)
+        for _ in range(value_limits.ROUNDS):
+            least = halved_limits(slow, slow.low, 0.0, 2.0, wanted, 10.0)
+            most = -halved_limits(slow, -slow.high, -10.0, 2.0, wanted, 10.0)
+            slow = slow.within(least, most)
+        found = narrowed(visits, BOUNDS, np.full(3, 2.0), 0.1)
+        np.testing.assert_allclose(found.least, slow.least, atol=1e-12)
+        np.testing.assert_allclose(found.most, slow.most, atol=1e-12)

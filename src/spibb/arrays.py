@@ -20,6 +20,12 @@ def largest(a: np.ndarray) -> float:
     return float(np.abs(a).max(initial=0.0))
 
 
+def stable_order(codes: np.ndarray, size: int) -> np.ndarray:
+    """The order that sorts codes in [0, size) and leaves equal ones as they stand."""
+    narrow = codes.astype(np.uint16) if size <= 1 << 16 else codes  # sorted by digits, in one pass
+    return np.argsort(narrow, kind="stable")
+
+
 def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The keys in [0, size) that occur, sorted, and the position of each key [N] among them."""
     if size <= max(4 * len(keys), 1 << 20):

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from spibb.halving import halved
+from spibb.halving import enclosed
 
 SPREADS = np.exp(np.linspace(-0.8, 0.8, 9))
 """Factors on the favoured bet that a mixture plays."""
@@ -25,8 +26,10 @@ MOST = 0.95
 """No bet stakes more than this share of the wealth."""
 LARGEST_LOG = 600.0
 """e-values beyond e⁶⁰⁰ count as e⁶⁰⁰, which is lower and so valid."""
-HALVINGS = 60
-"""Of the range of a bound: what is left of it is below the rounding of its ends."""
+SMALLEST = 2.0**-60
+"""The least of the range of a bound that is looked at."""
+WIDTH = 2.0**-53
+"""Of that range: to what the bound is enclosed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,9 +45,19 @@ class Rests:
     other: np.ndarray
     group: np.ndarray
 
-    def least(self, change: np.ndarray) -> float:
-        """Σ over groups of the smaller of 0 and the sum of `change` [m], one for each value."""
-        return float(np.minimum(np.bincount(self.group, weights=change), 0.0).sum())
+    def least(self, change: np.ndarray) -> np.ndarray:
+        """Σ over groups of the smaller of 0 and the sum of `change` [..., m], one a value."""
+        if not len(self.place):
+            return np.zeros(change.shape[:-1])
+        order, begin = self._groups
+        sums = np.add.reduceat(change[..., order], begin, axis=-1)
+        return np.asarray(np.minimum(sums, 0.0).sum(axis=-1))
+
+    @cached_property
+    def _groups(self) -> tuple[np.ndarray, np.ndarray]:
+        """The values in an order by group [m], and where each group begins in it."""
+        order = np.argsort(self.group, kind="stable")
+        return order, np.flatnonzero(np.diff(self.group[order], prepend=-1))
 
 
 NO_RESTS = Rests(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0, dtype=np.int64))
@@ -73,7 +86,7 @@ class Sample:
     def total(self) -> float:
         """ΣX, with the rests that make it smallest."""
         rests = self.rests
-        return float(self.x.sum()) + rests.least(rests.other - self.x[rests.place])
+        return float(self.x.sum() + rests.least(rests.other - self.x[rests.place]))
 
     @property
     def rate(self) -> float:
@@ -136,8 +149,9 @@ def _log_mixture(sample: Sample, staked: Callable[[np.ndarray, np.ndarray], np.n
     single = np.log1p(staked(sample.x, sample.times))
     logs = single.sum(axis=1) + np.log(WEIGHTS)
     rests, place = sample.rests, sample.rests.place
-    change = np.log1p(staked(rests.other, sample.times[place])) - single[:, place]
-    logs += [rests.least(row) for row in change]
+    if len(place):
+        change = np.log1p(staked(rests.other, sample.times[place])) - single[:, place]
+        logs += rests.least(change)
     top = logs.max()
     return min(float(top + np.log(np.exp(logs - top).sum())), LARGEST_LOG)
 
@@ -159,9 +173,10 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
         1 + κ (X − rT) / ((loss + r)·longest)
 
     fall in r, because (X − rT)/(loss + r) has the derivative −(X + loss·T)/(loss + r)² ≤ 0. So the
-    r whose wealth reaches exp(`log_wanted`) = 1/δ form an interval that ends at the bound, found
-    by halving. It misses with probability at most δ, does not depend on the order of the X, and is
-    never above ΣX/ΣT: there the logarithms of the factors have a sum of at most 0.
+    r whose wealth reaches exp(`log_wanted`) = 1/δ form an interval that ends at the bound; the one
+    returned was seen to reach it. It misses with probability at most δ, does not depend on the
+    order of the X, and is never above ΣX/ΣT: there the logarithms of the factors have a sum of at
+    most 0.
     """
 
     def wealth(rise: float) -> float:
@@ -172,10 +187,12 @@ def refuted_rate(sample: Sample, shares: np.ndarray, log_wanted: float) -> float
         return _log_mixture(sample, staked)
 
     high = sample.rate + sample.loss
-    low = high * 2.0**-HALVINGS
+    low = high * SMALLEST
     if not high > 0 or wealth(low) < log_wanted:
         return -sample.loss
-    return halved(lambda rise: wealth(rise) >= log_wanted, low, high, HALVINGS)[0] - sample.loss
+    return (
+        enclosed(lambda rise: wealth(rise) - log_wanted, low, high, WIDTH * high)[0] - sample.loss
+    )
 
 
 def adjusted_p_values(log_e: np.ndarray) -> np.ndarray:

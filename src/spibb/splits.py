@@ -37,10 +37,9 @@ def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     do: a log with other names is split in another way, no less fair.
     """
     unit = float(np.abs(log.reward).max()) or 1.0
-    rounded, exact = (
-        np.unique(rewards, return_inverse=True)[1].astype(np.uint64)
-        for rewards in (np.round(log.reward / unit, 9), log.reward)
-    )
+    values = np.unique(log.reward)
+    exact = np.searchsorted(values, log.reward).astype(np.uint64)
+    rounded = np.unique(np.round(values / unit, 9), return_inverse=True)[1].astype(np.uint64)[exact]
     if log.action_prob is not None:
         exact = np.bitwise_xor(scrambled(exact), log.action_prob.view(np.uint64))
     content = _content(log, rounded)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spibb import checks
+from spibb.arrays import stable_order
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
@@ -150,7 +151,7 @@ class Visits:
         episode, step, recorded, unseen = _futures(log, discount)
         _check(log, episode, recorded, unseen, bounds)
         rest, least, most = _rests(log, episode, recorded, unseen, bounds, shared)
-        order = np.lexsort((step, episode, log.state))
+        order = stable_order(log.state, len(log.states))  # rows stand by episode and step
         state, sorted_episode = log.state[order], episode[order]
         new = np.ones(len(log), dtype=bool)
         new[1:] = (np.diff(state) != 0) | (np.diff(sorted_episode) != 0)
@@ -165,12 +166,17 @@ class Visits:
     @property
     def low(self) -> np.ndarray:
         """The least that each return can be [N]."""
-        return np.asarray(self.recorded + self.unseen * self.least[self.rest])
+        return self.ends(slice(None))[0]
 
     @property
     def high(self) -> np.ndarray:
         """The most that each return can be [N]."""
-        return np.asarray(self.recorded + self.unseen * self.most[self.rest])
+        return self.ends(slice(None))[1]
+
+    def ends(self, rows: slice | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least and the most that the returns of some rows can be."""
+        recorded, unseen, rest = self.recorded[rows], self.unseen[rows], self.rest[rows]
+        return recorded + unseen * self.least[rest], recorded + unseen * self.most[rest]
 
     @property
     def lacks_values(self) -> bool:

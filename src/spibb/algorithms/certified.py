@@ -12,18 +12,19 @@ import numpy as np
 from spibb import betting, checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.plans import Chooser, PlannedTest, best_group, worth_testing
+from spibb.algorithms.chooser import Chooser
+from spibb.algorithms.halves import Halves
+from spibb.algorithms.plans import PlannedTest, best_group, worth_testing
 from spibb.betting import Sample
-from spibb.conformity import decisions, recorded_probs, recorded_table
+from spibb.conformity import decisions, recorded_table
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs, varies
 from spibb.solve import evaluate
-from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.value_limits import narrowed
-from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
+from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
 from spibb.words import counted, short
 
 
@@ -92,6 +93,22 @@ class Certified(Algorithm):
 
     def improve(self, problem: Problem) -> CertifiedImprovement:
         """Choose changes on some episodes, test them on the others."""
+        return self.improve_at((self.delta,), problem)[0]
+
+    def improve_at(self, deltas: Sequence[float], problem: Problem) -> list[CertifiedImprovement]:
+        """The same at several δ, for little more than one of them costs.
+
+        Parameters:
+            deltas: the δ, each as if it were the algorithm's own.
+            problem: the log and its baseline.
+
+        Returns:
+            One improvement for each δ; each alone keeps its promise.
+
+        >>> certified = spibb.Certified(lowest_return=0, highest_return=1)
+        >>> [result.algorithm.delta for result in certified.improve_at((0.05, 0.2), problem)]
+        [0.05, 0.2]
+        """
         log = problem.log
         if log is None:
             raise InputError(
@@ -99,47 +116,29 @@ class Certified(Algorithm):
                 "log"
             )
         problem, known = with_recorded_baseline(problem)
+        algorithms = [replace(self, delta=delta) for delta in deltas]
         n_choose = max(1, round(self.choose_share * log.n_episodes))
         if log.n_episodes - n_choose < 2:
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
-            return self._result(problem, problem.baseline.probs, (), few)
-        return self._tested(problem, log, known, n_choose)
+            return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
+        declared = self._declared(problem, log)
+        halves = Halves.of(problem, log, declared, known, n_choose, self.seed)
+        return [one._tested(problem, log, halves) for one in algorithms]
 
-    def _tested(
-        self, problem: Problem, log: Log, known: bool, n_choose: int
-    ) -> CertifiedImprovement:
-        """Choose changes with the first `n_choose` shuffled episodes, and test them with the rest.
-
-        `known` says that the probabilities of the log's actions are known.
-        """
-        by_row, declared = problem.varying, self._declared(problem, log)
-        recorded = problem.baseline_source is Provenance.RECORDED
-        bounds = declared.bounds(problem.discount)
-        scaled = bounds.in_spans()
-        order = shuffled_by_content(log, self.seed)
-        inside = replace(log, reward=log.reward / scaled.unit)
-        check_returns(inside, problem.discount, scaled)
-        chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
-        chooser = Chooser.of(
-            chosen, recorded_table(chosen) if by_row else problem.baseline.probs, problem.discount,
-            scaled, judged.n_episodes / n_choose, self.delta, known, by_row,
-            recorded_probs(chosen if by_row else log) if recorded else None,
-        )  # fmt: skip
-        families = self._families(chooser, declared.horizon == 1)
-        visits = Visits.of(judged, problem.discount, scaled, shared=known)
+    def _tested(self, problem: Problem, log: Log, halves: Halves) -> CertifiedImprovement:
+        """Choose changes with some of the episodes, and test them with the others."""
+        chooser, visits, bounds = halves.chooser.at(self.delta), halves.judging, halves.bounds
+        families = self._families(chooser, halves.declared.horizon == 1)
         if chooser.spent:
-            visits = narrowed(visits, scaled, chooser.noise, chooser.spent)
-        judge = _Judge(problem, visits, scaled, self.delta, chooser.spent)
+            visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
+        judge = _Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
         tests = judge.tests(families)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(
-            bounds, declared, known, log.action_prob is not None, by_row, visits.lacks_values,
-            recorded and bool((problem.baseline.probs[decisions(log) == 0] > 0).any()),
-            visits.how_cuts_count,
+            bounds, halves.declared, chooser.known, log.action_prob is not None, chooser.by_row,
+            visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
-        return self._result(
-            problem, probs, tests, _reason(problem, tests), facts, (n_choose, judged.n_episodes)
-        )
+        return self._result(problem, probs, tests, _reason(problem, tests), facts, halves.sizes)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -155,7 +154,7 @@ class Certified(Algorithm):
         plans = chooser.plans()
         singles = worth_testing(plans, chooser.delta)
         if one_step and chooser.known:
-            group, bet, score = best_group(plans, chooser)
+            group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
             alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
             if score > alone:
                 return [_Family(tuple(group), bet)]
@@ -328,6 +327,13 @@ class CertifiedImprovement(Improvement):
             assumptions=() if facts is None else facts.assumptions,
             episodes=self.episodes, cuts="" if facts is None else facts.cuts_count,
         )  # fmt: skip
+
+
+def _guessed(problem: Problem, log: Log) -> bool:
+    """Whether the baseline is recorded, and has actions that the log never takes in a state."""
+    if problem.baseline_source is not Provenance.RECORDED:
+        return False
+    return bool((problem.baseline.probs[decisions(log) == 0] > 0).any())
 
 
 def _reason(problem: Problem, tests: Sequence[ChangeTest]) -> str:
