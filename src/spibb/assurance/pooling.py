@@ -98,10 +98,12 @@ class _Pairs(Frozen):
         return n, squares
 
     def centred(self, values: np.ndarray, share: np.ndarray) -> np.ndarray:
-        """Values [P] less their mean in the state, weighted by `share` [P]."""
-        share, table = (a.reshape(-1, self.n_actions) for a in (share, values))
-        total = np.maximum(share.sum(axis=1, keepdims=True), 1e-300)
-        return (table - (share * table).sum(axis=1, keepdims=True) / total).reshape(-1)
+        """Values [P] less their mean in the state, weighted by `share` [..., P]."""
+        weights = share.reshape(*share.shape[:-1], -1, self.n_actions)
+        table = values.reshape(-1, self.n_actions)
+        total = np.maximum(weights.sum(axis=-1, keepdims=True), 1e-300)
+        found = table - (weights * table).sum(axis=-1, keepdims=True) / total
+        return np.asarray(found.reshape(share.shape))
 
 
 class _Within(NamedTuple):
@@ -111,14 +113,15 @@ class _Within(NamedTuple):
     freedom: float
 
 
-class _Fit(NamedTuple):
-    """What the log says if α is given: log-evidence up to a constant, σ², and the slope."""
+class _Fits(NamedTuple):
+    """What the log says if α is given, for each of several: log-evidence up to a constant, σ² with
+    its degrees of freedom, and the slope, [L] each."""
 
-    evidence: float
-    noise: float
-    freedom: float
-    slope: float
-    slope_error: float
+    evidence: np.ndarray
+    noise: np.ndarray
+    freedom: np.ndarray
+    slope: np.ndarray
+    slope_error: np.ndarray
 
 
 def pool(rows: PooledRows, baseline: Policy, discount: float) -> tuple[Pooling, ...]:
@@ -128,16 +131,13 @@ def pool(rows: PooledRows, baseline: Policy, discount: float) -> tuple[Pooling, 
     pairs = _pairs(rows, baseline.probs, discount, v)
     within = _within(pairs, rows.unseen_variance)
     if within is None:
-        return (_pooling(pairs, 0.0, _Fit(0.0, 0.0, 1.0, 0.0, 0.0), 1.0),)
-    alphas = _grid(pairs)
-    fits = [_fit(pairs, alpha, within) for alpha in alphas]
-    evidence = np.array([fit.evidence for fit in fits])
-    probability = np.exp(evidence - evidence.max())
-    probability /= probability.sum()
-    return tuple(_pooling(pairs, *each) for each in zip(alphas, fits, probability.tolist()))
+        sure = _Fits(*(np.full(1, value) for value in (0.0, 0.0, 1.0, 0.0, 0.0)))
+        return _poolings(pairs, np.zeros(1), sure)
+    alphas = np.array(_grid(pairs))
+    return _poolings(pairs, alphas, _fits(pairs, alphas, within))
 
 
-def _share(visits: np.ndarray, alpha: float) -> np.ndarray:
+def _share(visits: np.ndarray, alpha: float | np.ndarray) -> np.ndarray:
     """n/(n + α), 0 where there are no visits."""
     return np.where(visits > 0, visits / np.maximum(visits + alpha, 1e-300), 0.0)
 
@@ -222,38 +222,49 @@ def _between(pairs: _Pairs) -> int:
     return int(np.maximum(seen.sum(axis=1) - 1, 0).sum())
 
 
-def _fit(pairs: _Pairs, alpha: float, within: _Within) -> _Fit:
+def _fits(pairs: _Pairs, alphas: np.ndarray, within: _Within) -> _Fits:
     """The means of pairs have variance σ²(1/n + 1/α) about their state's line in ℓ."""
-    seen = pairs.seen
-    share = np.where(seen, _share(pairs.n, alpha) * alpha, 0.0)
+    seen, between = pairs.seen, _between(pairs)
+    share = np.where(seen, _share(pairs.n, alphas[:, None]) * alphas[:, None], 0.0)
     effect, ell = (pairs.centred(values, share) for values in (pairs.mean, pairs.log_preference))
-    power = float(share @ ell**2)
-    informed = power > 1e-9 * float(share.sum()) and _between(pairs) > 1
-    slope = float(share @ (ell * effect)) / power if informed else 0.0
-    squares = within.squares + float(share @ (effect - slope * ell) ** 2)
-    freedom = within.freedom + _between(pairs) - informed
-    per_state = share.reshape(-1, pairs.n_actions).sum(axis=1)
-    evidence = np.log(share[seen]).sum() - np.log(per_state[per_state > 0]).sum()
-    evidence -= (math.log(power) if informed else 0.0) + freedom * math.log(max(squares, 1e-300))
-    noise = squares / max(freedom, 1.0)
-    error = math.sqrt(noise / power) if informed else 0.0
-    telling = max(min(freedom, pairs.telling), 1.0)
-    return _Fit(float(evidence) / 2, noise, telling, slope, error)
+    power = (share * ell**2).sum(axis=1)
+    informed = (power > 1e-9 * share.sum(axis=1)) & (between > 1)
+    known = np.where(informed, power, 1.0)
+    slope = np.where(informed, (share * (ell * effect)).sum(axis=1) / known, 0.0)
+    squares = within.squares + (share * (effect - slope[:, None] * ell) ** 2).sum(axis=1)
+    freedom = within.freedom + between - informed
+    per_state = share.reshape(len(alphas), -1, pairs.n_actions).sum(axis=2)
+    evidence = np.log(share[:, seen]).sum(axis=1)
+    evidence -= np.log(per_state, out=np.zeros(per_state.shape), where=per_state > 0).sum(axis=1)
+    evidence -= np.log(known) + freedom * np.log(np.maximum(squares, 1e-300))
+    noise = squares / np.maximum(freedom, 1.0)
+    error = np.where(informed, np.sqrt(noise / known), 0.0)
+    telling = np.maximum(np.minimum(freedom, pairs.telling), 1.0)
+    return _Fits(evidence / 2, noise, telling, slope, error)
 
 
-def _pooling(pairs: _Pairs, alpha: float, fit: _Fit, probability: float) -> Pooling:
-    weight, spread = _share(pairs.n, alpha), fit.noise / alpha if alpha > 0 else 0.0
-    own = _thin(pairs.n, pairs.squares, fit.noise)
-    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * own + _odd(pairs, fit.noise, spread))
-    return Pooling(
-        probability, fit.noise, fit.freedom, spread, fit.slope, fit.slope_error, weight,
-        (1 - weight) * pairs.log_preference, error,
-        np.sqrt(_thin(*pairs.by_state, fit.noise)),
+def _poolings(pairs: _Pairs, alphas: np.ndarray, fits: _Fits) -> tuple[Pooling, ...]:
+    """What follows from each α, with the probability that its evidence gives it."""
+    probability = np.exp(fits.evidence - fits.evidence.max())
+    probability /= probability.sum()
+    alpha, noise = alphas[:, None], fits.noise[:, None]
+    weight = _share(pairs.n, alpha)
+    spread = np.where(alpha > 0, noise / np.where(alpha > 0, alpha, 1.0), 0.0)
+    own = _thin(pairs.n, pairs.squares, noise)
+    error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * own + _odd(pairs, noise, spread))
+    numbers = zip(
+        probability.tolist(), fits.noise.tolist(), fits.freedom.tolist(), spread[:, 0].tolist(),
+        fits.slope.tolist(), fits.slope_error.tolist(),
     )  # fmt: skip
+    arrays = zip(
+        weight, (1 - weight) * pairs.log_preference, error,
+        np.sqrt(_thin(*pairs.by_state, noise)),
+    )  # fmt: skip
+    return tuple(Pooling(*some, *others) for some, others in zip(numbers, arrays))
 
 
-def _odd(pairs: _Pairs, noise: float, spread: float) -> np.ndarray:
-    """The variance that extreme rewards of a pair add [P]: their squared distance over n³.
+def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:
+    """The variance that extreme rewards of a pair add [L, P]: their squared distance over n³.
 
     Seen once they are no further from the others than their error, and not read with the noise of
     ordinary rewards; seen often they are trusted.
@@ -263,8 +274,9 @@ def _odd(pairs: _Pairs, noise: float, spread: float) -> np.ndarray:
     return np.where(extreme, pairs.apart**2 / n**3, 0.0)
 
 
-def _thin(visits: np.ndarray, squares: np.ndarray, noise: float) -> np.ndarray:
-    """What resampling a few outcomes misses of the variance of their mean, by pair or state.
+def _thin(visits: np.ndarray, squares: np.ndarray, noise: np.ndarray) -> np.ndarray:
+    """What resampling a few outcomes misses of the variance of their mean, by pair or state
+    [L, P or S].
 
     Dirichlet weights give squares/(n (n + 1)); with the variance shrunk towards the pooled one it
     should be v/n. What was seen once has no variance of its own at all.
