@@ -72,7 +72,7 @@ def _judged(
     if wrong:
         remedy = "Compare with the policy that made the log."
         return None, Verdict(
-            Grade.NOT_SUPPORTED, f"B did not make this log: {wrong}.", "", remedy, delta, None, ()
+            Grade.NOT_SUPPORTED, f"B did not make this log: {wrong}.", (), remedy, delta, None, ()
         )
     behaviour = propensities(log, b(log.states))
     single = departures(log, a, discount, delta=delta, rng=rng, behaviour=behaviour)
