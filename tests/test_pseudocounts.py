@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from spibb.checks import InputError
 from spibb.envs.helicopter import collect
 from spibb.kernels import pseudocounts as kernel
-from spibb.pseudocounts import DistanceCounts, NeighbourCounts, PseudoCounts, TreeCounts
+from spibb.pseudocounts import DistanceCounts, NeighbourCounts, TreeCounts
 
 
 def brute_force(states, actions, n_actions, radius, queries):
@@ -179,7 +179,7 @@ def test_constant_features_and_repeated_states_have_a_radius():
 
 
 def test_both_kinds_answer_to_one_protocol(log):
-    kinds: list[PseudoCounts] = [
+    kinds = [
         DistanceCounts(log.states, log.actions, 9),
         NeighbourCounts(log.states, log.actions, 9),
     ]

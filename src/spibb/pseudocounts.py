@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -26,20 +26,6 @@ FAR = 1e100
 """Deviations beyond any radius: farther states count as if they were here, as squares overflow."""
 PAIRS = 4_000_000
 """Pairs of query and logged state that a tree may find at once."""
-
-
-class PseudoCounts(Protocol):
-    """Fitted on a log: any states [M, d] to counts of every action [M, A].
-
-    The same call serves a log's own next states and a batch of new states.
-    """
-
-    @property
-    def n_actions(self) -> int:
-        """A, the number of actions."""
-
-    def __call__(self, queries: np.ndarray) -> np.ndarray:
-        """Pseudo-counts [M, A] at states [M, d]."""
 
 
 class _Index(NamedTuple):
