@@ -1,15 +1,28 @@
-"""Shared settings: no stale kernels, and hypothesis never times an example, since they compile."""
+"""Shared settings: no stale kernels, one thread a worker, and no example is timed."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+
+ONE_THREAD = {
+    "OPENBLAS_NUM_THREADS": "1",
+    "NPROC": "1",  # size of XLA's thread pool
+    "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false",
+}
+"""As commands and studies compute: there is a worker per core, and arrays are small, so that
+threads would mostly wait for each other, some of them busily."""
+for name, value in ONE_THREAD.items():
+    os.environ.setdefault(name, value)
 
 
 def drop_stale_kernels() -> None:
@@ -26,6 +39,16 @@ def drop_stale_kernels() -> None:
 
 
 drop_stale_kernels()
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Any]:
+    """Runs commands of `spibb`, where it is not tested how a process starts."""
+    from commands import Server
+
+    server = Server()
+    yield server
+    server.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spibb
@@ -148,15 +148,27 @@ def test_every_public_name_that_takes_a_policy_is_tested_here():
     assert {"exact_value", "Sampler", "Problem", "off_policy_estimates"} <= found
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "run")) for name in CALLS]
-)
-@given(
-    order=st.permutations(range(4)),
-    columns=st.permutations(range(3)),
-    seed=st.integers(0, 2**32 - 1),
-)
+ORDERS = {
+    "order": st.permutations(range(4)),
+    "columns": st.permutations(range(3)),
+    "seed": st.integers(0, 2**32 - 1),
+}
+
+
+@pytest.mark.parametrize("name", [name for name in CALLS if name != "run"])
+@given(**ORDERS)
 def test_the_order_of_rows_and_columns_changes_no_answer(name, order, columns, seed):
+    assert_same_in_any_order(name, order, columns, seed)
+
+
+@settings(max_examples=20)
+@given(**ORDERS)
+def test_the_order_of_rows_and_columns_changes_no_run(order, columns, seed):
+    """A run improves as `improve` does, which has more examples, and assesses, which is slow."""
+    assert_same_in_any_order("run", order, columns, seed)
+
+
+def assert_same_in_any_order(name: str, order: list[int], columns: list[int], seed: int) -> None:
     probs = np.random.default_rng(seed).dirichlet(np.ones(3), size=4)
     straight = Policy(probs, STATES, ACTIONS)
     shuffled = Policy(

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
-from killing import Server
+from commands import Server
 from parts import lacking
 
 from spibb.cli.stopping import Stopped, stoppable
@@ -44,19 +44,12 @@ def traces(folder: Path) -> list[str]:
     return [p.name for p in folder.iterdir() if p.name[0] == "." or p.is_symlink()]
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    found = Server()
-    yield found
-    found.close()
-
-
 class Improvement:
     """`spibb improve` into one folder, with two options that give different results."""
 
-    def __init__(self, server: Server, folder: Path) -> None:
-        self.server, self.out = server, folder / "out"
-        assert server.run("demo", "--out", folder / "demo", "--episodes", 20).code == 0
+    def __init__(self, commands: Server, folder: Path) -> None:
+        self.commands, self.out = commands, folder / "out"
+        assert commands.run("demo", "--out", folder / "demo", "--episodes", 20).code == 0
         files = (folder / "demo" / "log.csv", "--baseline", folder / "demo" / "baseline.csv")
         self.words = ("improve", *files, "--out", self.out, "--force", "--n-wedge")
         assert self(7).code == 0
@@ -68,7 +61,7 @@ class Improvement:
         assert same == {"returns.parquet"}  # of the log, whatever was made of it
 
     def __call__(self, n_wedge: float, **kill):
-        return self.server.run(*self.words, n_wedge, **kill)
+        return self.commands.run(*self.words, n_wedge, **kill)
 
     def restore(self) -> None:
         """The old result and somebody's notes."""
@@ -88,8 +81,8 @@ class Improvement:
 
 
 @pytest.fixture(scope="module")
-def improvement(server, tmp_path_factory) -> Improvement:
-    return Improvement(server, tmp_path_factory.mktemp("improvement"))
+def improvement(commands, tmp_path_factory) -> Improvement:
+    return Improvement(commands, tmp_path_factory.mktemp("improvement"))
 
 
 @pytest.mark.slow
@@ -147,21 +140,21 @@ def test_of_three_that_write_one_folder_one_wins_whole(improvement, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(server, tmp_path_factory) -> dict[str, bytes]:
+def undisturbed(commands, tmp_path_factory) -> dict[str, bytes]:
     """All files of a study that nothing disturbs."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
-    assert server.run(*STUDY, "--out", out).code == 0
+    assert commands.run(*STUDY, "--out", out).code == 0
     assert len(contents(out)) == 1 + 4
     return contents(out)
 
 
-def test_a_study_killed_at_any_rename_goes_on_to_the_same_bits(server, tmp_path, undisturbed):
+def test_a_study_killed_at_any_rename_goes_on_to_the_same_bits(commands, tmp_path, undisturbed):
     for renames in count():
         out = tmp_path / str(renames)
-        killed = server.run(*STUDY, "--out", out, renames=renames).killed
+        killed = commands.run(*STUDY, "--out", out, renames=renames).killed
         assert contents(out).items() <= undisturbed.items()
         assert len(contents(out)) == renames
-        assert server.run(*STUDY, "--out", out).code == 0
+        assert commands.run(*STUDY, "--out", out).code == 0
         assert contents(out) == undisturbed
         assert traces(out) == []
         if not killed:
@@ -169,21 +162,21 @@ def test_a_study_killed_at_any_rename_goes_on_to_the_same_bits(server, tmp_path,
     assert renames == 5
 
 
-def test_a_study_killed_again_and_again_ends_with_the_same_bits(server, tmp_path, undisturbed):
+def test_a_study_killed_again_and_again_ends_with_the_same_bits(commands, tmp_path, undisturbed):
     times = 0
-    while server.run(*STUDY, "--out", tmp_path / "out", renames=1).killed:
+    while commands.run(*STUDY, "--out", tmp_path / "out", renames=1).killed:
         times += 1
     assert times == 4
     assert contents(tmp_path / "out") == undisturbed
 
 
-def test_a_study_killed_at_random_moments_ends_with_the_same_bits(server, tmp_path, undisturbed):
+def test_a_study_killed_at_random_moments_ends_with_the_same_bits(commands, tmp_path, undisturbed):
     rng = np.random.default_rng(13)
-    alone = server.run(*STUDY, "--out", tmp_path / "alone").seconds
+    alone = commands.run(*STUDY, "--out", tmp_path / "alone").seconds
     for moment in rng.uniform(0.2, 1.1, 10):
-        server.run(*STUDY, "--out", tmp_path / "out", seconds=moment * alone)
+        commands.run(*STUDY, "--out", tmp_path / "out", seconds=moment * alone)
         assert contents(tmp_path / "out").items() <= undisturbed.items()
-    assert server.run(*STUDY, "--out", tmp_path / "out").code == 0
+    assert commands.run(*STUDY, "--out", tmp_path / "out").code == 0
     assert contents(tmp_path / "out") == undisturbed
     assert traces(tmp_path / "out") == []
 
@@ -329,38 +322,38 @@ def test_improve_on_a_full_disk_is_one_line_and_keeps_the_old_result(
         (out / name).write_bytes(data)
     filler = fill(small_disk, leave)
     words = [out if word == improvement.out else word for word in improvement.words]
-    ended = improvement.server.run(*words, 1e6)
+    ended = improvement.commands.run(*words, 1e6)
     assert ended.code == 2
     is_one_line(ended.said, "No space left on device; free some space")
     assert contents(out) == improvement.old
     assert traces(out) == []
     filler.unlink()
-    assert improvement.server.run(*words, 1e6).code == 0
+    assert improvement.commands.run(*words, 1e6).code == 0
     assert contents(out)["policy.csv"] == improvement.new["policy.csv"]
 
 
 @pytest.mark.parametrize("leave", [0, 12])
 def test_a_study_on_a_full_disk_is_one_line_and_keeps_its_parts(
-    server, small_disk, leave, undisturbed
+    commands, small_disk, leave, undisturbed
 ):
     out = small_disk / "out"
     filler = fill(small_disk, leave)
-    ended = server.run(*STUDY, "--out", out)
+    ended = commands.run(*STUDY, "--out", out)
     assert ended.code == 2
     message = ended.said[ended.said.index("spibb: ") :]
     is_one_line(message, "No space left on device; free some space")
     assert contents(out).items() <= undisturbed.items()
     filler.unlink()
-    assert server.run(*STUDY, "--out", out).code == 0
+    assert commands.run(*STUDY, "--out", out).code == 0
     assert contents(out) == undisturbed
 
 
 @pytest.mark.parametrize("command", ["figures", "claims"])
-def test_figures_and_claims_on_a_full_disk_are_one_line(server, small_disk, command):
+def test_figures_and_claims_on_a_full_disk_are_one_line(commands, small_disk, command):
     out = small_disk / "out"
-    assert server.run(*STUDY, "--out", out).code == 0
+    assert commands.run(*STUDY, "--out", out).code == 0
     fill(small_disk, 0)
-    ended = server.run(command, out)
+    ended = commands.run(command, out)
     assert ended.code == 2
     is_one_line(ended.said[ended.said.index("spibb: ") :], "No space left on device")
 

@@ -166,13 +166,17 @@ reveal_type(again)
 
 
 @pytest.mark.slow
-def test_the_script_of_a_user_is_typed(tmp_path):
-    """As `mypy --strict` sees the package from outside, where py.typed ships."""
+def test_the_script_of_a_user_is_typed(tmp_path, pytestconfig):
+    """As `mypy --strict` sees the package from outside, where py.typed ships.
+
+    What it knows of other packages is kept for the next run.
+    """
     assert (Path(spibb.__file__).parent / "py.typed").exists()
     script = tmp_path / "script.py"
     script.write_text(USER)
     done = subprocess.run(
-        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"),
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir",
+         str(pytestconfig.cache.mkdir("mypy")),
          "--config-file", os.devnull, str(script)],
         cwd=tmp_path, capture_output=True, text=True, check=False,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},

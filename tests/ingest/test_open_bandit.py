@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.csv
@@ -25,11 +23,16 @@ COLUMNS = {
 }  # fmt: skip
 
 
-def spibb_says(*words, folder):
-    command = [sys.executable, "-m", "spibb", *words]
-    ended = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    assert ended.returncode == 0, ended.stderr
-    return " ".join(ended.stdout.split())
+@pytest.fixture
+def says(commands, folder):
+    """What a command prints, in one line."""
+
+    def run(*words):
+        ended = commands.run(*words, folder=folder)
+        assert ended.code == 0, ended.err
+        return " ".join(ended.out.split())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -63,11 +66,10 @@ def test_verdicts_agree_with_the_truth(design):
     assert agreeing(seen) == 6, seen
 
 
-def test_the_command_line_from_a_file_to_monitoring(folder):
+def test_the_command_line_from_a_file_to_monitoring(says, folder):
     limits = ["--option", "lowest_reward=0", "--option", "highest_reward=1"]
-    said = spibb_says(
+    said = says(
         "improve", "clicks.csv", *OPTIONS, "--algorithm", "certified", *limits, "--out", "new",
-        folder=folder,
     )  # fmt: skip
     assert said.startswith("Certified. At level 0.95 the new policy is no worse"), said
     assert "baseline as the log's action_prob says" in said
@@ -76,14 +78,13 @@ def test_the_command_line_from_a_file_to_monitoring(folder):
     assert (summary["baseline"], summary["discount"], summary["v_max"]) == ("recorded", 0.0, 1.0)
     assert summary["return_limits"] == [0.0, 1.0]
     assert any("bandit" in finding["value"] for finding in summary["findings"])
-    assert "clicks" not in spibb_says("inspect", "clicks.csv", *OPTIONS, folder=folder)
-    found = spibb_says("evaluate", "later.csv", "--policy", "new", *OPTIONS, folder=folder)
+    assert "clicks" not in says("inspect", "clicks.csv", *OPTIONS)
+    found = says("evaluate", "later.csv", "--policy", "new", *OPTIONS)
     assert "wpdis" in found
-    compared = spibb_says("compare", "new", "new", "--log", "later.csv", *OPTIONS, folder=folder)
+    compared = says("compare", "new", "new", "--log", "later.csv", *OPTIONS)
     assert compared.startswith("0 of 6 common states differ")
     write_deployed(folder, np.random.default_rng(1))
-    watched = spibb_says("monitor", "new", "deployed.csv", *OPTIONS, "--order", "timestamp",
-                         folder=folder)  # fmt: skip
+    watched = says("monitor", "new", "deployed.csv", *OPTIONS, "--order", "timestamp")
     assert "timestamp" in watched
 
 

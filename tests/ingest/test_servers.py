@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -164,51 +164,45 @@ def test_mistakes_are_one_line_without_the_password(server):
         assert not any(text in str(raised.value) for text in SECRETS)
 
 
-def spibb(*arguments, cwd, **environment):
-    return subprocess.run(
-        [sys.executable, "-m", "spibb", *arguments], cwd=cwd, capture_output=True, text=True,
-        env={**os.environ, **environment}, timeout=300,
-    )  # fmt: skip
-
-
 def everything(folder, *done):
     """All that a command printed, and all files below a folder, as bytes."""
-    printed = "".join(run.stdout + run.stderr for run in done).encode()
+    printed = "".join(run.said for run in done).encode()
     return printed + b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
 @pytest.mark.slow
-def test_the_command_line_end_to_end_and_no_password_anywhere(server, tmp_path):
+def test_the_command_line_end_to_end_and_no_password_anywhere(server, commands, tmp_path):
     """The password test: improve, inspect, evaluate, compare; then every byte is searched."""
     from urllib.parse import quote
 
     url = server.url(quote(PASSWORD, safe=""))
     out = tmp_path / "work"
     out.mkdir()
+    spibb = partial(commands.run, folder=out)
     improved = spibb("improve", url, "--table", "visits", "--baseline-table", "policy", *MAP,
-                     "--n-wedge", "5", "--out", "improved", cwd=out)  # fmt: skip
-    assert improved.returncode == 0, improved.stderr
+                     "--n-wedge", "5", "--out", "improved")  # fmt: skip
+    assert improved.code == 0, improved.err
     policy = f"{url}#policy"
     others = [
-        spibb("inspect", f"{url}#visits", *MAP, cwd=out),
+        spibb("inspect", f"{url}#visits", *MAP),
         spibb("evaluate", url, "--table", "visits", "--policy", "improved", "--behaviour", policy,
-              *MAP, cwd=out),
-        spibb("compare", "improved", "improved", "--log", f"{url}#visits", *MAP, cwd=out),
+              *MAP),
+        spibb("compare", "improved", "improved", "--log", f"{url}#visits", *MAP),
     ]  # fmt: skip
-    assert [done.stderr for done in others if done.returncode] == []
+    assert [done.err for done in others if done.code] == []
     watched = spibb("monitor", "improved", url, "--table", "visits", "--lowest-return", "-9",
-                    "--highest-return", "9", *MAP, cwd=out)  # fmt: skip
-    assert "give episodes of this policy alone" in watched.stderr
+                    "--highest-return", "9", *MAP)  # fmt: skip
+    assert "give episodes of this policy alone" in watched.err
     wrong = [
-        spibb("improve", url, "--table", "nosuch", "--out", "x", *MAP, cwd=out),
-        spibb("improve", url.replace("reader", "nobody"), "--table", "v", "--out", "x", cwd=out),
-        spibb("improve", url, url, "--out", "x", cwd=out),
-        spibb("inspect", "--n-wedge", url, cwd=out),
-        spibb("inspect", url.replace("://", "+odd://"), cwd=out),
-        spibb("improve", "nosuch.csv", "--baseline", url, "--out", "x", cwd=out),
-        spibb("evaluate", "nosuch.csv", "--policy", f"{url}#nosuch", cwd=out),
+        spibb("improve", url, "--table", "nosuch", "--out", "x", *MAP),
+        spibb("improve", url.replace("reader", "nobody"), "--table", "v", "--out", "x"),
+        spibb("improve", url, url, "--out", "x"),
+        spibb("inspect", "--n-wedge", url),
+        spibb("inspect", url.replace("://", "+odd://")),
+        spibb("improve", "nosuch.csv", "--baseline", url, "--out", "x"),
+        spibb("evaluate", "nosuch.csv", "--policy", f"{url}#nosuch"),
     ]
-    assert [(done.returncode, done.stderr.count("\n")) for done in wrong] == [(2, 1)] * len(wrong)
+    assert [(done.code, done.err.count("\n")) for done in wrong] == [(2, 1)] * len(wrong)
     assert sorted(path.name for path in out.iterdir()) == ["improved"]
     found = everything(out, improved, watched, *others, *wrong)
     for text in (*SECRETS, quote(PASSWORD, safe="")):

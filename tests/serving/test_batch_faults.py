@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -18,8 +17,6 @@ from spibb.files import write_whole
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.sql.writing import write_rows
 from spibb.tables import write_table
-
-SPIBB = [sys.executable, "-m", "spibb"]
 
 
 @pytest.fixture
@@ -42,27 +39,20 @@ def home(tmp_path, monkeypatch):
     "split log.csv --out out",
     "split log.csv --out new",
 ])  # fmt: skip
-def test_a_full_disk_is_one_line_and_nothing_is_written(home, command):
-    done = subprocess.run(
-        [*SPIBB, *command.split()], capture_output=True, text=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
-    )  # fmt: skip
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("spibb: cannot write 'out/d." if "act" in command else "spibb: ")
-    assert done.stderr.endswith("File too large; free some space, or name another place\n")
-    assert done.stderr.count("\n") == 1
+def test_a_full_disk_is_one_line_and_nothing_is_written(home, commands, command):
+    done = commands.run(*command.split(), largest=1000)
+    assert done.code == 2, done.err
+    assert done.err.startswith("spibb: cannot write 'out/d." if "act" in command else "spibb: ")
+    assert done.err.endswith("File too large; free some space, or name another place\n")
+    assert done.err.count("\n") == 1
     assert list((home / "out").iterdir()) == []
     assert not (home / "new").exists()
 
 
-def test_an_old_file_survives_a_full_disk(home):
+def test_an_old_file_survives_a_full_disk(home, commands):
     (home / "out" / "d.csv").write_text("old")
     command = "act p.spibb --cases log.csv --out out/d.csv --force"
-    done = subprocess.run(
-        [*SPIBB, *command.split()], capture_output=True, text=True, check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
-    )  # fmt: skip
-    assert done.returncode == 2
+    assert commands.run(*command.split(), largest=1000).code == 2
     assert {path.name: path.read_text() for path in (home / "out").iterdir()} == {"d.csv": "old"}
 
 
