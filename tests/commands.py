@@ -74,9 +74,12 @@ class Clock(datetime):
 
 def serve() -> None:
     """Run the commands that come in, one after the other, always at the same date."""
+    from numba import njit
+
     from spibb.report import origin
 
     origin.datetime = Clock
+    njit(lambda: None)()  # Numba is slow the first time, whatever the kernel
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         words, how = json.loads(line)

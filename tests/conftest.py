@@ -24,6 +24,10 @@ threads would mostly wait for each other, some of them busily."""
 for name, value in ONE_THREAD.items():
     os.environ.setdefault(name, value)
 
+# What Python compiles is kept, as kernels are: tests start many processes.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
+
 
 def drop_stale_kernels() -> None:
     """Forget compiled kernels that are older than any kernel's source.

@@ -90,7 +90,7 @@ def test_inputs_are_untouched_and_outputs_read_only(algorithm):
     before = [problem.baseline.probs.copy(), problem.counts.n.copy(), problem.log.reward.copy()]
     result = algorithm.improve(problem)
     after = [problem.baseline.probs, problem.counts.n, problem.log.reward]
-    for old, new in zip(before, after):
+    for old, new in zip(before, after, strict=True):
         np.testing.assert_array_equal(old, new)
     for array in (result.policy.probs, result.q, result.v, result.bootstrapped):
         assert not array.flags.writeable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -131,7 +132,7 @@ def test_the_order_of_the_rows_does_not_matter(drawn, random):
 @given(episodes)
 def test_successors_of_a_pair_are_sorted_and_distinct(drawn):
     counts = Counts.from_log(log_of(rows_of(drawn)))
-    for start, stop in zip(counts.indptr, counts.indptr[1:]):
+    for start, stop in pairwise(counts.indptr):
         assert (np.diff(counts.successors[start:stop]) > 0).all()
     assert (counts.n > 0).all()
 
@@ -144,7 +145,7 @@ def test_the_estimated_model_has_the_frequencies_of_the_log(drawn):
     counts = Counts.from_log(log_of(rows))
     mdp = estimate_mdp(counts, 0.9)
     row_of = np.repeat(np.arange(len(mdp.indptr) - 1), np.diff(mdp.indptr))
-    for pair, t, p in zip(row_of, mdp.successors, mdp.probs):
+    for pair, t, p in zip(row_of, mdp.successors, mdp.probs, strict=True):
         s, a = divmod(int(pair), len(ACTIONS))
         n = wanted[STATES[s], ACTIONS[a], STATES[t]][0]
         assert p == pytest.approx(n / counts.pairs[s, a], abs=1e-15)

@@ -99,7 +99,8 @@ def test_logged_propensities_replace_the_behaviour_policy():
     log = hand_log(action_prob=[0.5, 0.5, 0.5])
     ours = ope.off_policy_estimates(log, PI, None, 0.5, rng=rng())
     theirs = ope.off_policy_estimates(log, PI, MU, 0.5, rng=rng())
-    for a, b in zip(ours.rows, theirs.rows):
+    assert [row.estimate.name for row in ours.rows] == [*ope.ESTIMATORS]
+    for a, b in zip(ours.rows, theirs.rows, strict=True):
         assert a.estimate.value == b.estimate.value
 
 
@@ -160,7 +161,7 @@ def test_neither_estimates_nor_their_approximate_bounds_depend_on_the_limit():
         )
         for low in (-64.0, -1000.0)
     ]
-    for near, far in zip(*((*report.rows, *report.differences) for report in found)):
+    for near, far in zip(*((*report.rows, *report.differences) for report in found), strict=True):
         assert near.estimate.value == far.estimate.value
         bounds = [{bound.name: bound for bound in row.bounds} for row in (near, far)]
         for name in ("student-t", "bca"):
@@ -186,6 +187,7 @@ def test_a_log_without_any_possible_episode_says_so():
                           action_labels=["a", "b"])  # fmt: skip
     never = Policy([[0.0, 1.0]], ["x"], ["a", "b"])
     report = ope.off_policy_estimates(log, never, MU, 0.5, rng=rng())
+    assert {len(row.bounds) for row in report.rows} == {len(ope.BOUNDS)}
     for row in report.rows:
         for bound in row.bounds[2:]:
             assert "none of the 5 episodes is possible under the policy" in bound.refusal
@@ -695,7 +697,7 @@ def difference_report(n=400, **options):
 def test_a_difference_is_the_estimate_less_what_the_log_earned():
     report, log, _ = difference_report()
     assert report.earned == pytest.approx(returns(log, 0.9).mean())
-    for row, difference in zip(report.rows, report.differences):
+    for row, difference in zip(report.rows, report.differences, strict=True):
         assert difference.estimate.name == row.estimate.name
         assert difference.estimate.value == pytest.approx(row.estimate.value - report.earned)
         assert report.difference(row.estimate.name) is difference
@@ -784,9 +786,11 @@ def test_the_order_of_the_episodes_changes_no_estimate_and_no_bound(seed, ordere
         )
         for episodes in (log, log.episodes(order))
     )
-    for one, other in zip(first.rows + first.differences, second.rows + second.differences):
+    for one, other in zip(
+        first.rows + first.differences, second.rows + second.differences, strict=True
+    ):
         assert other.estimate.value == pytest.approx(one.estimate.value, rel=1e-9, abs=1e-12)
-        for bound, again in zip(one.bounds, other.bounds):
+        for bound, again in zip(one.bounds, other.bounds, strict=True):
             assert again.value == pytest.approx(bound.value, rel=1e-9, abs=1e-12, nan_ok=True)
 
 

@@ -46,7 +46,7 @@ def test_a_saved_policy_is_read_back_exactly(tmp_path_factory, ending, kind, pro
     states, actions = LABELS[kind]
     Policy(probs, states, actions).save(path)
     back = read_policy(path)
-    for state, row in zip(states, probs):
+    for state, row in zip(states, probs, strict=True):
         assert back.row(state) == dict(zip(actions, row.tolist()))
 
 

@@ -30,7 +30,7 @@ def test_bootstrap_and_normal_intervals_agree_on_many_runs(monkeypatch):
     resampled = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(1))
     monkeypatch.setattr(stats, "BOOTSTRAP_UP_TO", 10)
     normal = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(1))
-    for one, other in zip(resampled, normal):
+    for one, other in zip(resampled, normal, strict=True):
         assert one.value == other.value
         assert one.low == pytest.approx(other.low, abs=0.01)
         assert one.high == pytest.approx(other.high, abs=0.01)
@@ -91,6 +91,6 @@ def test_groups_of_one_are_runs():
     values = np.random.default_rng(4).random(300)
     alone = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(5))
     grouped = tail_intervals(values, [1, 0.1], rng=np.random.default_rng(6), groups=np.arange(300))
-    for one, other in zip(alone, grouped):
+    for one, other in zip(alone, grouped, strict=True):
         assert one.value == other.value
         assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.01)

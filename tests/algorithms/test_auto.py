@@ -50,6 +50,7 @@ def test_the_policy_is_that_of_the_algorithm_chosen():
 def test_the_probabilities_are_those_of_the_posterior():
     problem = gridworld_problem(30, 2)
     result = Auto(draws=400, kinds=("pi-b",), n_wedges=(3, 10)).improve(problem)
+    assert [candidate.n_wedge for candidate in result.sweep] == [3, 10]
     for candidate in result.sweep:
         belief = PiBSpibb(candidate.n_wedge).improve(problem).posterior(draws=4000, seed=5)
         assert candidate.probability == pytest.approx(belief.probability, abs=0.06)
@@ -79,7 +80,7 @@ def test_the_sweep_holds_values_intervals_and_off_policy_estimates():
     counted = gridworld_problem(50, 1)
     log = Sampler(gridworld_mdp(), gridworld_baseline()).log(50, rng=np.random.default_rng(1))
     problem = Problem.from_log(log, gridworld_baseline(), discount=0.95, v_max=1.0)
-    for bare, full in zip(Auto().sweep(counted), Auto().sweep(problem)):
+    for bare, full in zip(Auto().sweep(counted), Auto().sweep(problem), strict=True):
         assert bare.off_policy is None
         assert (bare.value, bare.gain) == (full.value, full.gain)
         assert full.interval[0] <= full.gain <= full.interval[1]
@@ -118,8 +119,9 @@ def test_no_gain_keeps_the_baseline():
 def test_a_tolerated_loss_admits_more_candidates():
     problem = gridworld_problem(30, 3)
     strict, loose = (Auto(zeta=zeta).improve(problem) for zeta in (0.0, 0.2))
-    for one, other in zip(strict.sweep, loose.sweep):
+    for one, other in zip(strict.sweep, loose.sweep, strict=True):
         assert other.probability >= one.probability
+    assert sum(c.probability for c in loose.sweep) > sum(c.probability for c in strict.sweep)
 
 
 def test_in_simulation_it_gains_more_than_a_fixed_threshold_and_is_seldom_worse():

@@ -39,7 +39,7 @@ def test_lower_bounds_do_not_depend_on_the_order_of_labels(seed):
         Auto().improve(Problem.from_log(log, policy, discount=0.9)) for policy in (given, other)
     )
     assert any(candidate.states_changed for candidate in mine.sweep)
-    for a, b in zip(mine.sweep, theirs.sweep):
+    for a, b in zip(mine.sweep, theirs.sweep, strict=True):
         assert (a.lower, a.gain) == pytest.approx((b.lower, b.gain), abs=1e-9)
     np.testing.assert_allclose(
         mine.policy.probs, theirs.policy.aligned(given.states, given.actions).probs, atol=1e-9

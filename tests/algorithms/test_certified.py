@@ -279,12 +279,14 @@ def test_every_test_carries_its_evidence(improved):
     assert "with probability at least 0.95 the new policy is no worse" in str(certificate)
     assert certificate.choosing + certificate.judging == 400
     assert certificate.choosing == 120
+    assert {test.accepted for test in certificate.tests} == {True, False}
     for test in certificate.tests:
         assert test.accepted == (test.adjusted_p_value <= 0.05)
         assert test.p_value <= test.adjusted_p_value
         assert test.episodes <= certificate.judging
         assert test.visits >= test.episodes > 0
-        assert str(test)
+        assert str(test).startswith(str(test.changes[0]))
+        assert (": accepted (p = " in str(test)) == test.accepted
         if test.accepted:
             assert 0 <= test.lower_bound < test.advantage
             assert test.more_episodes == 0

@@ -102,7 +102,7 @@ def test_candidates_mix_the_trainer_with_the_baseline(trainer):
     mixture = (1 - result.alpha) * trained + result.alpha * problem.baseline.probs
     np.testing.assert_allclose(result.policy.probs, mixture)
     propensities = problem.baseline.probs[rest.state, rest.action]
-    for alpha, bound in zip(ALPHAS, result.lower_bounds):
+    for alpha, bound in zip(ALPHAS, result.lower_bounds, strict=True):
         pi = (1 - alpha) * trained + alpha * problem.baseline.probs
         q, v = slow.exact_values(training.model, pi)
         terms = slow.slow_dr(slow.unroll(rest, pi, propensities, 0.9, q, v), 0.9)

@@ -32,6 +32,6 @@ def test_a_group_gets_what_each_configuration_gets_alone(group, seed):
     problem = random_problem(seed, n_states=8, n_actions=3, n_rows=120, discount=0.9)
     algorithms = GROUPS[group]
     together = type(algorithms[0]).policies(algorithms, problem)
-    for rows, algorithm in zip(together, algorithms):
+    for rows, algorithm in zip(together, algorithms, strict=True):
         alone = algorithm.improve(problem).policy.probs
         np.testing.assert_allclose(rows, alone, atol=1e-12)

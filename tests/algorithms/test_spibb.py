@@ -182,7 +182,7 @@ def test_counts_alone_give_the_same_policy_as_the_log():
 def test_the_warm_started_sweep_gives_the_policies_of_single_fits(algorithm, problem):
     configurations = [algorithm(n) for n in (7, 1, 2, 3, 50, 10, np.inf)]
     swept = algorithm.policies(configurations, problem)
-    for probs, configuration in zip(swept, configurations):
+    for probs, configuration in zip(swept, configurations, strict=True):
         single = configuration.improve(problem)
         np.testing.assert_allclose((probs * single.q).sum(axis=1), single.v, atol=1e-9)
 
@@ -191,5 +191,5 @@ def test_configurations_that_differ_in_more_than_n_wedge_are_fitted_one_by_one()
     problem = random_problem(0, 6, 3, 100, 0.9)
     mixed = [PiBSpibb(3), PiBSpibb(0), PiBSpibb(3, unseen="pessimistic")]
     swept = PiBSpibb.policies(mixed, problem)
-    for probs, configuration in zip(swept, mixed):
+    for probs, configuration in zip(swept, mixed, strict=True):
         np.testing.assert_array_equal(probs, configuration.improve(problem).policy.probs)

@@ -383,7 +383,7 @@ def test_names_do_not_matter():
     )
     assert len(one) == len(other) > 10
     for name in ("probability", "noise", "spread", "slope", "slope_error"):
-        for straight, backward in zip(one, other):
+        for straight, backward in zip(one, other, strict=True):
             wanted = pytest.approx(getattr(backward, name), rel=1e-9, abs=1e-12)
             assert getattr(straight, name) == wanted
     first, second = (

@@ -136,7 +136,7 @@ def test_rates_are_those_of_a_slow_transcription_and_mirror_each_other(seed):
         tally = tallies.setdefault((int(x * len(log.actions) + a), bool(end)), [0, 0])
         tally[int(paid < 0)] += 1
     whole = np.sum(list(tallies.values()), axis=0)
-    for k, (pair, successor) in enumerate(zip(rows.pair, rows.successors)):
+    for k, (pair, successor) in enumerate(zip(rows.pair, rows.successors, strict=True)):
         won, lost = tallies[pair, successor == END]
         alike = np.sum([t for (_, end), t in tallies.items() if end == (successor == END)], axis=0)
         m = (alike[0] + whole[0] / n) / (alike.sum() + 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -42,14 +43,21 @@ def run(command, code=0):
     return done
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("made")
+    frame(800, 0).to_csv(folder / "train.csv", index=False)
+    frame(400, 1, oldest=60).to_csv(folder / "test.csv", index=False)
+    (folder / "m.toml").write_text(MAPPING)
+    run(f"improve {folder}/train.csv --mapping {folder}/m.toml --out {folder}/improved --n-wedge 3")
+    return folder
+
+
 @pytest.fixture
-def home(tmp_path, monkeypatch):
+def home(made, tmp_path, monkeypatch):
+    """Two logs, a mapping, and a policy of one of them."""
     monkeypatch.chdir(tmp_path)
-    frame(800, 0).to_csv("train.csv", index=False)
-    frame(400, 1, oldest=60).to_csv("test.csv", index=False)
-    (tmp_path / "m.toml").write_text(MAPPING)
-    run("improve train.csv --mapping m.toml --out improved --n-wedge 3")
-    return tmp_path
+    return shutil.copytree(made, tmp_path, dirs_exist_ok=True)
 
 
 EVALUATE = "evaluate test.csv --policy improved --behaviour estimate --seed 1"

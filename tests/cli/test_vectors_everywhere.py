@@ -63,7 +63,7 @@ def test_one_call_in_python_is_the_command(home, tmp_path):
         seed=2,
     )  # fmt: skip
     stored = load_vector_policy(home / "out")
-    for mine, theirs in zip(done.policy.network.weights, stored.network.weights):
+    for mine, theirs in zip(done.policy.network.weights, stored.network.weights, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     assert done.verdict.headline == stored.verdict["headline"]
     assert {path.name for path in (tmp_path / "out").iterdir()} == {

@@ -19,7 +19,7 @@ def test_the_gradient_is_that_of_finite_differences(recorded):
     rows = Acted(z, action, RNG.uniform(0.05, 0.95, 700) if recorded else None)
     parts = [RNG.normal(size=shape) for shape in ((3, 5), (5, 4), (5,), (4,))]
     _, slopes = cloning._loss(parts, rows)
-    for part, slope in zip(parts, slopes):
+    for part, slope in zip(parts, slopes, strict=True):
         for place in [(0,) * part.ndim, tuple(np.array(part.shape) - 1)]:
             values = []
             for step in (1e-6, -1e-6):

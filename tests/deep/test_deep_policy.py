@@ -63,7 +63,7 @@ def test_samples_follow_the_probabilities():
     mine = policy(5)
     states = np.repeat(STATES[:2], 20_000, axis=0)
     actions = mine.sample(states, rng=np.random.default_rng(0)).reshape(2, -1)
-    for row, drawn in zip(mine(STATES[:2]), actions):
+    for row, drawn in zip(mine(STATES[:2]), actions, strict=True):
         np.testing.assert_allclose(np.bincount(drawn, minlength=4) / 20_000, row, atol=0.015)
 
 

@@ -91,7 +91,9 @@ def test_fewer_passes_are_the_beginning_of_more():
 
 def test_a_column_does_not_depend_on_the_others_nor_a_network_on_their_number():
     alone = replace(with_training(seeds=2), columns=COLUMNS[1:])
-    for row, other in zip(repeat(SPEC, 1), [r for r in repeat(alone, 1) if r["seed"] == 0]):
+    for row, other in zip(
+        repeat(SPEC, 1), [r for r in repeat(alone, 1) if r["seed"] == 0], strict=True
+    ):
         assert row["passes"] == other["passes"]
         assert row["dqn:n_wedge=0.5"] == other["dqn:n_wedge=0.5"]
         assert row["baseline"] == other["baseline"]

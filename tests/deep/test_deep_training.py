@@ -79,7 +79,7 @@ def test_theorem_3_exact_fit_reaches_the_model_based_values(algorithm, variant):
         counts = problem.counts.pairs
         configs = replace(EXACT_FIT, variant=variant).grid([0, *np.quantile(counts, [0.3, 0.6])])
         results = train_many(one_hot_log(problem), rows_of(counts), configs)
-        for config, result in zip(configs, results):
+        for config, result in zip(configs, results, strict=True):
             wanted = algorithm(config.n_wedge).improve(problem)
             q = result.networks[0].values(np.eye(4))
             np.testing.assert_allclose(q, wanted.q, atol=1e-4)
@@ -143,7 +143,7 @@ def test_updates_equal_a_slow_transcription(variant, double):
         return deep_extra.counts(states) + 0.1
 
     configs = config.grid([0, 4, 7, math.inf], [0, 0.3])
-    for mine, result in zip(configs, train_many(log, positive, configs)):
+    for mine, result in zip(configs, train_many(log, positive, configs), strict=True):
         w, b = slow_training(mine, log, positive, result.steps)
         np.testing.assert_allclose(result.networks[0].weights[0], w, atol=2e-5)
         np.testing.assert_allclose(result.networks[0].biases[0], b, atol=2e-5)
@@ -215,7 +215,7 @@ def test_he_uniform_weights_and_zero_biases():
     program = SpibbDQN().program(deep_extra.small_log())
     network = trainer.start(program, [(0, 0, seed) for seed in range(50)]).network
     assert jax.tree.map(lambda w: w.shape[1:], network).weights[1] == (32, 128)
-    for weight, bias in zip(network.weights, network.biases):
+    for weight, bias in zip(network.weights, network.biases, strict=True):
         limit = math.sqrt(6 / weight.shape[1])
         assert np.abs(weight).max() <= limit
         np.testing.assert_allclose(np.std(weight), limit / math.sqrt(3), rtol=0.05)

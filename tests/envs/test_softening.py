@@ -46,7 +46,7 @@ def test_q_given_or_computed_makes_the_same_baselines():
     draw = draw_garnet(np.random.default_rng(4))
     given = softened_baselines(draw.mdp, ETAS, np.random.default_rng(0), optimal_q=draw.optimal_q)
     computed = softened_baselines(draw.mdp, ETAS, np.random.default_rng(0))
-    for one, two in zip(given, computed):
+    for one, two in zip(given, computed, strict=True):
         np.testing.assert_allclose(one.policy.probs, two.policy.probs, atol=1e-9)
 
 

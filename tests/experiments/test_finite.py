@@ -133,7 +133,7 @@ def test_hcpi_on_codes_chooses_what_hcpi_chooses_on_the_log(estimator, uniform, 
         ]
         plan = compiled.CompiledTrainer(group, sampler, baseline, 1.0)
         assert len(plan.members) == len(group)
-        for fast, algorithm in zip(plan.performances(codes, lengths), group):
+        for fast, algorithm in zip(plan.performances(codes, lengths), group, strict=True):
             slow = exact_value(mdp, algorithm.improve(problem).policy)
             assert fast == pytest.approx(slow, abs=1e-12)
 

@@ -151,7 +151,7 @@ def test_the_rows_are_those_of_the_mdp_with_that_end():
         successors, probs = draw(seed)
         terminal, rows, rewards, v, q = garnet.farthest(successors, probs, DISCOUNT, 50)
         mdp = with_end(successors, probs, terminal, 50)
-        for ours, theirs in zip(rows, mdp.rows):
+        for ours, theirs in zip(rows, mdp.rows, strict=True):
             np.testing.assert_array_equal(ours, theirs)
         np.testing.assert_array_equal(rewards, mdp.rewards)
         best = optimise(mdp, free_box(np.ones((50, 4), dtype=bool)))

@@ -81,7 +81,7 @@ def test_estimates_of_counts_are_those_of_the_compiled_study():
         )
         np.testing.assert_array_equal(counts.pairs.ravel(), total)
         np.testing.assert_array_equal(counts.mean_reward.ravel(), mean)
-        for found, wanted in zip(counts.transitions, rows):
+        for found, wanted in zip(counts.transitions, rows, strict=True):
             assert found.dtype == wanted.dtype
             np.testing.assert_array_equal(found, wanted)
 
@@ -110,7 +110,7 @@ def test_policies_for_several_rewards_are_those_of_each(problem):
     rewards = np.random.default_rng(0).normal(size=(4, *model.shape))
     found = np.empty(rewards.shape)
     dense.optimise_each(model.rows, rewards, model.discount, box, found)
-    for mine, table in zip(found, rewards):
+    for mine, table in zip(found, rewards, strict=True):
         q = np.empty(model.shape)
         alone = box.start.copy()
         dense.policy_iteration(model.rows, table, model.discount, box, alone, q)
