@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pyarrow.csv
@@ -42,7 +43,7 @@ def folder(tmp_path_factory):
     rng = np.random.default_rng(5)
     world = World.draw(THOMPSON, True, rng)
     write_file(path / "clicks.csv", THOMPSON, world, rng)
-    write_file(path / "later.csv", THOMPSON, world, rng)
+    write_file(path / "later.csv", replace(THOMPSON, rows=8_000), world, rng)
     return path
 
 
