@@ -103,7 +103,7 @@ def _become(
 
     _redirect(private)
     os.chdir(folder)
-    sys.argv = ["spibb", *words]
+    sys.path[0], sys.argv = folder, ["spibb", *words]
     if renames is not None:
         Countdown(RENAMES, renames)
     code, limits = 1, resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -72,14 +72,14 @@ def test_its_kernel_joins_the_compiled_call(folder):
     np.testing.assert_allclose(kind.policies(group[::2], problem), alone[::2], atol=1e-9)
 
 
-def test_it_improves_a_log(folder):
-    assert spibb("demo", "--episodes", "20").returncode == 0
-    done = spibb(
+def test_it_improves_a_log(folder, commands):
+    assert commands.run("demo", "--episodes", "20").code == 0
+    done = commands.run(
         "improve", "spibb-demo/log.csv", "--baseline", "spibb-demo/baseline.csv", "--out", "better",
         "--algorithm", "cautious.Cautious", "--option", "epsilon=0.3",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    assert "nothing is proven about it" in done.stdout
+    assert done.code == 0, done.err
+    assert "nothing is proven about it" in done.out
 
 
 def test_the_command_of_a_study_with_more_columns_adds_them(tmp_path):
