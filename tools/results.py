@@ -18,7 +18,7 @@ from spibb.cli.commands.claims import claims
 from spibb.cli.commands.figures import figures
 from spibb.experiments.results import load_results, results_table
 from spibb.experiments.runner import SPEC, read_spec
-from spibb.experiments.spec import FINITE
+from spibb.experiments.spec import ASSURANCE, FINITE
 from spibb.paper.claims import TABLE, write_claims
 from spibb.paper.stored import NUMBERS, read_results
 from spibb.tables import write_table
@@ -67,9 +67,12 @@ def keep(drawn: Path, chosen: set[str]) -> None:
 
 
 def of_the_page(name: Path) -> bool:
-    """Whether a folder is part of the page “Does the paper hold?”: on the authors' baseline."""
-    finite = name.name.startswith(FINITE) and not name.name.endswith(OURS)
-    return finite and read_spec(RESULTS / name).baseline is None
+    """Whether a folder is part of the page “Does the paper hold?”: a study of the paper.
+
+    Of the gridworld, with the authors' baseline and without our algorithms.
+    """
+    spec = read_spec(RESULTS / name)
+    return spec.study != ASSURANCE and not name.name.endswith(OURS) and spec.baseline is None
 
 
 def main(rows: list[str]) -> None:

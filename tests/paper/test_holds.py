@@ -11,7 +11,6 @@ import pytest
 from synthetic import make_results
 
 from spibb.errors import InputError
-from spibb.experiments.runner import read_spec
 from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
@@ -22,13 +21,11 @@ from spibb.paper.stored import joined, read_results
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "docs" / "results"
 STUDIES = tuple(
-    sorted(
-        path.parent.name for path in RESULTS.glob("*/table.csv")
-        if path.parent.name.startswith(FINITE) and not path.parent.name.endswith("-ours")
-        and read_spec(path.parent).baseline is None
-    )
+    str(folder) for folder in sorted(t.parent.relative_to(RESULTS) for t in RESULTS.rglob("*.csv"))
+    if folder.parts[0].startswith((*FINITE, "helicopter")) and not folder.name.endswith("-ours")
+    and folder.parts[0] != "gridworld-baselines"
 )  # fmt: skip
-"""The folders of the page, with the authors' baseline: `spibb claims` gets them in this order."""
+"""The folders of the page, in the order of `spibb claims`; all but the helicopter's are finite."""
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000)
 N_WEDGES = (5, 7, 10, 15, 20, 30, 50, 70, 100)
 
@@ -116,9 +113,36 @@ def test_the_readme_opens_with_these_results(table):
     assert (ROOT / "docs" / "images" / "safety.png").read_bytes() == drawn.read_bytes()
 
 
-def test_every_claim_about_the_papers_finite_studies_quotes_its_sentence():
-    lacking = [c.id for c in REGISTRY if c.study in FINITE and not quote(c.id)]
-    assert lacking == []
+def test_every_claim_about_the_papers_studies_quotes_its_sentence():
+    lacking = [c.id for c in REGISTRY if c.study != "assurance" and not quote(c.id)]
+    assert lacking == ["heli-ramdp-beyond"]
+
+
+def test_a_claim_about_networks_is_decided_by_the_folder_that_can(page):
+    """Folders of other noise factors, passes and baselines stand beside each other."""
+    names = {id: str(place.relative_to(RESULTS)) for id, place in page.places.items()}
+    assert names["heli-converged"] == "helicopter/passes"
+    assert names["heli-ramdp-far"] == "helicopter/ramdp"
+    assert names["heli-single-stable"] == "helicopter/single"
+    assert names["heli-noise-harder"] == "helicopter/noise"
+    assert names["heli-dqn-mean"] == "helicopter/sizes"
+    of = {ruling.id: ruling for ruling in page.rulings}
+    assert of["heli-noise-harder"].verdict == FAILS
+    ours = claims(read_results(RESULTS / "helicopter" / "noise"))
+    (same,) = [ruling for ruling in ours if ruling.id == "heli-noise-harder"]
+    assert of["heli-noise-harder"] == same
+    assert page.figure(same).parent.parent.name == "noise"
+    quiet = claims(read_results(RESULTS / "helicopter" / "quiet"))
+    assert [r.verdict for r in quiet if r.id == "heli-noise-harder"] == [HOLDS]
+    assert all(of[id].verdict != ABSENT for id in names)
+
+
+def test_an_interval_is_printed_so_that_its_limits_differ(page):
+    assert all(
+        ruling.value.split("[")[1].split(", ")[0] != ruling.value.split(", ")[1].rstrip("]")
+        for ruling in page.rulings
+        if "[" in ruling.value and round(ruling.interval.low, 4) < round(ruling.interval.high, 4)
+    )
 
 
 def test_every_failing_claim_has_a_cause_and_says_by_how_much_it_fails(page):

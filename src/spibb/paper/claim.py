@@ -93,13 +93,11 @@ class Ruling:
 
     @property
     def value(self) -> str:
-        """The statistic as it is printed: 0.31 [0.29, 0.33]."""
+        """The statistic as it is printed: 0.31 [0.29, 0.33]; one number where it is exact."""
         if self.interval is None:
             return "–"
-        value, low, high = (
-            _number(x) for x in (self.interval.value, self.interval.low, self.interval.high)
-        )
-        return f"{value} [{low}, {high}]"
+        value, low, high = _apart(self.interval)
+        return value if self.interval.low == self.interval.high else f"{value} [{low}, {high}]"
 
 
 REGISTRY: list[Claim] = []
@@ -139,6 +137,19 @@ def below(limit: float) -> Region:
 def between(lower: float, upper: float) -> Region:
     """The statistic must lie between the limits."""
     return Region(lower, upper)
+
+
+def _apart(interval: Interval) -> tuple[str, ...]:
+    """An estimate and its limits, in as many decimals, up to four, as tell the limits apart."""
+    decimals = 2 if abs(interval.value) >= 0.1 else 3
+    while True:
+        value, low, high = (
+            f"{round(x, decimals) + 0.0:.{decimals}f}".replace("-", "−")
+            for x in (interval.value, interval.low, interval.high)
+        )
+        if low != high or interval.low == interval.high or decimals == 4:
+            return value, low, high
+        decimals += 1
 
 
 def _number(value: float) -> str:

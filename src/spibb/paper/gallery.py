@@ -10,6 +10,7 @@ from urllib.parse import quote
 from spibb import __version__
 from spibb.experiments.results import Results
 from spibb.files import write_text
+from spibb.paper.style import lowered
 from spibb.report.filling import fill
 
 if TYPE_CHECKING:
@@ -49,10 +50,7 @@ def symbols(caption: str) -> Markup:
     """A caption with its indices set lower."""
     from markupsafe import Markup, escape
 
-    text = str(escape(caption))
-    for index in ("∧", "≤b", "b"):
-        text = text.replace(f"_{index}", f"<sub>{index}</sub>")
-    return Markup(text)
+    return Markup(lowered(str(escape(caption))))
 
 
 def write_gallery(

@@ -81,6 +81,16 @@ def joined(results: Sequence[Results]) -> Results:
     return replace(first, experiment=experiment, cells=tuple(cells.values()))
 
 
+def same_runs(results: Sequence[tuple[Path, Results]]) -> list[tuple[Path, Results]]:
+    """Folders of networks, joined where they differ in their columns alone."""
+    groups: dict[tuple[object, ...], list[tuple[Path, Results]]] = {}
+    for folder, found in results:
+        spec = found.experiment
+        key = found.runs, spec.sizes, spec.seed, spec.max_steps, spec.training, spec.network
+        groups.setdefault(key, []).append((folder, found))
+    return [(group[0][0], joined([found for _, found in group])) for group in groups.values()]
+
+
 def _check_same(first: Experiment, other: Experiment) -> None:
     """Refuse experiments of which one does not repeat the other's data sets."""
     inside = {*other.sizes} <= {*first.sizes} and {*other.etas} <= {*first.etas}

@@ -106,6 +106,14 @@ def plain(text: str) -> str:
     return text
 
 
+def lowered(text: str) -> str:
+    """A text with its indices set lower, as HTML and Markdown do it: N_∧, also written N∧."""
+    text = text.replace("N∧", "N_∧")
+    for index in ("∧", "≤b", "b", "hcpi", "rob", "adj"):
+        text = text.replace(f"_{index}", f"<sub>{index}</sub>")
+    return text
+
+
 def typeset(text: str) -> str:
     """A caption with its symbols set as mathematics, for titles."""
     for written, typeset_form in TYPESET:
