@@ -20,7 +20,7 @@ CAUSES = {
     CONTRADICTED: "Our numbers say the opposite of the sentence.",
     CODE: "The released code differs from the text: the sentence fails for what the text "
     "describes, and holds as released, or nearly (then that version fails by a threshold).",
-    BASELINE: "It is true of the paper's own baseline and depends on it; with ours it fails.",
+    BASELINE: "It depends on the baseline: with one like the paper's it holds, with ours it fails.",
     THRESHOLD: "The sentence gives no number; the limit is ours, and the margin is small.",
     READING: "The sentence is weaker than our test of it.",
     UNEXPLAINED: "Nobody has looked yet.",
