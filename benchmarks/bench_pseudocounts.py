@@ -37,11 +37,11 @@ def by_ball_point(log):
     """One tree per action, the neighbours of each query, one NumPy sum per query."""
     counts = np.zeros((len(log), N_ACTIONS))
     for a in range(N_ACTIONS):
-        points = log.states[log.actions == a]
-        near = cKDTree(points).query_ball_point(log.next_states, RADIUS)
+        points = log.state[log.action == a]
+        near = cKDTree(points).query_ball_point(log.next_state, RADIUS)
         rows = np.repeat(np.arange(len(log)), [len(found) for found in near])
         columns = np.concatenate([np.asarray(found, dtype=np.int64) for found in near])
-        distance = np.linalg.norm(log.next_states[rows] - points[columns], axis=1)
+        distance = np.linalg.norm(log.next_state[rows] - points[columns], axis=1)
         counts[:, a] = np.bincount(rows, 1 - distance / RADIUS, minlength=len(log))
     return counts
 
@@ -49,9 +49,9 @@ def by_ball_point(log):
 def by_distance_matrix(log):
     """One tree per action and one of the queries: all distances below the radius at once."""
     counts = np.zeros((len(log), N_ACTIONS))
-    queries = cKDTree(log.next_states)
+    queries = cKDTree(log.next_state)
     for a in range(N_ACTIONS):
-        tree = cKDTree(log.states[log.actions == a])
+        tree = cKDTree(log.state[log.action == a])
         near = queries.sparse_distance_matrix(tree, RADIUS, output_type="ndarray")
         counts[:, a] = np.bincount(near["i"], 1 - near["v"] / RADIUS, minlength=len(log))
     return counts
@@ -59,7 +59,7 @@ def by_distance_matrix(log):
 
 def at_next_states(log, threads=1):
     """Ours, fit included."""
-    return DistanceCounts(log.states, log.actions, N_ACTIONS, threads=threads)(log.next_states)
+    return DistanceCounts(log.state, log.action, N_ACTIONS, threads=threads)(log.next_state)
 
 
 def faster_tree():
@@ -88,7 +88,7 @@ def evaluation(n_episodes: int = 5000) -> tuple[float, float]:
     """Steps per second of `play`: the network alone, and with counts at every visited state."""
     baseline, network = mlp(np.random.default_rng(0)), mlp(np.random.default_rng(2))
     log = collect(baseline, 10_000, rng=np.random.default_rng(1))
-    counts = DistanceCounts(log.states, log.actions, N_ACTIONS)
+    counts = DistanceCounts(log.state, log.action, N_ACTIONS)
 
     def improved(states):
         """Π_b: the baseline where counts are low, the rest on the network's best action."""

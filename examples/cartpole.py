@@ -31,9 +31,9 @@ def main() -> None:
     arguments = parser.parse_args()
     env, rng = gymnasium.make("CartPole-v1").unwrapped, np.random.default_rng(0)
     log = collect(env, baseline, arguments.transitions, rng=rng, max_steps=500)
-    counts = NeighbourCounts(log.states, log.actions, 2)
+    counts = NeighbourCounts(log.state, log.action, 2)
     grid = SpibbDQN(discount=0.95, passes=arguments.passes).grid(n_wedges=(0, 5, 20))
-    print(f"log: {len(log.actions)} transitions; pseudo-count radius {counts.radius:.2f}")
+    print(f"log: {len(log.action)} transitions; pseudo-count radius {counts.radius:.2f}")
     rows = {"baseline": baseline}
     for config in grid:
         rows[f"n_wedge {config.n_wedge:g}"] = config.train(log, counts).policy

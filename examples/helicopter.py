@@ -29,11 +29,11 @@ def main() -> None:
     baseline, rng = helicopter_baseline(), np.random.default_rng(0)
     drawn = collect(baseline, arguments.transitions, rng=rng)
     log = DeepLog(
-        drawn.states, drawn.actions, drawn.rewards, drawn.next_states, drawn.terminated, baseline
+        drawn.state, drawn.action, drawn.reward, drawn.next_state, drawn.terminated, baseline
     )
-    counts = DistanceCounts(drawn.states, drawn.actions, N_ACTIONS, radius=0.2)
-    found = counts(drawn.states)
-    probs = baseline(drawn.states)
+    counts = DistanceCounts(drawn.state, drawn.action, N_ACTIONS, radius=0.2)
+    found = counts(drawn.state)
+    probs = baseline(drawn.state)
     grid = SpibbDQN(passes=arguments.passes, seeds=(0, 1)).grid(n_wedges=N_WEDGES)
     print(f"baseline: {play(baseline, arguments.episodes, rng=rng).mean:.2f}")
     for config, result in zip(grid, train_many(log, counts, grid)):

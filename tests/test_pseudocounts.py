@@ -44,8 +44,8 @@ def log():
 
 @pytest.mark.parametrize("radius", [0.01, 0.1, 0.2, 0.5, 1.0, 10.0])
 def test_helicopter_counts_equal_brute_force(log, radius):
-    queries = log.next_states[::3]
-    counts = assert_exact(log.states, log.actions, 9, radius, queries)
+    queries = log.next_state[::3]
+    counts = assert_exact(log.state, log.action, 9, radius, queries)
     assert counts.shape == (2000, 9)
 
 
@@ -110,62 +110,62 @@ def test_nothing_asked_and_nothing_logged():
 
 
 def test_one_query_at_a_time_is_the_batch(log):
-    counts = DistanceCounts(log.states, log.actions, 9)
-    batch = counts(log.next_states[:40])
-    single = np.concatenate([counts(row[None]) for row in log.next_states[:40]])
+    counts = DistanceCounts(log.state, log.action, 9)
+    batch = counts(log.next_state[:40])
+    single = np.concatenate([counts(row[None]) for row in log.next_state[:40]])
     np.testing.assert_allclose(single, batch, atol=1e-5)
 
 
 def test_threads_do_not_change_a_bit(log):
     one, two, five = (
-        DistanceCounts(log.states, log.actions, 9, threads=t)(log.next_states) for t in (1, 2, 5)
+        DistanceCounts(log.state, log.action, 9, threads=t)(log.next_state) for t in (1, 2, 5)
     )
     np.testing.assert_array_equal(one, two)
     np.testing.assert_array_equal(one, five)
 
 
 def test_the_caller_keeps_his_arrays(log):
-    queries = log.next_states[:3000].copy()
-    counts = DistanceCounts(log.states, log.actions, 9)
+    queries = log.next_state[:3000].copy()
+    counts = DistanceCounts(log.state, log.action, 9)
     first = counts(queries)
-    np.testing.assert_array_equal(queries, log.next_states[:3000])
+    np.testing.assert_array_equal(queries, log.next_state[:3000])
     np.testing.assert_array_equal(counts(queries), first)
     assert not counts.states.flags.writeable
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(counts))(queries), first)
 
 
 def test_single_precision_and_strided_states_are_welcome(log):
-    states, queries = log.states[::2].astype(np.float32), np.asfortranarray(log.next_states[::7])
-    ours = DistanceCounts(states, log.actions[::2], 9)(queries)
-    wanted = brute_force(states.astype(float), log.actions[::2], 9, 0.2, queries)
+    states, queries = log.state[::2].astype(np.float32), np.asfortranarray(log.next_state[::7])
+    ours = DistanceCounts(states, log.action[::2], 9)(queries)
+    wanted = brute_force(states.astype(float), log.action[::2], 9, 0.2, queries)
     np.testing.assert_allclose(ours, wanted, atol=1e-5)
 
 
 def test_neighbour_counts_do_not_depend_on_the_units_of_a_feature(log):
     units = np.array([1.0, 1000.0, 0.01, 7.0])
     shift = np.array([0.0, -5.0, 3.0, 100.0])
-    plain = NeighbourCounts(log.states, log.actions, 9, k=30)
-    other = NeighbourCounts(log.states * units + shift, log.actions, 9, k=30)
-    queries = log.next_states[:200]
+    plain = NeighbourCounts(log.state, log.action, 9, k=30)
+    other = NeighbourCounts(log.state * units + shift, log.action, 9, k=30)
+    queries = log.next_state[:200]
     np.testing.assert_allclose(other(queries * units + shift), plain(queries), atol=1e-5)
     assert other.radius == pytest.approx(plain.radius)
 
 
 def test_neighbour_counts_are_distance_counts_of_standardised_states(log):
-    counts = NeighbourCounts(log.states, log.actions, 9, k=30)
-    z = (log.states - log.states.mean(axis=0)) / log.states.std(axis=0)
+    counts = NeighbourCounts(log.state, log.action, 9, k=30)
+    z = (log.state - log.state.mean(axis=0)) / log.state.std(axis=0)
     distance = np.sqrt(((z[:300, None] - z[None]) ** 2).sum(axis=2))
     assert counts.radius == pytest.approx(np.median(np.sort(distance)[:, 30]), rel=0.1)
-    wanted = brute_force(z, log.actions, 9, counts.radius, z[:100])
-    np.testing.assert_allclose(counts(log.states[:100]), wanted, atol=1e-5)
+    wanted = brute_force(z, log.action, 9, counts.radius, z[:100])
+    np.testing.assert_allclose(counts(log.state[:100]), wanted, atol=1e-5)
 
 
 def test_by_default_the_reach_shrinks_and_the_counts_grow_with_the_log():
     small, large = helicopter_log(1000), helicopter_log(16_000)
-    few, many = (NeighbourCounts(data.states, data.actions, 9) for data in (small, large))
+    few, many = (NeighbourCounts(data.state, data.action, 9) for data in (small, large))
     assert (few.neighbours, many.neighbours) == (32, 127)
     assert many.radius < few.radius
-    queries = small.states[:200]
+    queries = small.state[:200]
     assert np.median(many(queries).sum(axis=1)) > 1.5 * np.median(few(queries).sum(axis=1))
 
 
@@ -180,11 +180,11 @@ def test_constant_features_and_repeated_states_have_a_radius():
 
 def test_both_kinds_answer_to_one_protocol(log):
     kinds = [
-        DistanceCounts(log.states, log.actions, 9),
-        NeighbourCounts(log.states, log.actions, 9),
+        DistanceCounts(log.state, log.action, 9),
+        NeighbourCounts(log.state, log.action, 9),
     ]
     for counts in kinds:
-        assert counts(log.next_states[:5]).shape == (5, counts.n_actions)
+        assert counts(log.next_state[:5]).shape == (5, counts.n_actions)
 
 
 STATES, ACTIONS = np.zeros((3, 2)), np.array([0, 1, 2])

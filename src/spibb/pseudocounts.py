@@ -243,7 +243,10 @@ def _check_log(counts: DistanceCounts | TreeCounts | NeighbourCounts) -> None:
     """Check the fields of a log and replace them by read-only copies."""
     states = _state_rows("states", counts.states).copy()
     actions = checks.action_codes(
-        counts.actions, checks.positive("n_actions", counts.n_actions), "fix it or raise n_actions"
+        "actions",
+        counts.actions,
+        checks.positive("n_actions", counts.n_actions),
+        "fix it or raise n_actions",
     )
     checks.same_length(states=states, actions=actions)
     object.__setattr__(counts, "states", states)

@@ -37,10 +37,10 @@ def columns(n=200, seed=0):
     """Random transitions of two features and four actions."""
     rng = np.random.default_rng(seed)
     return {
-        "states": rng.normal(size=(n, 2)),
-        "actions": rng.integers(0, N_ACTIONS, n),
-        "rewards": rng.normal(size=n),
-        "next_states": rng.normal(size=(n, 2)),
+        "state": rng.normal(size=(n, 2)),
+        "action": rng.integers(0, N_ACTIONS, n),
+        "reward": rng.normal(size=n),
+        "next_state": rng.normal(size=(n, 2)),
         "terminated": rng.random(n) < 0.2,
     }
 

@@ -164,7 +164,7 @@ def test_a_study_may_keep_a_network_whose_values_exploded():
     config = replace(CONFIG, hidden=(), optimiser=optax.identity(), learning_rate=8.0)
     (kept,) = train_many(LOG, deep_extra.counts, [config], refuse_exploded=False)
     assert np.isfinite(kept.losses).all() and kept.losses[:, -1].min() > 1e9
-    assert np.isfinite(kept.policy(LOG.states)).all()
+    assert np.isfinite(kept.policy(LOG.state)).all()
 
 
 def test_a_loss_that_is_not_finite_stops_too():

@@ -27,14 +27,14 @@ def changed(column, row, value):
 def test_a_callable_and_arrays_give_the_same_log():
     columns = deep_extra.columns()
     asked = DeepLog(**columns, baseline=deep_extra.baseline)
-    probs = deep_extra.baseline(columns["states"])
+    probs = deep_extra.baseline(columns["state"])
     given = DeepLog(
         **columns, baseline_probs=probs, next_baseline_probs=asked.next_baseline_probs, n_actions=4
     )
     np.testing.assert_array_equal(given.next_baseline_probs, asked.next_baseline_probs)
     np.testing.assert_array_equal(given.baseline_probs, probs)
     assert (len(given), given.n_features, given.n_actions) == (200, 2, 4)
-    assert not given.states.flags.writeable
+    assert not given.state.flags.writeable
 
 
 def test_single_precision_probabilities_are_renormalised():
@@ -46,23 +46,23 @@ def test_single_precision_probabilities_are_renormalised():
 
 def test_a_terminated_row_needs_no_next_state():
     columns = deep_extra.columns()
-    columns["next_states"] = np.where(columns["terminated"][:, None], np.nan, columns["states"])
-    assert np.isfinite(DeepLog(**columns, baseline=deep_extra.baseline).next_states).all()
+    columns["next_state"] = np.where(columns["terminated"][:, None], np.nan, columns["state"])
+    assert np.isfinite(DeepLog(**columns, baseline=deep_extra.baseline).next_state).all()
 
 
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (changed("states", 7, np.nan), r"states in row 7, feature 0 is nan.*fix or drop the row"),
-        (changed("next_states", 0, np.inf), r"next_states in row 0, feature 0 is inf"),
-        (changed("rewards", 3, np.nan), r"rewards in row 3 is nan"),
-        (changed("actions", 9, 4), r"actions in row 9 is 4, expected a code in 0 … 3"),
-        (changed("actions", 9, -1), r"actions in row 9 is -1"),
-        (deep_extra.columns(50) | {"actions": np.full(50, 0.5)}, "expected one whole number"),
+        (changed("state", 7, np.nan), r"state in row 7, feature 0 is nan.*fix or drop the row"),
+        (changed("next_state", 0, np.inf), r"next_state in row 0, feature 0 is inf"),
+        (changed("reward", 3, np.nan), r"reward in row 3 is nan"),
+        (changed("action", 9, 4), r"action in row 9 is 4, expected a code in 0 … 3"),
+        (changed("action", 9, -1), r"action in row 9 is -1"),
+        (deep_extra.columns(50) | {"action": np.full(50, 0.5)}, "expected one whole number"),
         (deep_extra.columns(50) | {"terminated": np.full(50, 2)}, "terminated holds something"),
-        (deep_extra.columns(50) | {"rewards": np.zeros(49)}, "columns differ in length"),
-        (deep_extra.columns(50) | {"states": np.zeros(50)}, r"states has shape \(50,\)"),
-        (deep_extra.columns(50) | {"states": np.zeros((50, 3))}, "the same features"),
+        (deep_extra.columns(50) | {"reward": np.zeros(49)}, "columns differ in length"),
+        (deep_extra.columns(50) | {"state": np.zeros(50)}, r"state has shape \(50,\)"),
+        (deep_extra.columns(50) | {"state": np.zeros((50, 3))}, "the same features"),
         (deep_extra.columns(0), "the log is empty"),
     ],
 )
@@ -149,11 +149,11 @@ def rows_of(log):
     """A table of a log's transitions, one episode each."""
     import pyarrow as pa
 
-    n = len(log["actions"])
-    table = {"episode_id": np.arange(n), "step": np.zeros(n), "action": log["actions"],
-             "reward": log["rewards"], "terminated": log["terminated"]}  # fmt: skip
+    n = len(log["action"])
+    table = {"episode_id": np.arange(n), "step": np.zeros(n), "action": log["action"],
+             "reward": log["reward"], "terminated": log["terminated"]}  # fmt: skip
     for k in range(2):
-        table |= {f"x{k}": log["states"][:, k], f"next_x{k}": log["next_states"][:, k]}
+        table |= {f"x{k}": log["state"][:, k], f"next_x{k}": log["next_state"][:, k]}
     return pa.table(table)
 
 
@@ -163,10 +163,10 @@ def test_a_frame_gives_the_same_log_as_arrays():
     found = DeepLog.from_frame(
         rows_of(columns), deep_extra.baseline, columns={"state": ["x0", "x1"]}
     )
-    for name in ("states", "actions", "rewards", "terminated"):
+    for name in ("state", "action", "reward", "terminated"):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name))
     goes_on = ~wanted.terminated
-    np.testing.assert_array_equal(found.next_states[goes_on], wanted.next_states[goes_on])
+    np.testing.assert_array_equal(found.next_state[goes_on], wanted.next_state[goes_on])
 
 
 def test_rows_without_a_successor_are_left_out():

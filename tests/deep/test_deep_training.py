@@ -112,21 +112,21 @@ def slow_training(config, log, counts, n_updates):
     """Gradient descent of a linear network on the whole log, with slow rows and targets."""
     start = trainer.start(config.program(log), [(config.n_wedge, config.kappa, 0)]).network
     w, b = (np.asarray(leaf[0], np.float64) for leaf in jax.tree.leaves(start))
-    reward = log.rewards.copy()
+    reward = log.reward.copy()
     if config.kappa:
-        reward -= config.kappa / np.sqrt(counts(log.states)[np.arange(len(log)), log.actions])
-    masks = counts(log.next_states) < config.n_wedge
-    taken = np.eye(log.n_actions)[log.actions]
+        reward -= config.kappa / np.sqrt(counts(log.state)[np.arange(len(log)), log.action])
+    masks = counts(log.next_state) < config.n_wedge
+    taken = np.eye(log.n_actions)[log.action]
     for step in range(n_updates):
         if step % config.target_update == 0:
-            values = log.next_states @ w + b
-        judge = log.next_states @ w + b if config.double else values
+            values = log.next_state @ w + b
+        judge = log.next_state @ w + b if config.double else values
         rows = np.array([slow_row(*row, config.variant)
                          for row in zip(judge, log.next_baseline_probs, masks)])  # fmt: skip
         y = slow_targets(reward, config.discount * ~log.terminated, rows, values)
-        q = log.states @ w + b
+        q = log.state @ w + b
         slope = 2 / len(log) * taken * ((q * taken).sum(axis=1) - y)[:, None]
-        w = w - config.learning_rate / 2 * log.states.T @ slope
+        w = w - config.learning_rate / 2 * log.state.T @ slope
         b = b - config.learning_rate / 2 * slope.sum(axis=0)
     return w, b
 
@@ -185,7 +185,7 @@ def test_configurations_of_different_programs_keep_their_order():
 
 def test_counts_given_as_arrays_are_as_good_as_the_callable():
     log = deep_extra.small_log()
-    arrays = SMALL.train(log, next_counts=deep_extra.counts(log.next_states))
+    arrays = SMALL.train(log, next_counts=deep_extra.counts(log.next_state))
     asked = SMALL.train(log, deep_extra.counts)
     assert_same_bits(arrays.networks[0], asked.networks[0])
 
@@ -241,8 +241,8 @@ def test_a_table_row_holds_what_the_trainer_expects():
     config = replace(SMALL, kappa=0.5)
     rows = table(log, lambda s: deep_extra.counts(s) + 1, [config], None, None)
     batch = trainer.unpack(config.program(log), jnp.asarray(rows), 5.0, 0.5)
-    taken = (deep_extra.counts(log.states) + 1)[np.arange(50), log.actions]
-    np.testing.assert_allclose(batch.reward, log.rewards - 0.5 / np.sqrt(taken), atol=1e-6)
+    taken = (deep_extra.counts(log.state) + 1)[np.arange(50), log.action]
+    np.testing.assert_allclose(batch.reward, log.reward - 0.5 / np.sqrt(taken), atol=1e-6)
     np.testing.assert_allclose(batch.discount, 0.9 * ~log.terminated, atol=1e-7)
-    np.testing.assert_array_equal(np.argmax(batch.action, axis=1), log.actions)
-    np.testing.assert_array_equal(batch.bootstrapped, deep_extra.counts(log.next_states) + 1 < 5)
+    np.testing.assert_array_equal(np.argmax(batch.action, axis=1), log.action)
+    np.testing.assert_array_equal(batch.bootstrapped, deep_extra.counts(log.next_state) + 1 < 5)

@@ -40,9 +40,7 @@ def result(log):
 
 def shifted(log, scale, shift):
     """The same log in other units."""
-    return replace(
-        log, states=log.states * scale + shift, next_states=log.next_states * scale + shift
-    )
+    return replace(log, state=log.state * scale + shift, next_state=log.next_state * scale + shift)
 
 
 def assert_same_decisions(one, other):
@@ -55,50 +53,50 @@ def assert_same_decisions(one, other):
 def test_units_of_the_columns_do_not_matter(log, result, scale, shift):
     scales, shifts = np.array([scale, 1, 3, scale]), np.array([shift, 0, 1, 2])
     other = improve_vectors(shifted(log, scales, shifts), QUICK)
-    assert_same_decisions(result.policy(log.states), other.policy(log.states * scales + shifts))
+    assert_same_decisions(result.policy(log.state), other.policy(log.state * scales + shifts))
     assert other.policy.n_wedge == result.policy.n_wedge
 
 
 def test_the_order_of_the_columns_does_not_matter(log, result):
     order = [2, 0, 3, 1]
     other = improve_vectors(
-        replace(log, states=log.states[:, order], next_states=log.next_states[:, order],
+        replace(log, state=log.state[:, order], next_state=log.next_state[:, order],
                 features=tuple(log.features[k] for k in order)), QUICK,
     )  # fmt: skip
     assert other.policy.features == tuple(log.features[k] for k in order)
-    assert_same_decisions(result.policy(log.states), other.policy(log.states[:, order]))
+    assert_same_decisions(result.policy(log.state), other.policy(log.state[:, order]))
 
 
 def test_the_names_of_the_actions_do_not_matter(log, result):
     other = improve_vectors(
         replace(log, action=1 - log.action, actions=Vocabulary(("a", "b"), ("action",))), QUICK
     )
-    assert_same_decisions(result.policy(log.states), other.policy(log.states)[:, ::-1])
+    assert_same_decisions(result.policy(log.state), other.policy(log.state)[:, ::-1])
 
 
 def test_the_order_of_the_episodes_does_not_matter(log, result):
     order = np.random.default_rng(5).permutation(log.n_episodes)
     other = improve_vectors(log.episodes(order), QUICK)
-    assert_same_decisions(result.policy(log.states), other.policy(log.states))
+    assert_same_decisions(result.policy(log.state), other.policy(log.state))
     assert other.held_out.earned == pytest.approx(result.held_out.earned)
 
 
 @pytest.mark.parametrize("unit", [1e-90, 7.0, 1e6])
 def test_the_unit_of_the_rewards_does_not_matter(log, result, unit):
     other = improve_vectors(replace(log, reward=log.reward * unit), QUICK)
-    assert_same_decisions(result.policy(log.states), other.policy(log.states))
+    assert_same_decisions(result.policy(log.state), other.policy(log.state))
     assert other.departures.lower == pytest.approx(result.departures.lower * unit, rel=1e-6)
     np.testing.assert_allclose(
-        other.policy.at(log.states).q, result.policy.at(log.states).q * unit, rtol=1e-5
+        other.policy.at(log.state).q, result.policy.at(log.state).q * unit, rtol=1e-5
     )
 
 
 def test_where_evidence_is_thin_the_current_policy_stays(log):
     far = improve_vectors(log, replace(QUICK, n_wedge=np.inf))
-    found = far.policy.at(log.states)
+    found = far.policy.at(log.state)
     np.testing.assert_array_equal(found.probs, found.baseline)
     assert not far.verdict.favourable
-    some = improve_vectors(log, QUICK).policy.at(log.states + 1e6)
+    some = improve_vectors(log, QUICK).policy.at(log.state + 1e6)
     np.testing.assert_array_equal(some.probs, some.baseline)
 
 
@@ -106,11 +104,11 @@ def test_the_saved_policy_is_the_same_after_loading(result, log, tmp_path):
     result.policy.save(tmp_path / "policy.npz")
     loaded = load_vector_policy(tmp_path)
     for name in ("probs", "q", "baseline", "counts"):
-        mine, wanted = (getattr(p.at(log.states), name) for p in (loaded, result.policy))
+        mine, wanted = (getattr(p.at(log.state), name) for p in (loaded, result.policy))
         np.testing.assert_array_equal(mine, wanted)
     assert loaded.actions == result.policy.actions
-    assert loaded.row(dict(zip(log.features, log.states[0])))["left"] == pytest.approx(
-        result.policy(log.states[:1])[0, 0]
+    assert loaded.row(dict(zip(log.features, log.state[0])))["left"] == pytest.approx(
+        result.policy(log.state[:1])[0, 0]
     )
 
 
@@ -154,8 +152,8 @@ def test_a_changed_bit_is_found(result, tmp_path):
 def test_the_onnx_graph_is_the_whole_policy(result, log, tmp_path):
     result.policy.export_onnx(tmp_path / "policy.onnx")
     session = onnxruntime.InferenceSession(tmp_path / "policy.onnx")
-    pi, q, baseline, counts = session.run(None, {"state": log.states[:200]})
-    wanted = result.policy.at(log.states[:200])
+    pi, q, baseline, counts = session.run(None, {"state": log.state[:200]})
+    wanted = result.policy.at(log.state[:200])
     np.testing.assert_allclose(counts, wanted.counts, atol=1e-4)
     np.testing.assert_allclose(baseline, wanted.baseline, atol=1e-5)
     np.testing.assert_allclose(q, wanted.q, rtol=1e-4, atol=1e-4)
@@ -170,7 +168,7 @@ def test_a_given_baseline_is_taken_as_it_is(log):
     given = SoftmaxBaseline(network, 2.0)
     found = improve_vectors(log, QUICK, baseline=given)
     assert found.clone is None
-    np.testing.assert_allclose(found.policy.at(log.states).baseline, given(log.states), atol=1e-5)
+    np.testing.assert_allclose(found.policy.at(log.state).baseline, given(log.state), atol=1e-5)
     wrong = SoftmaxBaseline(MLP((np.zeros((3, 2), np.float32),), (np.zeros(2, np.float32),)))
     with pytest.raises(InputError, match="goes from 3 features to 2 actions"):
         improve_vectors(log, QUICK, baseline=wrong)
@@ -182,8 +180,8 @@ def test_recorded_probabilities_make_a_better_clone():
     without = replace(with_probs, action_prob=None)
     errors = []
     for one in (with_probs, without):
-        found = improve_vectors(one, QUICK).policy.at(one.states).baseline
-        errors.append(np.abs(found - pole.current(one.states)).mean())
+        found = improve_vectors(one, QUICK).policy.at(one.state).baseline
+        errors.append(np.abs(found - pole.current(one.state)).mean())
     assert errors[0] < errors[1]
 
 
@@ -219,18 +217,18 @@ def test_bad_options_are_refused(bad):
 
 def test_a_constant_column_and_a_huge_one(log):
     still = replace(
-        log, states=np.column_stack([log.states, np.full(len(log), 7.0)]),
-        next_states=np.column_stack([log.next_states, np.full(len(log), 7.0)]),
+        log, state=np.column_stack([log.state, np.full(len(log), 7.0)]),
+        next_state=np.column_stack([log.next_state, np.full(len(log), 7.0)]),
         features=(*log.features, "site"),
     )  # fmt: skip
     found = improve_vectors(still, QUICK)
-    assert np.isfinite(found.policy(still.states)).all()
-    elsewhere = found.policy.at(still.states + np.array([0, 0, 0, 0, 1.0]))
+    assert np.isfinite(found.policy(still.state)).all()
+    elsewhere = found.policy.at(still.state + np.array([0, 0, 0, 0, 1.0]))
     np.testing.assert_array_equal(elsewhere.probs, elsewhere.baseline)
-    states = log.states.copy()
+    states = log.state.copy()
     states[3, 2] = 1e200
     with pytest.raises(InputError, match=r"column 'angle' holds 1e\+200"):
-        improve_vectors(replace(log, states=states), QUICK)
+        improve_vectors(replace(log, state=states), QUICK)
 
 
 @pytest.mark.parametrize(
@@ -271,8 +269,8 @@ def test_episodes_of_one_step_give_the_gain_itself():
     """The current policy earns 0.5, the new one almost 1: one departure is all there is."""
     found = improve_vectors(one_step_log(800, 0), VectorDQN(passes=60, n_wedge=1))
     fresh = one_step_log(20_000, 1)
-    right = (fresh.states[:, 0] > 0).astype(int)
-    truth = found.policy(fresh.states)[np.arange(len(fresh)), right].mean() - 0.5
+    right = (fresh.state[:, 0] > 0).astype(int)
+    truth = found.policy(fresh.state)[np.arange(len(fresh)), right].mean() - 0.5
     assert truth > 0.3
     assert found.verdict.grade == "supported"
     many = departures(fresh, found.policy, 0.95, delta=0.05, rng=np.random.default_rng(0))

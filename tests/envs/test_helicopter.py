@@ -110,10 +110,10 @@ def test_an_episode_is_cut_at_the_cap_and_not_terminated():
     ends = [env.step(4)[2:4] for _ in range(3)]
     assert ends == [(False, False), (False, False), (False, True)]
     log = collect(hover, 300, rng=np.random.default_rng(0), max_steps=6)
-    last = np.append(np.flatnonzero(np.diff(log.episodes)), len(log) - 1)
+    last = np.append(np.flatnonzero(np.diff(log.episode_id)), len(log) - 1)
     assert (log.terminated ^ log.truncated)[last].all() and log.truncated.sum() > 5
     assert not (log.terminated | log.truncated)[np.setdiff1d(np.arange(300), last)].any()
-    assert np.bincount(log.episodes).max() == 6
+    assert np.bincount(log.episode_id).max() == 6
 
 
 def test_play_finishes_every_episode():
@@ -157,26 +157,26 @@ def test_more_noise_makes_the_return_of_a_good_pilot_worse():
 def test_logs_are_whole_episodes_in_order_of_time():
     log = collect(softmax, 5000, rng=np.random.default_rng(1))
     assert len(log) == 5000
-    same = log.episodes[1:] == log.episodes[:-1]
-    np.testing.assert_array_equal(log.next_states[:-1][same], log.states[1:][same])
-    assert set(np.diff(log.episodes)) == {0, 1} and log.episodes[0] == 0
+    same = log.episode_id[1:] == log.episode_id[:-1]
+    np.testing.assert_array_equal(log.next_state[:-1][same], log.state[1:][same])
+    assert set(np.diff(log.episode_id)) == {0, 1} and log.episode_id[0] == 0
     assert log.terminated[:-1][~same].all()  # the cap of 100 steps is far away
     starts = np.append(True, ~same)
-    assert (log.states[starts, :2] < 1 / 3).all()
+    assert (log.state[starts, :2] < 1 / 3).all()
     np.testing.assert_allclose(
-        log.action_prob, softmax(log.states)[np.arange(5000), log.actions], atol=1e-12
+        log.action_prob, softmax(log.state)[np.arange(5000), log.action], atol=1e-12
     )
-    assert (log.rewards[~log.terminated] == 0).all()
+    assert (log.reward[~log.terminated] == 0).all()
     assert log.terminated[-1] != log.truncated[-1]
-    assert not log.states.flags.writeable
+    assert not log.state.flags.writeable
 
 
 def test_logs_have_no_length_bias():
     def by_episode(seed):
         log = collect(softmax, 20_000, rng=np.random.default_rng(seed))
-        whole = log.episodes < log.episodes[-1]
-        rewards = np.bincount(log.episodes[whole], log.rewards[whole])
-        return rewards, np.bincount(log.episodes[whole])
+        whole = log.episode_id < log.episode_id[-1]
+        rewards = np.bincount(log.episode_id[whole], log.reward[whole])
+        return rewards, np.bincount(log.episode_id[whole])
 
     parts = [by_episode(seed) for seed in range(10)]
     returns, lengths = (np.concatenate(column) for column in zip(*parts))
@@ -193,8 +193,8 @@ def test_one_transition_is_a_log():
 
 def test_the_same_generator_gives_the_same_episodes():
     first, again = (collect(softmax, 2000, rng=np.random.default_rng(3)) for _ in range(2))
-    np.testing.assert_array_equal(first.next_states, again.next_states)
-    np.testing.assert_array_equal(first.actions, again.actions)
+    np.testing.assert_array_equal(first.next_state, again.next_state)
+    np.testing.assert_array_equal(first.action, again.action)
     one, two = (play(softmax, 200, rng=np.random.default_rng(3)) for _ in range(2))
     np.testing.assert_array_equal(one.returns, two.returns)
     other = play(softmax, 200, rng=np.random.default_rng(4))

@@ -52,8 +52,8 @@ def test_next_states_and_cuts_are_those_of_tables(seed, explicit, prob):
     table = frame(seed=seed, explicit=explicit, prob=prob)
     log, wanted = spibb.read_vectors(table, columns=STATE), spibb.read_log(table, columns=STATE)
     states, following = vectors_of(wanted)
-    np.testing.assert_array_equal(log.states, states)
-    np.testing.assert_array_equal(log.next_states, following)
+    np.testing.assert_array_equal(log.state, states)
+    np.testing.assert_array_equal(log.next_state, following)
     for name in ("action", "reward", "terminated", "truncated", "episode_starts", "known"):
         np.testing.assert_array_equal(getattr(log, name), getattr(wanted, name))
     np.testing.assert_array_equal(log.remaining, wanted.remaining)
@@ -67,8 +67,8 @@ def test_files_give_the_same_vectors_as_frames(ending, tmp_path):
     write_table(table, tmp_path / f"log.{ending}")
     one = spibb.read_vectors(table, columns=STATE)
     other = spibb.read_vectors(tmp_path / f"log.{ending}", columns=STATE)
-    np.testing.assert_array_equal(one.states, other.states)
-    np.testing.assert_array_equal(one.next_states, other.next_states)
+    np.testing.assert_array_equal(one.state, other.state)
+    np.testing.assert_array_equal(one.next_state, other.next_state)
 
 
 def test_some_episodes_keep_their_rows():
@@ -76,7 +76,7 @@ def test_some_episodes_keep_their_rows():
     some = log.episodes(np.array([3, 1]))
     starts = log.episode_starts
     rows = [*range(starts[3], starts[4]), *range(starts[1], starts[2])]
-    np.testing.assert_array_equal(some.states, log.states[rows])
+    np.testing.assert_array_equal(some.state, log.state[rows])
     assert some.n_episodes == 2
 
 

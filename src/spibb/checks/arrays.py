@@ -158,19 +158,19 @@ def codes(what: str, values: np.ndarray, n: int, least: int = 0) -> None:
         )
 
 
-def action_codes(values: Any, n_actions: int, remedy: str) -> np.ndarray:
+def action_codes(name: str, values: Any, n_actions: int, remedy: str) -> np.ndarray:
     """Check the codes of actions [N], and return a copy of them; the remedy is for the caller."""
     array = np.array(values)
     if array.ndim != 1 or array.dtype.kind not in "iuf" or (array != np.floor(array)).any():
         raise InputError(
-            f"actions has shape {array.shape} and type {array.dtype}, expected one whole number "
+            f"{name} has shape {array.shape} and type {array.dtype}, expected one whole number "
             "per transition: give codes 0 … A − 1"
         )
     bad = (array < 0) | (array >= n_actions)
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"actions in row {row} is {array[row]}, expected a code in 0 … {n_actions - 1}: "
+            f"{name} in row {row} is {array[row]}, expected a code in 0 … {n_actions - 1}: "
             f"{remedy} ({int(bad.sum())} such rows)"
         )
     return array.astype(np.int64)

@@ -27,7 +27,7 @@ class Canonical:
 def canonical(log: VectorLog) -> Canonical:
     """Order by hashes of ranks: they know neither names, nor units, nor the order of the file."""
     with np.errstate(over="ignore"):
-        ranks = np.column_stack([_ranks(column) for column in log.states.T])
+        ranks = np.column_stack([_ranks(column) for column in log.state.T])
         paid = scrambled(_ranks(np.round(log.reward / _unit(log.reward), 9)))
         step = log.remaining.astype(np.uint64)
         row = scrambled(scrambled(ranks).sum(axis=1, dtype=np.uint64) + paid + step)
@@ -39,7 +39,7 @@ def canonical(log: VectorLog) -> Canonical:
         features = np.argsort(scrambled(ranks + row[:, None]).sum(axis=0, dtype=np.uint64))
         episodes = np.argsort(np.add.reduceat(row, log.episode_starts[:-1]), kind="stable")
     ordered = replace(
-        log, states=log.states[:, features], next_states=log.next_states[:, features],
+        log, state=log.state[:, features], next_state=log.next_state[:, features],
         features=tuple(log.features[k] for k in features), action=code,
         actions=Vocabulary(tuple(log.actions[a] for a in actions), log.actions.names),
     )  # fmt: skip

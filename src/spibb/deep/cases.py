@@ -39,7 +39,7 @@ class Case:
 def typical_cases(result: VectorImprovement, most: int = 10) -> list[Case]:
     """The changes of an improvement by kind."""
     found = result.decisions
-    return cases_of(result.policy, result.log.states, found.baseline, found, most)
+    return cases_of(result.policy, result.log.state, found.baseline, found, most)
 
 
 def cases_of(

@@ -48,7 +48,7 @@ def compare_vectors(
 ) -> VectorComparison:
     """Compare two policies at a log's states; without one, at those that A was trained on."""
     b = _alike(a, b)
-    states = a.points * a.scaling.spread + a.scaling.centre if log is None else log.states
+    states = a.points * a.scaling.spread + a.scaling.centre if log is None else log.state
     found, old = a.at(states), b(states)
     variation = np.abs(found.probs - old).sum(axis=1) / 2
     greedy = found.probs.argmax(axis=1) != old.argmax(axis=1)
@@ -74,7 +74,7 @@ def _judged(
         return None, Verdict(
             Grade.NOT_SUPPORTED, f"B did not make this log: {wrong}.", (), remedy, delta, None, ()
         )
-    behaviour = propensities(log, b(log.states))
+    behaviour = propensities(log, b(log.state))
     single = departures(log, a, discount, delta=delta, rng=rng, behaviour=behaviour)
     lowest = min(0.0, float(returns_to_go(log, discount)[log.episode_starts[:-1]].min()))
     whole = estimate_on(

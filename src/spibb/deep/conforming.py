@@ -25,7 +25,7 @@ def conformity_on(log: VectorLog, policy: VectorPolicy) -> Conformity:
     """Compare a log's decisions with a policy; many that it never takes are an error."""
     instance("log", log, VectorLog, "read it with spibb.read_vectors")
     log = with_actions(log, policy.actions)
-    probs = policy(log.states)
+    probs = policy(log.state)
     _check_possible(log, probs)
     pool, n_actions = probs.argmax(axis=1), len(policy.actions)
     taken = np.zeros((n_actions, n_actions), dtype=np.int64)
@@ -42,7 +42,7 @@ def _check_possible(log: VectorLog, probs: np.ndarray) -> None:
     bad = probs[np.arange(len(log)), log.action] <= 0
     if bad.sum() > FLIPPED * len(log):
         first = int(np.argmax(bad))
-        state = ", ".join(f"{name} {x:g}" for name, x in zip(log.features, log.states[first]))
+        state = ", ".join(f"{name} {x:g}" for name, x in zip(log.features, log.state[first]))
         raise InputError(
             f"the log takes action {log.actions[log.action[first]]!r} at {state}, which the policy "
             f"never takes ({int(bad.sum())} of {len(log)} decisions are impossible): give episodes "

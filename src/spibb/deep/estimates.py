@@ -79,7 +79,7 @@ def _each_row_a_state(
 ) -> tuple[Log, ValuedCandidates, np.ndarray]:
     """Row j is in state j; what follows it, if known, is state N + j. And the baseline's rows."""
     n, on = len(log), ~log.terminated & log.known
-    both = np.concatenate([log.states, np.where(on[:, None], log.next_states, log.states)])
+    both = np.concatenate([log.state, np.where(on[:, None], log.next_state, log.state)])
     found = policy.at(both)
     v = (found.probs * found.q).sum(axis=1)
     table = Log(

@@ -69,7 +69,7 @@ def mean_entropy(
     baseline: SoftmaxBaseline, noise_factor: float = 1.0, *, rng: np.random.Generator
 ) -> float:
     """Entropy of its rows in nats, averaged over the states that it visits."""
-    probs = baseline(collect(baseline, 20_000, rng=rng, noise_factor=noise_factor).states)
+    probs = baseline(collect(baseline, 20_000, rng=rng, noise_factor=noise_factor).state)
     return float(-(probs * np.log(np.maximum(probs, 1e-300))).sum(axis=1).mean())
 
 

@@ -165,7 +165,7 @@ def improve_vectors(
         discount, seed, tell, checkpoint,
     )  # fmt: skip
     tell("estimating", 0)
-    decisions = trained.policy.at(kept.states)
+    decisions = trained.policy.at(kept.state)
     fit = fit_current(returns_to_go(kept, discount), (decisions.probs * decisions.q).sum(axis=1))
     fitted = replace(trained.policy, current_fit=fit)
     tested = _test(held, fitted, discount, delta, _lowest(log, discount), seed)
@@ -228,8 +228,8 @@ def _train(
     tell: Stage,
     checkpoint: str | Path | None,
 ) -> _Trained:
-    scaling = Scaling.of(log.states, log.features)
-    z = scaling(log.states)
+    scaling = Scaling.of(log.state, log.features)
+    z = scaling(log.state)
     tell("cloning the current policy", 0)
     made = None
     if baseline is not None:
@@ -266,9 +266,9 @@ def _train(
 def _deep_log(log: VectorLog, scaling: Scaling, unit: float, current: SoftmaxBaseline) -> DeepLog:
     """The rows that say what followed, as the network sees them."""
     rows = log.known
-    following = np.where(log.terminated[:, None], log.states, log.next_states)
+    following = np.where(log.terminated[:, None], log.state, log.next_state)
     return DeepLog(
-        scaling(log.states)[rows], log.action[rows], in_units(log.reward[rows], unit),
+        scaling(log.state)[rows], log.action[rows], in_units(log.reward[rows], unit),
         scaling(following[rows]), log.terminated[rows], current, n_actions=len(log.actions),
     )  # fmt: skip
 
@@ -366,6 +366,6 @@ def _as_given(
     """Episodes of the ordered log in the columns and labels of the caller's."""
     columns = np.argsort(features)
     return replace(
-        ordered, states=ordered.states[:, columns], next_states=ordered.next_states[:, columns],
+        ordered, state=ordered.state[:, columns], next_state=ordered.next_state[:, columns],
         features=log.features, action=actions[ordered.action], actions=log.actions,
     )  # fmt: skip

@@ -72,7 +72,7 @@ def departures(
     `behaviour` [N] are the probabilities of what was done, by default those of `propensities`.
     """
     log = with_actions(log, policy.actions)
-    found = policy.at(log.states)
+    found = policy.at(log.state)
     made = propensities(log, found.baseline) if behaviour is None else behaviour
     ratio = found.probs[np.arange(len(log)), log.action] / made
     value = (found.probs * found.q).sum(axis=1)

@@ -25,16 +25,16 @@ SINGLE_PRECISION_TOLERANCE = 1e-4
 class DeepLog(Frozen):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, and the baseline's rows at x and x'.
 
-    `states`, `next_states` [N, d], `actions`, `rewards`, `terminated` [N], `baseline_probs` (None
+    `state`, `next_state` [N, d], `action`, `reward`, `terminated` [N], `baseline_probs` (None
     unless given) and `next_baseline_probs` [N, A]. A terminated row's next state has no value
     and may be missing (NaN); a truncated row is an ordinary one. `baseline` is kept for the
     trained policy, which asks it at every state that it meets.
     """
 
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_states: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_state: np.ndarray
     terminated: np.ndarray
     next_baseline_probs: np.ndarray
     baseline_probs: np.ndarray | None
@@ -42,10 +42,10 @@ class DeepLog(Frozen):
 
     def __init__(
         self,
-        states: Any,
-        actions: Any,
-        rewards: Any,
-        next_states: Any,
+        state: Any,
+        action: Any,
+        reward: Any,
+        next_state: Any,
         terminated: Any,
         baseline: StateFunction | None = None,
         *,
@@ -54,10 +54,10 @@ class DeepLog(Frozen):
         n_actions: int | None = None,
     ) -> None:
         """Check the columns; give `baseline` (any callable), or its probabilities as arrays."""
-        columns = _columns(states, actions, rewards, next_states, terminated)
+        columns = _columns(state, action, reward, next_state, terminated)
         probs = _next_probs(columns, baseline, next_baseline_probs, n_actions)
         remedy = f"the baseline has {probs.shape[1]} actions"
-        columns["actions"] = checks.action_codes(columns["actions"], probs.shape[1], remedy)
+        columns["action"] = checks.action_codes("action", columns["action"], probs.shape[1], remedy)
         if baseline_probs is not None:
             baseline_probs = distributions(baseline_probs, len(probs), "baseline_probs")
             _same_actions(baseline_probs, probs.shape[1], "baseline_probs")
@@ -91,12 +91,12 @@ class DeepLog(Frozen):
                 "no row of the log says what followed it: check episode_id, step and next_state"
             )
         return cls(
-            log.states[rows], log.action[rows], log.reward[rows], log.next_states[rows],
+            log.state[rows], log.action[rows], log.reward[rows], log.next_state[rows],
             log.terminated[rows], baseline, n_actions=len(log.actions),
         )  # fmt: skip
 
     def __len__(self) -> int:
-        return len(self.states)
+        return len(self.state)
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes."""
@@ -105,7 +105,7 @@ class DeepLog(Frozen):
     @property
     def n_features(self) -> int:
         """Dimension d of a state."""
-        return int(self.states.shape[1])
+        return int(self.state.shape[1])
 
     @property
     def n_actions(self) -> int:
@@ -153,29 +153,29 @@ def finite_states(states: np.ndarray, what: str) -> None:
 
 
 def _columns(
-    states: Any, actions: Any, rewards: Any, next_states: Any, terminated: Any
+    state: Any, action: Any, reward: Any, next_state: Any, terminated: Any
 ) -> dict[str, Any]:
-    states = matrix(states, "states")
+    state = matrix(state, "state")
     columns = {
-        "states": states,
-        "actions": np.array(actions),
-        "rewards": np.array(rewards, dtype=np.float64),
-        "next_states": matrix(next_states, "next_states"),
+        "state": state,
+        "action": np.array(action),
+        "reward": np.array(reward, dtype=np.float64),
+        "next_state": matrix(next_state, "next_state"),
         "terminated": _flags(terminated),
     }
     checks.same_length(**columns)
-    if not len(states):
+    if not len(state):
         raise InputError("the log is empty: it needs at least one minibatch of transitions")
-    if columns["next_states"].shape != states.shape:
+    if columns["next_state"].shape != state.shape:
         raise InputError(
-            f"next_states has shape {columns['next_states'].shape} and states {states.shape}: "
+            f"next_state has shape {columns['next_state'].shape} and state {state.shape}: "
             "give both the same features"
         )
-    missing = columns["terminated"] & np.isnan(columns["next_states"]).any(axis=1)
-    columns["next_states"][missing] = states[missing]  # any finite state: its value is not used
-    finite_states(states, "states")
-    finite_states(columns["next_states"], "next_states")
-    checks.finite(columns["rewards"], "rewards")
+    missing = columns["terminated"] & np.isnan(columns["next_state"]).any(axis=1)
+    columns["next_state"][missing] = state[missing]  # any finite state: its value is not used
+    finite_states(state, "state")
+    finite_states(columns["next_state"], "next_state")
+    checks.finite(columns["reward"], "reward")
     return columns
 
 
@@ -189,8 +189,8 @@ def _next_probs(
         )
     what = "next_baseline_probs" if baseline is None or probs is not None else "baseline"
     if probs is None and baseline is not None:
-        probs = baseline(columns["next_states"])
-    rows = distributions(probs, len(columns["states"]), what)
+        probs = baseline(columns["next_state"])
+    rows = distributions(probs, len(columns["state"]), what)
     _same_actions(rows, n_actions, what)
     return rows
 

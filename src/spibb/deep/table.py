@@ -28,12 +28,12 @@ def table(
     adjusted = any(config.kappa > 0 for config in configs)
     return pack(
         {
-            "states": log.states,
-            "next_states": log.next_states,
+            "states": log.state,
+            "next_states": log.next_state,
             "next_baseline_probs": log.next_baseline_probs,
             "next_counts": _next_counts(log, counts, next_counts, some),
-            "actions": log.actions,
-            "rewards": log.rewards,
+            "actions": log.action,
+            "rewards": log.reward,
             "continues": ~log.terminated,
             "penalties": _penalties(log, counts, taken_counts) if adjusted else np.zeros(len(log)),
         }
@@ -47,16 +47,16 @@ def _next_counts(
     if given is None and not needed:
         return np.zeros(shape)
     if given is None:
-        given = _ask(counts, "next_counts [N, A]")(log.next_states)
+        given = _ask(counts, "next_counts [N, A]")(log.next_state)
     return _counts(given, shape, "next_counts")
 
 
 def _penalties(log: DeepLog, counts: StateFunction | None, given: Any) -> np.ndarray:
     """1/√Ñ(x_j, a_j) [N]."""
     if given is None:
-        at_states = _ask(counts, "taken_counts [N]")(log.states)
+        at_states = _ask(counts, "taken_counts [N]")(log.state)
         at_states = _counts(at_states, (len(log), log.n_actions), "counts")
-        given = at_states[np.arange(len(log)), log.actions]
+        given = at_states[np.arange(len(log)), log.action]
     taken = _counts(np.reshape(given, (len(log), -1)), (len(log), 1), "taken_counts")[:, 0]
     if (taken == 0).any():
         row = int(np.argmax(taken == 0))

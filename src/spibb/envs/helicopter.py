@@ -64,33 +64,33 @@ class Episodes(Frozen):
 class HelicopterLog(Frozen):
     """N transitions, episode after episode, each in order of time.
 
-    states [N, 4], actions [N], rewards [N], next_states [N, 4], terminated [N], truncated [N],
-    episodes [N] numbered from 0, action_prob [N]: the policy's probability of the action taken.
+    state [N, 4], action [N], reward [N], next_state [N, 4], terminated [N], truncated [N],
+    episode_id [N] numbered from 0, action_prob [N]: the policy's probability of the action taken.
     """
 
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_states: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_state: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    episodes: np.ndarray
+    episode_id: np.ndarray
     action_prob: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.actions)
+        return len(self.action)
 
 
 class _Step(NamedTuple):
     """One time step of the episodes that still run."""
 
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_states: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_state: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
-    episodes: np.ndarray
+    episode_id: np.ndarray
     action_prob: np.ndarray
 
 
@@ -113,8 +113,8 @@ def play(
     for first in range(0, n_episodes, BATCH_EPISODES):
         size = min(BATCH_EPISODES, n_episodes - first)
         for step in _steps(policy, size, rng, noise_factor, max_steps):
-            returns[first + step.episodes] += step.rewards
-            lengths[first + step.episodes] += 1
+            returns[first + step.episode_id] += step.reward
+            lengths[first + step.episode_id] += 1
     return Episodes(returns, lengths)
 
 
@@ -138,11 +138,11 @@ def collect(
     begun = recorded = 0
     while recorded < n_transitions:
         for step in _steps(policy, batch, rng, noise_factor, max_steps):
-            parts.append(step._replace(episodes=step.episodes + begun))
-            recorded += len(step.actions)
+            parts.append(step._replace(episode_id=step.episode_id + begun))
+            recorded += len(step.action)
         begun += batch
     columns = [np.concatenate(column) for column in zip(*parts)]
-    order = np.argsort(columns[_Step._fields.index("episodes")], kind="stable")[:n_transitions]
+    order = np.argsort(columns[_Step._fields.index("episode_id")], kind="stable")[:n_transitions]
     log = _Step(*(column[order] for column in columns))
     log.truncated[-1] = not log.terminated[-1]
     return HelicopterLog(**log._asdict())

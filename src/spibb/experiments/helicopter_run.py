@@ -107,9 +107,9 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
     drawn = trial.collect(trial.size, DATA)
     baseline = trial.baseline
     log = DeepLog(
-        drawn.states, drawn.actions, drawn.rewards, drawn.next_states, drawn.terminated, baseline
+        drawn.state, drawn.action, drawn.reward, drawn.next_state, drawn.terminated, baseline
     )
-    counts = DistanceCounts(drawn.states, drawn.actions, N_ACTIONS, radius=RADIUS)
+    counts = DistanceCounts(drawn.state, drawn.action, N_ACTIONS, radius=RADIUS)
     same = {"run": trial.run, "noise": trial.noise, "size": trial.size}
     seeds = range(trial.training.seeds)
     tested = [trial.test(baseline, seed) for seed in seeds]
@@ -126,7 +126,7 @@ def _rows(trial: Trial) -> Iterator[dict[str, Any]]:
 
 def _about_baseline(trial: Trial, counts: DistanceCounts) -> dict[str, float]:
     """Entropy of the baseline and its mass on bootstrapped actions, at states of new visits."""
-    states = trial.collect(VISITED, VISITS).states
+    states = trial.collect(VISITED, VISITS).state
     probs, found = trial.baseline(states), counts(states)
     entropy = -(probs * np.log(np.maximum(probs, 1e-300))).sum(axis=1).mean()
     return {"entropy": float(entropy)} | {
@@ -148,7 +148,7 @@ def _trained(
     streams = [trial.stream(NETWORKS, number) for number in range(training.seeds)]
     seeds = tuple(int(stream.generate_state(1, np.uint64)[0]) for stream in streams)
     configs = [SpibbDQN(**vars(column.dqn()), discount=DISCOUNT, seeds=seeds) for column in columns]
-    next_counts, taken_counts = counts(log.next_states), _taken(log, counts)
+    next_counts, taken_counts = counts(log.next_state), _taken(log, counts)
     with TemporaryDirectory() as folder:
         checkpoint = Path(folder) / "networks.npz" if len(training.passes) > 1 else None
         for passes in training.passes:
@@ -161,4 +161,4 @@ def _trained(
 
 def _taken(log: DeepLog, counts: DistanceCounts) -> np.ndarray:
     """Pseudo-counts of the pairs that the log took [N]."""
-    return counts(log.states)[np.arange(len(log)), log.actions]
+    return counts(log.state)[np.arange(len(log)), log.action]

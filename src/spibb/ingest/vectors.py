@@ -22,16 +22,16 @@ from spibb.tables import Progress
 class VectorLog(Transitions):
     """Transitions ⟨x_j, a_j, r_j, x'_j⟩ with x in R^d, sorted by episode and step.
 
-    `states` and `next_states` [N, d] have the columns `features`; a next state is NaN where nothing
+    `state` and `next_state` [N, d] have the columns `features`; a next state is NaN where nothing
     follows: the process ended (`terminated`), or the record stops without saying what came next.
     `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1] and `action_prob`
     are those of a `Log`.
     """
 
-    states: np.ndarray
+    state: np.ndarray
     action: np.ndarray
     reward: np.ndarray
-    next_states: np.ndarray
+    next_state: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
     episode_starts: np.ndarray
@@ -40,7 +40,7 @@ class VectorLog(Transitions):
     action_prob: np.ndarray | None = None
 
     by_row: ClassVar[tuple[str, ...]] = (
-        "states", "action", "reward", "next_states", "terminated", "truncated", "action_prob",
+        "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
     )  # fmt: skip
 
     def _facts(self) -> Mapping[str, Any]:
@@ -49,7 +49,7 @@ class VectorLog(Transitions):
     @cached_property
     def known(self) -> np.ndarray:
         """bool [N]: what followed is known, so that the transition can be learnt from."""
-        return np.asarray(self.terminated | np.isfinite(self.next_states).all(axis=1))
+        return np.asarray(self.terminated | np.isfinite(self.next_state).all(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,7 @@ class VectorTable(TypedTable):
         following = _matrix(found.columns[width : width + d])
         following[shared["terminated"]] = np.nan
         return VectorLog(
-            states=_matrix(found.columns[:d]), action=action, next_states=following,
+            state=_matrix(found.columns[:d]), action=action, next_state=following,
             features=self.names["state"], actions=actions, **shared,
         )  # fmt: skip
 

@@ -127,7 +127,7 @@ def render(assessment: VectorAssessment) -> str:
 
 def _ranges(result: VectorImprovement) -> list[tuple[str, float, float, float, float]]:
     """Columns with mean, deviation and range."""
-    states, scaling = result.log.states, result.policy.scaling
+    states, scaling = result.log.state, result.policy.scaling
     return list(zip(
         result.policy.features, scaling.centre.tolist(), states.std(axis=0).tolist(),
         states.min(axis=0).tolist(), states.max(axis=0).tolist(),
