@@ -15,7 +15,7 @@ from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
 from spibb.paper.claims import claims
-from spibb.paper.readings import CAUSES, UNEXPLAINED, failing, quote
+from spibb.paper.readings import BEYOND, CAUSES, UNEXPLAINED, failing, quote
 from spibb.paper.stored import joined, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -158,6 +158,34 @@ def test_every_failing_claim_has_a_cause_and_says_by_how_much_it_fails(page):
 def test_what_holds_as_released_only_is_explained_by_its_number(page):
     (entry,) = [e for e in failing(page.rulings)["paper's code"] if "ramdp-spot" in e[0].id]
     assert entry[1].why.startswith("as released it holds: 0.1")
+
+
+def tails(study, eta=""):
+    """1 %-CVaR by column and size, read without our code."""
+    with (RESULTS / study / "table.csv").open(encoding="utf-8") as file:
+        return {
+            (row["column"], int(row["size"])): float(row["value"])
+            for row in csv.DictReader(file)
+            if row["statistic"] == "cvar1" and row.get("eta", "") in ("", eta)
+        }
+
+
+def test_what_the_paper_does_not_say_is_what_the_tables_say():
+    good = tails("random-mdps", "0.9")
+    for size in (200, 500, 1000, 2000):
+        best = max(good[f"{a}:n_wedge=10", size] for a in ("pi-b", "pi-leq-b"))
+        assert (good[ROBUST, size] > best) == (size >= 500)
+    uniform = tails("gridworld-random")
+    for algorithm in ("pi-b", "pi-leq-b"):
+        some = {
+            (n, size): uniform[f"{algorithm}:n_wedge={n}", size] for n in N_WEDGES for size in SIZES
+        }
+        assert -0.25 < min(x for (n, _), x in some.items() if 15 <= n <= 30) < -0.1
+        assert min(x for (n, size), x in some.items() if n >= 15 and size > 20) > -0.001
+        assert min(x for (n, _), x in some.items() if n >= 50) > -0.001
+    of = {r.id: r.verdict for r in claims(read_results(RESULTS / "helicopter" / "ramdp"))}
+    assert of["heli-ramdp-below"] == of["heli-ramdp-beyond"] == HOLDS
+    assert len(BEYOND) == 3
 
 
 def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):

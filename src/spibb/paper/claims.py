@@ -26,6 +26,7 @@ from spibb.paper.assured_tables import tables
 from spibb.paper.claim import REGISTRY, Ruling
 from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_command
+from spibb.paper.style import lowered
 
 MARKDOWN, TABLE = "claims.md", "claims.csv"
 
@@ -88,7 +89,7 @@ def _line(ruling: Ruling) -> str:
         ruling.id, ruling.where, ruling.sentence, ruling.statistic, ruling.value,
         f"**{ruling.verdict}**" + (f": {ruling.note}" if ruling.note else ""),
     )  # fmt: skip
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(lowered(cell).replace("|", "\\|") for cell in cells) + " |"
 
 
 def _write_csv(rulings: list[Ruling], path: Path) -> None:

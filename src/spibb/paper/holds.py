@@ -136,7 +136,7 @@ def terminal(page: Page) -> str:
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):
         lines += ["", verdict.upper()]
         lines += _listed([ruling for ruling in page.rulings if ruling.verdict == verdict])
-    return "\n".join(lines)
+    return "\n".join(lines).replace("N_∧", "N∧")
 
 
 def _listed(rulings: Sequence[Ruling]) -> list[str]:
