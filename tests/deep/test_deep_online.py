@@ -69,8 +69,8 @@ def test_episodes_are_whole_and_in_order():
     last = np.append(np.diff(played.episode) > 0, True)
     assert (played.terminated[last] | (lengths == 5)).all()
     assert not played.terminated[~last].any()
-    np.testing.assert_array_equal(played.next_states[~last], played.states[1:][~last[:-1]])
-    np.testing.assert_allclose(played.states[np.append(True, last[:-1])], 0.5)
+    np.testing.assert_array_equal(played.next_state[~last], played.state[1:][~last[:-1]])
+    np.testing.assert_allclose(played.state[np.append(True, last[:-1])], 0.5)
 
 
 def test_gymnasium_environments_serve_everywhere():

@@ -32,10 +32,10 @@ class Simulator(NamedTuple):
 class Episodes(NamedTuple):
     """Whole episodes, one after the other: columns [N], `episode` numbers them."""
 
-    states: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    next_states: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    next_state: np.ndarray
     terminated: np.ndarray
     episode: np.ndarray
 
@@ -57,14 +57,14 @@ def collect(
     checks.positive("n_transitions", n_transitions)
     at_once = SIDE_BY_SIDE if isinstance(env, Simulator) else 1
     parts: list[Episodes] = []
-    while sum(len(part.actions) for part in parts) < n_transitions:
+    while sum(len(part.action) for part in parts) < n_transitions:
         parts.append(play(env, policy, at_once, rng=rng, max_steps=max_steps))
     whole = Episodes(*(column[:n_transitions] for column in _join(parts)))
     return DeepLog(
-        whole.states,
-        whole.actions,
-        whole.rewards,
-        whole.next_states,
+        whole.state,
+        whole.action,
+        whole.reward,
+        whole.next_state,
         whole.terminated,
         policy if baseline is None else baseline,
     )
@@ -81,7 +81,7 @@ def episode_returns(
     """Undiscounted returns [E] of a fixed number of whole episodes."""
     checks.positive("n_episodes", n_episodes)
     played = play(env, policy, n_episodes, rng=rng, max_steps=max_steps)
-    return np.bincount(played.episode, played.rewards, minlength=n_episodes)
+    return np.bincount(played.episode, played.reward, minlength=n_episodes)
 
 
 def play(
@@ -98,7 +98,7 @@ def play(
         return _play_lanes(lanes_of(env, n_episodes, rng, max_steps), policy, rng)
     lanes = lanes_of(env, 1, rng, max_steps)
     parts = [_play_lanes(lanes, policy, rng) for _ in range(n_episodes)]
-    lengths = [len(part.actions) for part in parts]
+    lengths = [len(part.action) for part in parts]
     return _join(parts)._replace(episode=np.repeat(np.arange(n_episodes), lengths))
 
 
