@@ -285,8 +285,10 @@ def returns_to_go(log: Rewarded, discount: float) -> np.ndarray:
     Each pass doubles the number of steps added up.
     """
     found, remaining, reach = log.reward.copy(), log.remaining, 1
-    while reach < remaining.max(initial=0):
-        rows = np.flatnonzero(remaining > reach)
-        found[rows] += discount**reach * found[rows + reach]
+    longest = int(remaining.max(initial=0))
+    while reach < longest:
+        later = discount**reach * found[reach:]
+        later[remaining[:-reach] <= reach] = 0.0
+        found[:-reach] += later
         reach *= 2
     return found

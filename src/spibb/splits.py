@@ -43,7 +43,8 @@ def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     if log.action_prob is not None:
         exact = np.bitwise_xor(scrambled(exact), log.action_prob.view(np.uint64))
     content = _content(log, rounded)
-    order = np.lexsort((_content(log, exact), content))
+    finer = content if np.array_equal(exact, rounded) else _content(log, exact)
+    order = np.lexsort((finer, content))
     return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
 
 

@@ -221,12 +221,18 @@ def _solved(systems: np.ndarray, inverses: np.ndarray, right: np.ndarray) -> np.
 def _by_matrices(matrices: np.ndarray, by_action: np.ndarray, left: np.ndarray) -> Lacks:
     """For rows as `PooledRows.matrices` has them, γ π [M, A, S], and γ Σ_a π(1 − w) [D, M, S]."""
     wide = matrices.reshape(*matrices.shape[:2], -1)
+    ones = np.ones((len(by_action), 1, by_action.shape[2]), by_action.dtype)
+    whole = np.concatenate([by_action, ones], axis=1)  # long rows are multiplied fastest
+    work = np.empty((len(left), len(by_action), wide.shape[2]), matrices.dtype)
+    found = work.reshape(*work.shape[:2], *matrices.shape[2:])
 
     def fill(earned: np.ndarray, v: np.ndarray, out: np.ndarray) -> None:
-        found = np.matmul(v, wide).reshape(*v.shape[:2], *matrices.shape[2:])
-        np.einsum("dmas,mas->dms", found[:, :, :-1], by_action, out=out)
+        np.matmul(v, wide, out=work)
+        np.multiply(found, whole, out=found)
         found[:, :, -1] *= left
-        out += found[:, :, -1]
+        np.add(found[:, :, 0], found[:, :, 1], out=out)
+        for action in range(2, found.shape[2]):
+            out += found[:, :, action]
         out += earned
         out -= v
 
