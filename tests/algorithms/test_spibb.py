@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from oracles import dense_p
 from quantecon.markov import DiscreteDP
 from strategies import n_wedges, problems, random_problem
 
+from spibb.algorithms import threshold
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
@@ -193,3 +195,15 @@ def test_configurations_that_differ_in_more_than_n_wedge_are_fitted_one_by_one()
     swept = PiBSpibb.policies(mixed, problem)
     for probs, configuration in zip(swept, mixed, strict=True):
         np.testing.assert_array_equal(probs, configuration.improve(problem).policy.probs)
+
+
+def test_thresholds_that_bootstrap_the_same_are_solved_once(monkeypatch):
+    problem, calls = random_problem(5, 4, 3, 40, 0.9), []
+    fresh = {n: PiBSpibb(n_wedge=n).improve(replace(problem)) for n in (0, 1, 2, 1000, 2000)}
+    solve = threshold.optimise
+    monkeypatch.setattr(threshold, "optimise", lambda *a, **k: calls.append(a) or solve(*a, **k))
+    for n, wanted in fresh.items():
+        found = PiBSpibb(n_wedge=n).improve(problem)
+        assert (found.policy.probs == wanted.policy.probs).all()
+        assert (found.bootstrapped == wanted.bootstrapped).all()
+    assert len(calls) == 4  # 1000 and 2000 bootstrap every pair
