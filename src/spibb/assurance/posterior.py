@@ -177,11 +177,12 @@ class Belief:
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
         """Gamma(n) variates [D, K]; sums of n exponential ones where that is quicker."""
         n, mass = self.rows.n, rng.standard_exponential((size, len(self.rows.n)))
+        flat, row = mass.reshape(-1), np.arange(size)[:, None] * len(n)  # twice as fast as columns
         for more in range(2, SUMMED_UP_TO + 1):
             these = np.flatnonzero((n >= more) & (n <= SUMMED_UP_TO))
-            mass[:, these] += rng.standard_exponential((size, len(these)))
+            flat[row + these] += rng.standard_exponential((size, len(these)))
         these = np.flatnonzero(n > SUMMED_UP_TO)
-        mass[:, these] = rng.standard_gamma(n[these], size=(size, len(these)))
+        flat[row + these] = rng.standard_gamma(n[these], size=(size, len(these)))
         return mass
 
     def _mean_rewards(self, size: int, rng: np.random.Generator) -> Paid:
@@ -197,11 +198,14 @@ class Belief:
         means = rows.mean_reward[drawn] + error * rng.standard_normal((size, len(n)))
         return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high))
 
+    @cached_property
+    def _rates(self) -> SuccessRates:
+        return SuccessRates.of(self.rows, *self.counts.reward_range)
+
     def _paid_by_rate(self, size: int, rng: np.random.Generator) -> Paid:
         """Where rewards take two values: a share `doubt` of the models has rates of success, and in
         the others an outcome always pays what it paid."""
-        low, high = self.counts.reward_range
-        rates = SuccessRates.of(self.rows, low, high)
+        (low, high), rates = self.counts.reward_range, self._rates
         drawn, values = rates.draw(size, rng)
         paid = low + (high - low) * values
         paid[rng.random(size) >= self.rows.doubt] = self.rows.mean_reward[drawn]

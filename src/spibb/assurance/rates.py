@@ -59,7 +59,7 @@ class SuccessRates(Frozen):
         open_ = np.minimum(self.won, self.lost) > SETTLED
         rates = rng.beta(self.won[open_], self.lost[open_], (size, int(open_.sum())))
         drawn = np.flatnonzero(open_[self.group])
-        return drawn, rates[:, (np.cumsum(open_) - 1)[self.group[drawn]]]
+        return drawn, rates.take((np.cumsum(open_) - 1)[self.group[drawn]], axis=1)
 
 
 def _pooled_rates(n: np.ndarray, won: np.ndarray, kind: np.ndarray) -> np.ndarray:

@@ -146,18 +146,24 @@ class PooledRows(Frozen):
         """The one model in which every outcome has its frequency and its mean reward, for w [P]."""
         return self.models(self.n[None], Paid.of(self.mean_reward), weight[None])
 
+    @cached_property
+    def _by_state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The states with tried pairs, where these begin, and which state each belongs to [T]."""
+        state = self.tried // self.shape[1]
+        visited, begin, place = np.unique(state, return_index=True, return_inverse=True)
+        return visited, begin, place
+
     def models(self, mass: np.ndarray, paid: Paid, weight: np.ndarray) -> Models:
         """The models in which outcomes have a given mass [D, K] and mean rewards, and pairs a
         weight w [D, P]."""
         total = np.add.reduceat(mass, self.first, axis=1)
-        state = self.tried // self.shape[1]
-        visited, begin, place = np.unique(state, return_index=True, return_inverse=True)
+        visited, begin, place = self._by_state
         pair = total / np.add.reduceat(total, begin, axis=1)[:, place]
         owner, starts = np.unique(self.owner[paid.outcomes], return_index=True)
         own = np.zeros_like(total)
         if len(owner):
-            some = slice(None) if len(paid.outcomes) == len(self.n) else paid.outcomes
-            earned = mass[:, some] * paid.means
+            some = mass if len(paid.outcomes) == len(self.n) else mass.take(paid.outcomes, axis=1)
+            earned = some * paid.means
             own[:, owner] = np.add.reduceat(earned, starts, axis=1) / total[:, owner]
         pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
         pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
@@ -196,8 +202,8 @@ class PooledRows(Frozen):
 
     def outcomes_that_stay(self, models: Models) -> np.ndarray:
         """θ of the outcomes that do not end the process [D, K']."""
-        found: np.ndarray = models.mass[:, self.stays] / models.total[:, self.owner[self.stays]]
-        return found
+        total = models.total.take(self.owner[self.stays], axis=1)
+        return np.asarray(models.mass.take(self.stays, axis=1) / total)
 
     def transitions(self, models: Models) -> np.ndarray:
         """P of each model [D, S, A, S]."""
