@@ -106,8 +106,8 @@ class Certified(Algorithm):
             One improvement for each δ; each alone keeps its promise.
 
         >>> certified = spibb.Certified(lowest_return=0, highest_return=1)
-        >>> [result.algorithm.delta for result in certified.improve_at((0.05, 0.2), problem)]
-        [0.05, 0.2]
+        >>> tuple(result.algorithm.delta for result in certified.improve_at((0.05, 0.2), problem))
+        (0.05, 0.2)
         """
         log = problem.log
         if log is None:
