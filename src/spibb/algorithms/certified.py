@@ -221,7 +221,7 @@ class _Facts:
         low, high = short(self.bounds.low + 0.0), short(self.bounds.high + 0.0)
         return (
             made,
-            "episodes are independent",
+            "episodes are independent, and one unchanging process made them",
             "every episode has one step, as all in the log have"
             if self.declared.horizon == 1
             else "the process is Markov in the states given",

@@ -35,7 +35,8 @@ MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 ASSUMES = (
-    "states are Markov and episodes independent",
+    "states are Markov, and episodes independent",
+    "the process stayed the same while the log was made, and stays so",
     "an action that is rarely seen in a state does what the other actions did there, within the "
     "differences between actions elsewhere in the log",
     "episodes start as they did in the log",

@@ -32,26 +32,75 @@ class Drift:
         return min(1.0, 3 * min(self.returns_p, self.dynamics.p_value, self.decisions_p))
 
 
+@dataclass(frozen=True)
+class Season:
+    """Whether time can pass for a difference between actions: only if both changed with it.
+
+    `outcomes_p` compares what followed the same decisions in the first and in the second half of
+    the episodes, `decisions_p` how often the actions of a state were taken. An action that was
+    taken more often in good times looks good.
+    """
+
+    outcomes_p: float
+    decisions_p: float
+
+    @property
+    def p_value(self) -> float:
+        """Of "one of the two stayed the same": the larger one."""
+        return max(self.outcomes_p, self.decisions_p)
+
+
+def season_check(log: Log, rng: np.random.Generator) -> Season | None:
+    """Did decisions and outcomes both change between the halves? None for a single episode."""
+    if log.n_episodes < 2:
+        return None
+    halves = _Halves.of(some_episodes(log, rng))
+    return Season(halves.outcomes(rng).p_value, halves.decisions(rng))
+
+
 def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | None:
     """Compare both halves of a log, in the order of its episodes; None for a single episode."""
     if log.n_episodes < 2:
         return None
-    early, late = (float(half.mean()) for half in _halves(returns(log, discount)))
-    log = some_episodes(log, rng)
-    late_episode = np.arange(log.n_episodes) >= log.n_episodes // 2
-    alike = np.zeros(log.n_episodes, dtype=np.int64)
-    earned = exchange_test(alike, alike, returns(log, discount), late_episode, rng)
-    is_late = np.repeat(late_episode, np.diff(log.episode_starts))
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
-    known = log.known
-    dynamics = exchange_test(
-        pair[known], log.next_state[known], log.reward[known], is_late[known], rng
+    earned, late = returns(log, discount), _Halves.of(log).late
+    halves = _Halves.of(some_episodes(log, rng))
+    return Drift(
+        float(earned[~late].mean()), float(earned[late].mean()), halves.returns(discount, rng),
+        halves.outcomes(rng), halves.decisions(rng),
     )  # fmt: skip
-    nothing = np.zeros(len(log))
-    decisions = exchange_test(log.state.astype(np.int64), log.action, nothing, is_late, rng)
-    return Drift(early, late, earned.rewards_p, dynamics, decisions.successors_p)
 
 
-def _halves(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    half = len(values) // 2
-    return values[:half], values[half:]
+@dataclass(frozen=True, eq=False)
+class _Halves:
+    """A log, and which of its episodes [E] are of the second half."""
+
+    log: Log
+    late: np.ndarray
+
+    @classmethod
+    def of(cls, log: Log) -> _Halves:
+        return cls(log, np.arange(log.n_episodes) >= log.n_episodes // 2)
+
+    @property
+    def late_rows(self) -> np.ndarray:
+        """The same for rows [N]."""
+        return np.repeat(self.late, np.diff(self.log.episode_starts))
+
+    def returns(self, discount: float, rng: np.random.Generator) -> float:
+        """The p-value of equal returns."""
+        alike = np.zeros(self.log.n_episodes, dtype=np.int64)
+        return exchange_test(alike, alike, returns(self.log, discount), self.late, rng).rewards_p
+
+    def outcomes(self, rng: np.random.Generator) -> Exchange:
+        """The test of equal successors and rewards after the same decision."""
+        log, known = self.log, self.log.known
+        pair = log.state.astype(np.int64) * len(log.actions) + log.action
+        return exchange_test(
+            pair[known], log.next_state[known], log.reward[known], self.late_rows[known], rng
+        )
+
+    def decisions(self, rng: np.random.Generator) -> float:
+        """The p-value of equal shares of the actions of each state."""
+        log, nothing = self.log, np.zeros(len(self.log))
+        state = log.state.astype(np.int64)
+        return exchange_test(state, log.action, nothing, self.late_rows, rng).successors_p

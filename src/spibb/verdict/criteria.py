@@ -15,6 +15,7 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
+from spibb.sceptic.drift import Season
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange
 from spibb.tested import ChangeTest
 from spibb.verdict.evidence import Z95, Earned, Evidence
@@ -127,6 +128,8 @@ def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
         yield _held_out(evidence, evidence.held_out)
     if evidence.memory is not None:
         yield _memory(evidence.memory)
+    if evidence.season is not None:
+        yield _season(evidence.season)
 
 
 def _changes(evidence: Evidence, kept: Kept) -> Criterion:
@@ -332,6 +335,18 @@ def _memory(found: Exchange) -> Criterion:
         "The log contradicts the assumption that states are Markov: what happened before predicts "
         f"what happens next (p = {found.p_value:.2g}).",
         "States that hold what matters of the past: add a column to them.",
+    )  # fmt: skip
+
+
+def _season(found: Season) -> Criterion:
+    what = "whether time can pass for a difference between actions (p-value)"
+    return Criterion(
+        "season", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
+        found.p_value >= SUSPICIOUS,
+        "Early and late episodes differ both in how often actions are taken and in what follows "
+        f"them (p = {found.p_value:.2g}): an action that was taken more often in good times looks "
+        "good.",
+        "The recent part of the log alone, or states that hold the season.",
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
+from spibb.sceptic.drift import Season, season_check
 from spibb.sceptic.exchange import Exchange
 from spibb.sceptic.markov import markov_check
 
@@ -91,6 +92,8 @@ class Evidence:
     these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`
     says that no column of the log told which episodes ended. `memory` is the test of the Markov
     property, made for certified policies alone: their tests have no other assumption to check.
+    `season` is the test whether time can pass for a difference between actions; it is not made for
+    tests that know the probability of every single decision.
     """
 
     problem: Problem
@@ -107,6 +110,7 @@ class Evidence:
     no_held_out: str | None = None
     ends_assumed: bool = False
     memory: Exchange | None = None
+    season: Season | None = None
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -173,10 +177,13 @@ def gather(
     if problem.log is not None and not usable:
         refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
-    return Evidence(
+    found = Evidence(
         problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
         unfair, problem.log is not None and problem.log.ends_assumed,
     )  # fmt: skip
+    if problem.log is None or not found.changed.any():
+        return found
+    return replace(found, season=season_check(problem.log, np.random.default_rng(seed)))
 
 
 def gather_for(
@@ -208,7 +215,9 @@ def gather_for(
     )  # fmt: skip
     log = result.problem.log
     if isinstance(result, CertifiedImprovement) and log is not None and found.changed.any():
-        return replace(found, memory=markov_check(log, np.random.default_rng(seed)))
+        memory = markov_check(log, np.random.default_rng(seed))
+        season = None if result.problem.varying else found.season
+        return replace(found, memory=memory, season=season)
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)

@@ -34,7 +34,7 @@ TRIED_UP_TO = 100_000
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
 
-DECISIVE = ("baseline", "held out", "memory")
+DECISIVE = ("baseline", "held out", "memory", "season")
 """The criteria that a certified policy must meet as well."""
 
 
