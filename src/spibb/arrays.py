@@ -1,4 +1,4 @@
-"""Arrays: dense codes of sparse numbers, and columns of Arrow from and to NumPy without pandas."""
+"""Arrays: dense codes, fair permutations, and columns of Arrow without pandas."""
 
 from __future__ import annotations
 
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 NUMBERS = 63
 """Bits of a whole number ≥ 0."""
+GRID = 1e6 * (1 + math.sqrt(5)) / 2
+"""Points of `on_grid`: an irrational number, so that no value of a round log lies between two."""
+ROUNDING = 1e-9
+"""Spans below this, in units of the largest value, are rounding."""
 
 
 def largest(a: np.ndarray) -> float:
@@ -98,6 +102,28 @@ def scrambled(x: np.ndarray) -> np.ndarray:
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))
+
+
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """A whole number for each value [N] that knows neither the unit of the values nor their zero.
+
+    Values that differ by less than about a millionth of their span may share one.
+    """
+    x = values / (largest(values) or 1.0)
+    span = float(np.ptp(x))
+    return np.rint((x - x.min()) * (GRID / (span if span > ROUNDING else 1.0))).astype(np.uint64)
+
+
+def fair_permutation(content: np.ndarray, seed: int) -> np.ndarray:
+    """A random permutation of items [E] that are sorted by what they are.
+
+    `content` [E] are 64-bit numbers made of the items; their order does not matter. Other items get
+    another permutation: one that the seed alone decides would put the same places of the sorted
+    items into a share of every log, and where items are of few kinds a place tells the kind.
+    """
+    with np.errstate(over="ignore"):
+        whole = int(scrambled(content).sum(dtype=np.uint64))
+    return np.random.default_rng([seed, whole]).permutation(len(content))
 
 
 def to_arrow(values: np.ndarray, missing: np.ndarray | None = None) -> pa.Array:

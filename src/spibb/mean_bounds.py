@@ -13,6 +13,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri, stdtrit
 
 from spibb import checks
+from spibb.arrays import fair_permutation, on_grid
 from spibb.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
@@ -51,13 +52,13 @@ def bernstein_bound(
     4. Without `thresholds`, one c for all is chosen on a twentieth of the values (at least two) so
        as to maximise the bound predicted for the rest, and the rest gives the bound (Thomas et al.,
        section "tuning"): a c that saw the values it bounds would be invalid. The twentieth is drawn
-       from the sorted values by a seed of its own, so that the order given does not matter.
+       from the sorted values by `fair_permutation`, so that the order given does not matter.
     """
     checks.delta_or_one(delta)
     values = _sample("bernstein", values, 2 if thresholds is not None else 4)
     unit, x = _above("bernstein", values, lowest)
     if thresholds is None:
-        x = np.sort(x)[np.random.default_rng(0).permutation(len(x))]
+        x = np.sort(x)[fair_permutation(on_grid(x), 0)]
         first = max(2, len(x) // TUNING_SHARE)
         c, x = np.array(_tuned_threshold(x[:first], len(x) - first, delta)), x[first:]
     else:

@@ -7,7 +7,7 @@ from hashlib import sha256
 import numpy as np
 
 from spibb import checks
-from spibb.arrays import scrambled
+from spibb.arrays import fair_permutation, on_grid, scrambled
 from spibb.errors import InputError
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -30,28 +30,27 @@ def split_episodes(log: Log, share: float, seed: int) -> tuple[Log, Log]:
 def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     """A random order of the episodes [E] that depends on what they are, not on where they stand.
 
-    Each episode gets a number made of its labels, the ranks of its rewards and its ends. Sorted by
-    it, the episodes stand in an order that any permuted log has too, because only equal episodes
-    tie; the shuffle that follows knows nothing of them, so that every share is a fair sample. The
-    order of the labels and the unit of the rewards do not matter. The *names* of states and actions
-    do: a log with other names is split in another way, no less fair.
+    Each episode gets a number made of its labels, its rewards and its ends. Sorted by it, the
+    episodes stand in an order that any permuted log has too, because only equal episodes tie; then
+    `fair_permutation` shuffles them, so that every share is a fair sample. The order of the labels
+    and the unit and zero of the rewards do not matter. The *names* of states and actions do: a log
+    with other names is split in another way, no less fair.
     """
-    unit = float(np.abs(log.reward).max()) or 1.0
     values = np.unique(log.reward)
-    exact = np.searchsorted(values, log.reward).astype(np.uint64)
-    rounded = np.unique(np.round(values / unit, 9), return_inverse=True)[1].astype(np.uint64)[exact]
+    exact, grid = np.searchsorted(values, log.reward).astype(np.uint64), on_grid(values)
+    content = _content(log, grid[exact])
+    finer = content
     if log.action_prob is not None:
-        exact = np.bitwise_xor(scrambled(exact), log.action_prob.view(np.uint64))
-    content = _content(log, rounded)
-    finer = content if np.array_equal(exact, rounded) else _content(log, exact)
-    order = np.lexsort((finer, content))
-    return np.asarray(order[np.random.default_rng(seed).permutation(len(order))])
+        finer = _content(log, np.bitwise_xor(scrambled(exact), log.action_prob.view(np.uint64)))
+    elif not np.diff(grid).all():  # values that share a point
+        finer = _content(log, exact)
+    return np.asarray(np.lexsort((finer, content))[fair_permutation(content, seed)])
 
 
-def _content(log: Log, ranks: np.ndarray) -> np.ndarray:
+def _content(log: Log, rewards: np.ndarray) -> np.ndarray:
     """A number for each episode [E] that differs where anything but its place in the log does.
 
-    `ranks` [N] stand for the rewards.
+    `rewards` [N] are whole numbers that stand for them.
     """
     lengths = np.diff(log.episode_starts)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
@@ -59,7 +58,7 @@ def _content(log: Log, ranks: np.ndarray) -> np.ndarray:
     following = np.where(log.next_state < 0, np.uint64(0), states[log.next_state])
     parts = (states[log.state], actions[log.action], following, log.terminated, log.truncated, step)
     with np.errstate(over="ignore"):
-        number = scrambled(ranks)
+        number = scrambled(rewards)
         for part in parts:
             number = scrambled(number + part.astype(np.uint64))
         return np.asarray(np.add.reduceat(number, log.episode_starts[:-1]))

@@ -380,6 +380,15 @@ def accepted_changes(result):
     }  # fmt: skip
 
 
+def among_taken(result, log):
+    """The accepted changes, in the actions that the log takes: it records nothing of others."""
+    taken = {(log.states[s], log.actions[a]) for s, a in zip(log.state, log.action)}
+    return {
+        (state, frozenset(a for a in avoided if (state, a) in taken))
+        for state, avoided in accepted_changes(result)
+    }
+
+
 def test_the_order_of_the_episodes_does_not_matter(improved):
     log = improved.problem.log
     for seed in range(3):
@@ -477,7 +486,7 @@ def test_recorded_propensities_serve_as_the_baseline(improved):
     log, baseline = improved.problem.log, gridworld_baseline()
     recorded = dataclasses.replace(log, action_prob=baseline.probs[log.state, log.action])
     again = certify(recorded, None)
-    assert accepted_changes(again) == accepted_changes(improved)
+    assert among_taken(again, log) == among_taken(improved, log)
     assert "as the log records it" in again.certificate().assumptions[0]
     certify(recorded, baseline)
 
@@ -558,12 +567,12 @@ def test_the_episode_that_contradicts_the_limits_has_its_number_in_the_log():
 
 
 def test_limits_of_rejected_changes_hold_where_the_baseline_is_not_known():
-    """To avoid b, which is right 95 times of 100, loses 0.34; few logs propose it."""
+    """To avoid b, which is right 95 times of 100, loses 0.085; few logs propose it."""
     lower = []
     for seed in range(250):
         rng = np.random.default_rng(seed)
         a = np.where(rng.random(80) < 0.15, "a", "b")
-        paid = (rng.random(80) < np.where(a == "a", 0.55, 0.95)) * 1.0
+        paid = (rng.random(80) < np.where(a == "a", 0.85, 0.95)) * 1.0
         log = Log.from_arrays(
             np.tile(["x", "y"], 80), np.ravel(np.column_stack([a, ["b"] * 80])),
             np.ravel(np.column_stack([paid, np.zeros(80)])), terminated=np.tile([False, True], 80),
@@ -571,7 +580,7 @@ def test_limits_of_rejected_changes_hold_where_the_baseline_is_not_known():
         tests = certify(log, "estimate", discount=0.9, delta=0.3).tests
         lower += [t.lower_bound for t in tests if t.changes[0].avoided == ("b",)]
     assert lower
-    assert max(lower) <= -0.85 * 0.4
+    assert max(lower) <= -0.85 * 0.1
 
 
 @given(st.floats(1e-6, 1e6), st.integers(0, 20))
@@ -581,10 +590,10 @@ def test_limits_of_rejected_changes_hold_where_the_baseline_is_not_known():
 def test_rounding_is_no_advantage_in_any_unit(unit, seed):
     """In s1 everything pays the same."""
     rng = np.random.default_rng(seed)
-    s, a = rng.integers(2, size=80), rng.integers(2, size=80)
+    s, a = rng.integers(2, size=200), rng.integers(2, size=200)
     paid = np.where(s == 1, 2.0, np.where(a == 1, 1.0, -1.0)) * unit
     log = Log.from_arrays(
-        [f"s{i}" for i in s], [f"a{i}" for i in a], paid, terminated=np.ones(80, dtype=bool)
+        [f"s{i}" for i in s], [f"a{i}" for i in a], paid, terminated=np.ones(200, dtype=bool)
     )
     algorithm = Certified(lowest_reward=-unit, highest_reward=3 * unit)
     result = algorithm.improve(Problem.from_log(log, [[0.5, 0.5]] * 2, discount=0.9))

@@ -13,9 +13,10 @@ import onnxruntime
 import pole
 
 import spibb
+from spibb.deep.canonical import canonical
 from spibb.deep.checkpoint import write_arrays
 from spibb.deep.estimates import estimate_on
-from spibb.deep.improving import VectorDQN, improve_vectors
+from spibb.deep.improving import VectorDQN, _split, improve_vectors
 from spibb.deep.judging import departures, fit_current
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
@@ -79,6 +80,25 @@ def test_the_order_of_the_episodes_does_not_matter(log, result):
     other = improve_vectors(log.episodes(order), QUICK)
     assert_same_decisions(result.policy(log.state), other.policy(log.state))
     assert other.held_out.earned == pytest.approx(result.held_out.earned)
+
+
+def few_kinds(rng):
+    """120 episodes of one step, of eight kinds; mean return 1/2, variance 1/4."""
+    x, action, reward = rng.integers(0, 2, (3, 120))
+    zeros = np.zeros(120)
+    return VectorLog(
+        state=np.column_stack([x, zeros]).astype(float), action=action,
+        reward=reward.astype(float), next_state=np.full((120, 2), np.nan),
+        terminated=zeros == 0, truncated=zeros > 0, episode_starts=np.arange(121),
+        features=("x", "y"), actions=Vocabulary(("a", "b"), ("action",)),
+    )  # fmt: skip
+
+
+def test_held_out_episodes_are_a_fair_sample_with_one_seed_for_all_logs():
+    held = [_split(canonical(few_kinds(np.random.default_rng(i))), 0.3, 0)[1] for i in range(400)]
+    errors = np.array([x.reward.mean() - 0.5 for x in held]) * np.sqrt(36 / 0.25)
+    assert abs(errors.mean()) < 4 / np.sqrt(400)
+    assert abs(errors.std() - 1) < 4 / np.sqrt(800)
 
 
 @pytest.mark.parametrize("unit", [1e-90, 7.0, 1e6])

@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from spibb import checks
-from spibb.deep.canonical import canonical
+from spibb.arrays import fair_permutation
+from spibb.deep.canonical import Canonical, canonical
 from spibb.deep.cloning import Acted, Clone, clone
 from spibb.deep.dqn import DeepImprovement, SpibbDQN
 from spibb.deep.estimates import estimate_on
@@ -159,7 +160,7 @@ def improve_vectors(
     _check(log)
     tell("preparing", 0)
     ordered = canonical(log)
-    kept, held = _split(ordered.log, checks.number("holdout", holdout, 0, 1, "[)"), seed)
+    kept, held = _split(ordered, checks.number("holdout", holdout, 0, 1, "[)"), seed)
     trained = _train(
         kept, settings, _given(baseline, ordered.features, ordered.actions, log),
         discount, seed, tell, checkpoint,
@@ -291,10 +292,10 @@ def _check(log: VectorLog) -> None:
         )
 
 
-def _split(log: VectorLog, share: float, seed: int) -> tuple[VectorLog, VectorLog | None]:
-    """Episodes that train, and those held out; the order of the log is that of its content."""
-    n = log.n_episodes
-    order = np.random.default_rng(seed).permutation(n)
+def _split(ordered: Canonical, share: float, seed: int) -> tuple[VectorLog, VectorLog | None]:
+    """Episodes that train, and those held out."""
+    log, n = ordered.log, ordered.log.n_episodes
+    order = fair_permutation(ordered.content, seed)
     if share == 0:
         return log.episodes(order), None
     held = min(round(share * n), n - 1)
