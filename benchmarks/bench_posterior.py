@@ -45,7 +45,7 @@ def main() -> None:
     baseline = Policy(rng.dirichlet(np.full(SHAPE[1], 0.3), SHAPE[0]), mdp.states, mdp.actions)
     counts = Sampler(mdp, baseline, 50).counts(EPISODES, rng=rng)
     problem = Problem.from_counts(counts, baseline, discount=mdp.discount)
-    policies = np.concatenate([baseline.probs[None], Auto().candidates(problem)[1]])
+    policies = np.concatenate([baseline.probs[None], Auto.over_thresholds().candidates(problem)[1]])
     for _ in range(ROUNDS):
         begin = time.process_time()
         belief = Belief.of(counts, baseline, mdp.discount)

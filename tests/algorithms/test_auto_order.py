@@ -50,7 +50,7 @@ def test_no_estimate_where_one_episode_has_all_the_weight():
     log = Log.from_arrays(
         ["x"] * 40, ["b"] + ["a"] * 39, [1.0] + [0.0] * 39, terminated=[True] * 40
     )
-    sweep = Auto(n_wedges=(1,)).sweep(Problem.from_log(log, discount=0.9))
+    sweep = Auto(kinds=("pi-b",), n_wedges=(1,)).sweep(Problem.from_log(log, discount=0.9))
     moved = [candidate for candidate in sweep if candidate.states_changed]
     assert any(np.isclose(candidate.value, 1.0) for candidate in moved)
     assert all(c.off_policy is None for c in moved if np.isclose(c.value, 1.0))

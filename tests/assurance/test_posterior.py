@@ -325,7 +325,8 @@ def test_scaling_the_rewards_scales_the_gains(scale):
         posterior_improvement(log, policy, problem.baseline, problem.discount, rng=rng()).gains
         for log in (problem.log, scaled)
     )
-    np.testing.assert_allclose(larger, scale * plain, rtol=1e-6, atol=scale * 1e-9)
+    # steps from the mean model are in single precision: gains near 0 have its rounding
+    np.testing.assert_allclose(larger, scale * plain, rtol=1e-6, atol=scale * 1e-6 * plain.std())
 
 
 @pytest.mark.parametrize("shift", [-20.0, 3.0])
@@ -481,7 +482,8 @@ def test_iterated_values_are_those_of_the_linear_systems(
 def test_no_value_is_taken_for_settled_by_accident(world, seed):
     """Few episodes of long paths, where models are far from their mean and many do not settle."""
     problem = small_problem(world, "middling", 10, seed)[0]
-    policies = np.stack([problem.baseline.probs, *Auto().candidates(problem)[1][[0, 3, 5, 13]]])
+    swept = Auto.over_thresholds().candidates(problem)[1]
+    policies = np.stack([problem.baseline.probs, *swept[[0, 3, 5, 13]]])
     belief = Belief.of(problem.counts, problem.baseline, problem.discount)
     wanted = solved_outright(belief, list(policies), 500)
     found = belief.values(policies, 500, rng())

@@ -88,7 +88,8 @@ def test_the_old_rule_takes_the_largest_mean_among_the_probable():
     for run in range(3):
         for scene in scenes(experiment, run):
             problem = problem_of(scene, experiment, run, 200)
-            sure = [c for c in Auto().sweep(problem) if c.states_changed and c.probability >= 0.95]
+            swept = Auto.over_thresholds().sweep(problem)
+            sure = [c for c in swept if c.states_changed and c.probability >= 0.95]
             chosen = OldRule().improve(problem).policy.probs
             if not sure:
                 np.testing.assert_array_equal(chosen, scene.baseline.probs)

@@ -93,7 +93,7 @@ def _slow(counts: Counts, probs: np.ndarray, unseen: float, rng: np.random.Gener
 def test_the_largest_quantile_is_taken_and_the_baseline_if_it_is_not_positive():
     problem = random_problem(5, 6, 3, 400, 0.9)
     rule = Prototype()
-    named, policies = Auto().candidates(problem)
+    named, policies = Auto.over_thresholds().candidates(problem)
     moves = (policies != problem.baseline.probs).any(axis=(1, 2))
     lower = rule.lower(problem, policies[moves])
     chosen = rule.improve(problem).policy.probs

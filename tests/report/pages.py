@@ -27,7 +27,11 @@ def gridworld_assessment(algorithm: Algorithm | None = None, n_episodes: int = 2
     mdp, baseline = gridworld_mdp(), gridworld_baseline()
     log = simulate(mdp, baseline, n_episodes, rng=np.random.default_rng(5))
     problem = Problem.from_log(log, baseline, discount=0.95, v_max=1.0)
-    return assess((algorithm or Auto()).improve(problem), ORIGIN, findings=(FINDING,))
+    return assess(
+        (algorithm or Auto.over_thresholds()).improve(problem),
+        ORIGIN,
+        findings=(FINDING,),
+    )
 
 
 def one_step_log(n_states: int, n_actions: int, n: int, name: str = "{}") -> Log:

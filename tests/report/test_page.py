@@ -18,7 +18,7 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.report.assessment import assess
 from spibb.report.page import MAX_STATES, render, state_rows
-from spibb.words import clipped, number, percent, signed
+from spibb.words import at_least, clipped, number, percent, signed
 
 ORDER = ["values", "criteria", "certificate", "changes", "evidence", "sweep", "quality", "ope",
          "origin"]  # fmt: skip
@@ -64,7 +64,7 @@ def test_the_verdict_and_the_values_agree_with_the_posterior(assessment, page):
     said, posterior = assessment.verdict, assessment.posterior
     assert said.grade == "supported"
     assert said.lower_bound == assessment.chosen.lower
-    assert number(said.lower_bound) in said.sentence
+    assert at_least(said.lower_bound) in said.sentence
     new, old = posterior.values.mean(axis=0).tolist()
     text = text_of(page)
     for value in (number(new), number(old), signed(posterior.gain)):

@@ -1,4 +1,4 @@
-"""N∧ chosen by the percentile of the gain: the log itself says how much to trust."""
+"""A policy chosen by the percentile of its gain: the log itself says how much to trust."""
 
 from __future__ import annotations
 
@@ -11,19 +11,26 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.cautious import cautious_policy
+from spibb.algorithms.ordered import Ordered
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
-from spibb.assurance.posterior import Belief, Posterior, draws_for, gains_over, in_own_order
+from spibb.assurance.posterior import Posterior, draws_for, gains_over
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.mean_bounds import student_t_bound
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
-from spibb.solve import METHODS
+from spibb.solve import METHODS, Solution, evaluate
 from spibb.words import at_least, general
 
+CAUTIOUS = "cautious"
+KINDS = (CAUTIOUS, *SHARES)
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
+"""Of a sweep over thresholds alone."""
+FEWEST_SHARES = 4
+"""Parts into which δ is divided at least: the log that judges a policy also made it."""
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
@@ -49,10 +56,10 @@ class Candidate:
 
     `value` is ρ(π, M̂), `probability` P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D), `gain` the posterior mean of
     ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
-    number of distinct candidates, and `states_changed` the number of rows that differ from the
-    baseline's. `probability` is None where too few episodes judge. `off_policy` is None where the
-    log is not kept, where the baseline cannot have made it, or where fewer than two episodes, in
-    effect, are like the policy's.
+    number of distinct candidates or 4, and `states_changed` the number of rows that differ from the
+    baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
+    where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
+    cannot have made it, or where fewer than two episodes, in effect, are like the policy's.
     """
 
     algorithm: str
@@ -65,19 +72,40 @@ class Candidate:
     states_changed: int
     off_policy: OffPolicyValue | None = None
 
+    @property
+    def title(self) -> str:
+        """The candidate in words."""
+        if math.isnan(self.n_wedge):
+            return f"the {self.algorithm} policy"
+        return f"{self.algorithm} with n_wedge = {self.n_wedge:g}"
+
+
+def surest(candidates: Sequence[Candidate]) -> Candidate | None:
+    """The one with the largest quantile; of equal ones that with the largest N∧."""
+    return max(
+        candidates,
+        key=lambda c: (c.lower, -math.inf if math.isnan(c.n_wedge) else c.n_wedge),
+        default=None,
+    )
+
 
 @dataclass(frozen=True)
 class Auto(Algorithm):
-    """The SPIBB policy whose gain is surest, by the percentile criterion (Equation 1):
+    """The policy whose gain is surest, by the percentile criterion (Equation 1):
 
     argmax_π q_{δ/k}(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
 
-    where π ranges over Π_b- and Π_≤b-SPIBB at every N∧ of `n_wedges`, k of them distinct from each
-    other and from the baseline, q is the quantile, and M is drawn from the posterior of
-    `assurance.posterior` (`draws`, `seed`).
+    where π ranges over the candidates, q is the quantile, and M is drawn from the posterior of
+    `assurance.posterior` (`draws`, `seed`). k is the number of candidates that differ from each
+    other and from the baseline, or 4 if that is more.
 
-    1. δ is shared among the candidates because the best of many looks better than it is.
-    2. `kinds` limits the candidates to one of the two algorithms.
+    The first candidate is the *cautious* policy (`algorithms.cautious`): in every state the
+    baseline's row without its worst actions, if the advantage of that is worth its doubt. The
+    others are Π_≤b-SPIBB, or what `kinds` names, at every N∧ of `n_wedges`.
+
+    1. δ is divided because the policy was made by the log that judges it, and because the best of
+       many looks better than it is.
+    2. `kinds` may have several: all their candidates compete.
     3. Of candidates with equal quantiles the one with the largest N∧ is taken.
     4. Quantiles are those of finitely many draws: `draws`, or 2 k/δ if that is more.
     5. Where fewer than five rewards make the whole difference (two clicks in thirty rows), the
@@ -89,8 +117,8 @@ class Auto(Algorithm):
     Parameters:
         delta: δ, failure rate that the candidates share.
         zeta: ζ, loss per episode that is tolerated.
-        n_wedges: the thresholds that are tried.
-        kinds: the algorithms that are tried, "pi-b" and "pi-leq-b".
+        n_wedges: the thresholds that are tried, for "pi-b" and "pi-leq-b".
+        kinds: the candidates: "cautious", "pi-b", "pi-leq-b".
         draws: models drawn given the log, at least.
         seed: seed of the draws.
         unseen: value of pairs that the log never has, as in `PiBSpibb`.
@@ -106,14 +134,14 @@ class Auto(Algorithm):
     name: ClassVar[str] = "auto"
     answers_at_delta: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = (
-        "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose it. What is "
-        "known is in the verdict"
+        "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose the policy. "
+        "What is known is in the verdict"
     )
 
     delta: float = 0.05
     zeta: float = 0.0
-    n_wedges: tuple[float, ...] = N_WEDGES
-    kinds: tuple[str, ...] = tuple(SHARES)
+    n_wedges: tuple[float, ...] = (5, 10, 20)
+    kinds: tuple[str, ...] = (CAUTIOUS, "pi-leq-b")
     draws: int = 1000
     seed: int = 0
     unseen: str = AS_BASELINE
@@ -129,47 +157,85 @@ class Auto(Algorithm):
         for n_wedge in checks.several("n_wedges", self.n_wedges, "(5, 10, 20)"):
             checks.number("n_wedges", n_wedge, 0, math.inf, "(]")
         for kind in checks.several("kinds", self.kinds, '("pi-b",)'):
-            checks.choice("kinds", kind, tuple(SHARES))
+            checks.choice("kinds", kind, KINDS)
+
+    @classmethod
+    def over_thresholds(cls, delta: float = 0.05) -> Auto:
+        """Π_b- and Π_≤b-SPIBB at ten N∧, and nothing else."""
+        return cls(delta=delta, n_wedges=N_WEDGES, kinds=tuple(SHARES))
 
     def improve(self, problem: Problem) -> AutoImprovement:
-        """Sweep N∧, judge every policy, and return the one whose gain is surest."""
-        sweep, rho = self._judged(problem, *self.candidates(problem))
+        """Judge every candidate, and return the one whose gain is surest."""
+        ordered = Ordered.of(problem)
+        named, policies = self._fitted(problem, ordered)
+        sweep, rho = self._judged(problem, ordered, named, policies)
         chosen = self.choose(problem, sweep)
-        best = ("pi-b", math.inf) if chosen is None else (chosen.algorithm, chosen.n_wedge)
         place = next((k for k, candidate in enumerate(sweep, 1) if candidate is chosen), 0)
+        rows = policies[place - 1] if place else problem.baseline.probs
         return AutoImprovement.from_solution(
-            *self._threshold(*best).solve(problem), problem, self, sweep=sweep, chosen=chosen,
+            *self._solution(problem, chosen, rows), problem, self, sweep=sweep, chosen=chosen,
             reason=self._reason(problem, chosen, sweep), values_in_models=rho[:, [place, 0]],
+            policies=policies,
         )  # fmt: skip
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
         """Every candidate with what the log says about it, without choosing one."""
-        return self._judged(problem, *self.candidates(problem))[0]
+        ordered = Ordered.of(problem)
+        return self._judged(problem, ordered, *self._fitted(problem, ordered))[0]
 
     def candidates(self, problem: Problem) -> tuple[list[tuple[str, float]], np.ndarray]:
-        """The algorithms with their N∧, and their policies [M, S, A]."""
-        named = [(kind, float(n)) for kind in self.kinds for n in sorted(self.n_wedges)]
+        """The algorithms with their N∧ (NaN for the cautious one), and their policies [M, S, A]."""
+        return self._fitted(problem, Ordered.of(problem))
+
+    def _fitted(
+        self, problem: Problem, ordered: Ordered
+    ) -> tuple[list[tuple[str, float]], np.ndarray]:
+        named = [(kind, n) for kind in self.kinds for n in self._thresholds(kind)]
         # one by one: the kernel for many saves milliseconds here, and takes seconds to compile
-        fits = [self._threshold(*one).solve(problem)[0].probs for one in named]
-        return named, np.stack(fits)
+        return named, np.stack([self._fit(problem, ordered, *one) for one in named])
+
+    def _thresholds(self, kind: str) -> list[float]:
+        return [math.nan] if kind == CAUTIOUS else [float(n) for n in sorted(self.n_wedges)]
+
+    def _fit(
+        self, problem: Problem, ordered: Ordered, kind: str, n_wedge: float
+    ) -> np.ndarray:  # fmt: skip
+        if kind != CAUTIOUS:
+            return self._threshold(kind, n_wedge).solve(problem)[0].probs
+        # other models than those that judge, so that no draw is both
+        rng = np.random.default_rng([self.seed, 1])
+        return ordered.restored(cautious_policy(ordered.belief, ordered.baseline, rng))
 
     def _threshold(self, kind: str, n_wedge: float) -> Threshold:
         return Threshold(SHARES[kind], n_wedge, self.unseen, self.method)
+
+    def _solution(
+        self, problem: Problem, chosen: Candidate | None, rows: np.ndarray
+    ) -> tuple[Solution, np.ndarray]:
+        """Values of the choice, and where it copies the baseline."""
+        if chosen is None:
+            return self._threshold("pi-b", math.inf).solve(problem)
+        if chosen.algorithm != CAUTIOUS:
+            return self._threshold(chosen.algorithm, chosen.n_wedge).solve(problem)
+        kept = (rows == problem.baseline.probs).all(axis=1, keepdims=True)
+        found = evaluate(problem.models[self.unseen], rows, method=self.method)
+        return found, kept | (problem.counts.pairs == 0)
 
     def choose(self, problem: Problem, sweep: Sequence[Candidate]) -> Candidate | None:
         """The candidate that the criterion takes; None keeps the baseline."""
         if telling_rewards(problem.counts) < FEWEST_REWARDS:
             return None
         moving = [candidate for candidate in sweep if candidate.states_changed]
-        best = max(moving, key=lambda c: (c.lower, c.n_wedge), default=None)
+        best = surest(moving)
         return best if best is not None and self._allowed(best) else None
 
     def _allowed(self, candidate: Candidate) -> bool:
         return candidate.gain > 0 and candidate.lower > -self.zeta
 
     def _judged(
-        self, problem: Problem, named: Sequence[tuple[str, float]], policies: np.ndarray
-    ) -> tuple[tuple[Candidate, ...], np.ndarray]:
+        self, problem: Problem, ordered: Ordered, named: Sequence[tuple[str, float]],
+        policies: np.ndarray,
+    ) -> tuple[tuple[Candidate, ...], np.ndarray]:  # fmt: skip
         """Evaluate all distinct policies, and the baseline, in the same models.
 
         Returns the candidates, and ρ of the baseline and of each candidate in each model.
@@ -178,8 +244,8 @@ class Auto(Algorithm):
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
-        tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), 1)
-        rho = self._drawn(problem, distinct, draws_for(share, self.draws))
+        tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), FEWEST_SHARES)
+        rho = self._drawn(ordered, distinct, draws_for(share, self.draws))
         gains = gains_over(rho[:, 1:], rho[:, 0])
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
@@ -198,16 +264,10 @@ class Auto(Algorithm):
         )  # fmt: skip
         return candidates, rho[:, np.append(0, where + 1)]
 
-    def _drawn(self, problem: Problem, policies: np.ndarray, draws: int) -> np.ndarray:
+    def _drawn(self, ordered: Ordered, policies: np.ndarray, draws: int) -> np.ndarray:
         """ρ(π_b, M) and ρ(π, M) of policies [M, S, A] in every drawn model [D, 1 + M]."""
-        states, actions = in_own_order(problem.states), in_own_order(problem.actions)
-        baseline = problem.baseline.aligned(states, actions)
-        belief = Belief.of(problem.counts.with_labels(states, actions), baseline, problem.discount)
-        rows = problem.states.codes(states)[:, None]
-        stacked = np.concatenate(
-            [baseline.probs[None], policies[:, rows, problem.actions.codes(actions)]]
-        )
-        return belief.values(stacked, draws, np.random.default_rng(self.seed))
+        stacked = np.concatenate([ordered.baseline[None], ordered.sorted(policies)])
+        return ordered.belief.values(stacked, draws, np.random.default_rng(self.seed))
 
     def _reason(
         self, problem: Problem, chosen: Candidate | None, sweep: tuple[Candidate, ...]
@@ -223,19 +283,17 @@ class Auto(Algorithm):
             )
         models = (
             "in all but a few of the models drawn given the log (delta = "
-            f"{self.delta:g}, shared among the candidates)"
+            f"{self.delta:g}, divided because the log chose)"
         )
         if chosen is not None:
             return (
-                f"{chosen.algorithm} with n_wedge = {chosen.n_wedge:g} has the surest gain: at "
-                f"least {at_least(chosen.lower, 4)} {models}, and {general(chosen.gain, 4)} on "
-                "average"
+                f"{chosen.title} has the surest gain: at least {at_least(chosen.lower, 4)} "
+                f"{models}, and {general(chosen.gain, 4)} on average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
-            f"no candidate has a sure gain: the best, {best.algorithm} with n_wedge = "
-            f"{best.n_wedge:g}, gains at least {at_least(best.lower, 4)} {models}; the baseline is "
-            "kept"
+            f"no candidate has a sure gain: the best, {best.title}, gains at least "
+            f"{at_least(best.lower, 4)} {models}; the baseline is kept"
         )
 
 
@@ -286,13 +344,21 @@ def _with_interval(estimate: Estimate) -> OffPolicyValue | None:
 class AutoImprovement(Improvement):
     """What the sweep chose and why; `chosen` is None where the baseline was returned.
 
-    `values_in_models` [draws, 2] are ρ(π, M) and ρ(π_b, M) in the models that were drawn to choose.
+    `values_in_models` [draws, 2] are ρ(π, M) and ρ(π_b, M) in the models that were drawn to choose,
+    `policies` [M, S, A] the candidates' own.
     """
 
     sweep: tuple[Candidate, ...]
     chosen: Candidate | None
     reason: str
     values_in_models: np.ndarray
+    policies: np.ndarray
+
+    def rows_of(self, candidate: Candidate) -> np.ndarray:
+        """The policy [S, A] of a candidate of the sweep."""
+        place = next(k for k, one in enumerate(self.sweep) if one is candidate)
+        found: np.ndarray = self.policies[place]
+        return found
 
     def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
         """As for any improvement; models that were drawn to choose are not drawn again."""

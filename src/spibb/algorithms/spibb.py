@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto import Auto
+from spibb.algorithms.auto import N_WEDGES, Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
@@ -57,7 +57,7 @@ class ThresholdSpibb(Algorithm):
     def chooser(self) -> Auto:
         """What lets the log choose N∧ of this algorithm."""
         unseen = AS_BASELINE if self.unseen == "zero" else self.unseen
-        return Auto(kinds=(self.name,), unseen=unseen, method=self.method)
+        return Auto(n_wedges=N_WEDGES, kinds=(self.name,), unseen=unseen, method=self.method)
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call, unless the log has a say in N∧ or in what

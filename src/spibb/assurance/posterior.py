@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rates import SuccessRates
 from spibb.assurance.rows import Models, Paid, PooledRows
+from spibb.assurance.surprises import Surprises
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.counts import Counts
 from spibb.errors import InputError
@@ -105,6 +106,7 @@ class Belief:
     counts: Counts
     rows: PooledRows
     poolings: tuple[Pooling, ...]
+    surprises: Surprises
     discount: float
     unit: float
 
@@ -115,7 +117,15 @@ class Belief:
         unit = unit_of(np.array([counts.reward_range]))
         counts = counts.in_units(unit)
         rows = PooledRows.of(counts)
-        return cls(counts, rows, pool(rows, baseline, discount), discount, unit)
+        poolings = pool(rows, baseline, discount)
+        likeliest = max(poolings, key=lambda pooling: pooling.probability)
+        v = Evaluator(
+            rows, baseline.probs[None], discount, rows.mean(likeliest.weight)
+        ).mean_values()[0]
+        surprises = Surprises.of(
+            rows, baseline.probs, v, discount, counts.reward_range[0], likeliest.noise
+        )
+        return cls(counts, rows, poolings, surprises, discount, unit)
 
     def values(
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
@@ -127,13 +137,15 @@ class Belief:
             self.rows, np.ascontiguousarray(policies), self.discount,
             self.rows.mean(likeliest.weight),
         )  # fmt: skip
-        which = np.repeat(np.arange(len(self.poolings)), self._shares(draws))
-        parts = [
-            evaluate(self._draw(which[begin : begin + self._batch], rng))
-            for begin in range(0, draws, self._batch)
-        ]
+        parts = [evaluate(models) for models in self.models(draws, rng)]
         low, high = return_limits(self.rows, self.counts.reward_range, self.discount)
         return self.unit * np.clip(np.concatenate(parts), low, high)
+
+    def models(self, draws: int, rng: np.random.Generator) -> Iterator[Models]:
+        """Models drawn given the log, some at a time; rewards are in units of `unit`."""
+        which = np.repeat(np.arange(len(self.poolings)), self._shares(draws))
+        for begin in range(0, draws, self._batch):
+            yield self._draw(which[begin : begin + self._batch], rng)
 
     @property
     def _batch(self) -> int:
@@ -173,6 +185,8 @@ class Belief:
         models.rewards[...] += noise * of["error"] * rng.standard_normal(models.rewards.shape)
         of_state = noise * of["state_error"] * rng.standard_normal((size, self.rows.shape[0]))
         models.rewards[...] += (1 - of["weight"]) * np.repeat(of_state, self.rows.shape[1], axis=1)
+        if self.surprises.size:
+            models.rewards[:, self.surprises.pairs] -= self.surprises.draw(size, rng)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -280,7 +294,7 @@ def draws_for(level: float, usual: int) -> int:
     """How many models to draw for a quantile at this level: more than usual if it is small."""
     if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
-            f"delta is {level:g} where a policy is judged (shared among the candidates, if it was "
+            f"delta is {level:g} where a policy is judged (a share of it, if it was "
             f"chosen among several), which takes more drawn models than the {MOST_DRAWS:,} "
             f"that are drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
         )

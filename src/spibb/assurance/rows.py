@@ -171,6 +171,17 @@ class PooledRows(Frozen):
         rewards[:, self.tried] += weight[:, self.tried] * own
         return Models(mass, total, pair, weight, rewards)
 
+    def expected(self, models: Models, v: np.ndarray) -> np.ndarray:
+        """Σ_x' P(x'|x, a) v(x') of values [S], for every pair in every model [D, P]."""
+        mass = models.mass * np.append(v, 0.0)[self.successors]
+        own = np.add.reduceat(mass, self.first, axis=1) / models.total
+        visited, begin = np.unique(self.tried // self.shape[1], return_index=True)
+        pooled = np.full((len(mass), self.shape[0]), float(self.overall @ v))
+        pooled[:, visited] = np.add.reduceat(models.pair * own, begin, axis=1)
+        found = (1 - models.weight) * np.repeat(pooled, self.shape[1], axis=1)
+        found[:, self.tried] += models.weight[:, self.tried] * own
+        return found
+
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Where `matrices` has the outcomes that stay [K'], and the pairs (x, x') of m [U]; the

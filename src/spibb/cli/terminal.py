@@ -147,7 +147,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
         say(console, f"The held-out episodes cannot test the policy: {reason}.")
-    if isinstance(result, AutoImprovement):
+    if isinstance(result, AutoImprovement) and assessment.swept:
         console.print(sweep_table(result.sweep, result.chosen))
     if reason := getattr(result, "reason", None):
         say(console, f"{result.algorithm.name}: {reason}")

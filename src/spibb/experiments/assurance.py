@@ -19,7 +19,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms import make
-from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
+from spibb.algorithms.auto import Auto, AutoImprovement, Candidate, surest
 from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.spibb import PiBSpibb
@@ -147,7 +147,7 @@ class OldRule(Algorithm):
 
     def improve(self, problem: Problem) -> Improvement:
         """Take the candidates as `auto` judges them, and choose otherwise."""
-        found = improved(Auto(delta=self.delta), problem)
+        found = improved(Auto.over_thresholds(self.delta), problem)
         assert isinstance(found, AutoImprovement)
         sure = [c for c in moving(found) if (c.probability or 0.0) >= 1 - self.delta]
         best = max(sure, key=lambda c: c.gain, default=None)
@@ -324,10 +324,10 @@ def _stated(
     row = {f"lower:{key}": lower, covered(key): holds}
     row |= {supported(key): float(believed), misled(key): float(believed and gain < 0)}
     row |= {name(key, edge): math.nan for edge in EDGES[:-1] for name in (said, true)}
-    best = max(moving(result), key=lambda c: (c.lower, c.n_wedge), default=None)
+    best = surest(moving(result))
     if best is not None and best.probability is not None and best.probability >= EDGES[0]:
         edge = max(edge for edge in EDGES[:-1] if edge <= best.probability)
-        rows = fitted(best).improve(problem).policy.probs
+        rows = result.rows_of(best)
         row[said(key, edge)] = best.probability
         row[true(key, edge)] = float(scene.gains(rows[None])[0] >= 0)
     return row

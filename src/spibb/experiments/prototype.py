@@ -51,7 +51,7 @@ class Prototype(Algorithm):
         """The candidate with the largest δ/k-quantile of the gain, if that is positive."""
         if problem.log is None:
             raise InputError("the prototype needs the log: its returns bound what was never seen")
-        named, policies = Auto().candidates(problem)
+        named, policies = Auto.over_thresholds().candidates(problem)
         moves = (policies != problem.baseline.probs).any(axis=(1, 2))
         lower = np.full(len(named), -np.inf)
         if moves.any():

@@ -57,10 +57,15 @@ class Assessment:
         return self.evidence.held_out
 
     @property
+    def swept(self) -> bool:
+        """Whether the result was chosen among thresholds: then `sweep` has these."""
+        return isinstance(self.result, AutoImprovement) and _thresholds(self.result)
+
+    @property
     def chosen(self) -> Candidate | None:
         """The candidate of the sweep that is the result, if one is."""
-        if isinstance(self.result, AutoImprovement):
-            return self.result.chosen
+        if self.swept:
+            return getattr(self.result, "chosen", None)
         mine = self.result.algorithm.name, self.n_wedge
         return next((c for c in self.sweep if (c.algorithm, c.n_wedge) == mine), None)
 
@@ -70,6 +75,11 @@ class Assessment:
         if isinstance(self.result, AutoImprovement):
             return math.inf if self.result.chosen is None else self.result.chosen.n_wedge
         return float(getattr(self.result.algorithm, "n_wedge", math.nan))
+
+
+def _thresholds(result: AutoImprovement) -> bool:
+    """Whether all candidates have an N∧."""
+    return not any(math.isnan(candidate.n_wedge) for candidate in result.sweep)
 
 
 def assess(
@@ -85,11 +95,11 @@ def assess(
     evidence = gather_for(result, delta=delta, seed=origin.seed, held_out=held_out, bounds=BOUNDS)
     if any(found.what == ENDS for found in findings):  # also known where only counts were kept
         evidence = replace(evidence, ends_assumed=True)
-    if isinstance(result, AutoImprovement):
+    if isinstance(result, AutoImprovement) and _thresholds(result):
         sweep = result.sweep
     else:
         small = len(problem.states) <= DENSE_UP_TO
-        sweep = Auto(delta=evidence.delta).sweep(problem) if small else ()
+        sweep = Auto.over_thresholds(evidence.delta).sweep(problem) if small else ()
     certificate = result.certificate(evidence.delta)
     verdict = decide(evidence, certificate, Kept.of(result))
     logs = [log for log in (problem.log, held_out) if log is not None]

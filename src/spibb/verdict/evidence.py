@@ -85,8 +85,8 @@ class Earned:
 class Evidence:
     """A new policy for a problem, and what the log says of it.
 
-    `lower` is the quantile of the gain over drawn models at failure rate `delta`, which is `shared`
-    among candidates if the policy was chosen among several. `earned` and `departures` are None
+    `lower` is the quantile of the gain over drawn models at failure rate `delta`, of which it has a
+    share only (`shared`) if the log chose the policy by it. `earned` and `departures` are None
     where the log's episodes were not kept or contradict the baseline; `estimates` likewise, with
     the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
     these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`

@@ -154,7 +154,7 @@ def _several(n: int, what: str) -> str:
 
 
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
-    shared = ", shared among the candidates," if evidence.shared else ""
+    shared = ", divided because the log chose the policy," if evidence.shared else ""
     sentence = (
         f"At level {level(evidence.delta)}{shared} the new policy gains at least "
         f"{at_least(evidence.lower)} per episode by the model{_agreement(found)}."
