@@ -121,6 +121,15 @@ def _check_row(first_row: Any) -> None:
         )
 
 
+def settled(probs: np.ndarray) -> np.ndarray:
+    """Probabilities of any shape as they are compared and written: 12 significant digits.
+
+    What is beyond is rounding: 0.9999999999999999 is 1.
+    """
+    values, places = np.unique(probs, return_inverse=True)
+    return np.array([float(f"{value:.12g}") for value in values])[places].reshape(probs.shape)
+
+
 def uniforms(seed: int, first_row: int, n: int) -> np.ndarray:
     """A number in [0, 1) for each row [N], which depends on the seed and on the row alone."""
     begin = np.frombuffer(sha256(str(seed).encode()).digest()[:8], dtype="<u8").astype(np.uint64)

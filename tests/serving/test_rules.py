@@ -48,7 +48,17 @@ def test_rules_describe_every_state_once_and_no_other(seed, kinds, drop, determi
         if deterministic:
             assert chances == {int(np.argmax(row)): 1.0}
         else:
-            assert chances == {a: p for a, p in enumerate(row) if p > 0}
+            assert chances == pytest.approx({a: p for a, p in enumerate(row) if p > 1e-12})
+
+
+def test_decisions_that_differ_by_rounding_are_joined():
+    rows = [[1 - 2.0**-53, 2.0**-53], [1.0, 0.0], [0.1 + 0.2, 0.7], [0.3, 1 - 0.3]]
+    loaded = LoadedPolicy(Policy(rows, list("abcd"), ["go", "stay"]), {}, {})
+    found = {rule.states: rule.chances for rule in rules_of(loaded, deterministic=False)}
+    assert found == {(0, 1): ((0, 1.0),), (2, 3): ((0, 0.3), (1, 0.7))}
+    nearly = LoadedPolicy(Policy([[0.3, 0.1 + 0.2, 0.4 - 2.0**-54]]), {}, {})
+    (rule,) = rules_of(nearly, deterministic=True)
+    assert rule.chances[0][0] == 2
 
 
 def test_equal_decisions_are_joined():

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.checks import InputError
-from spibb.deciding import Decisions
+from spibb.deciding import Decisions, settled
 from spibb.ingest.loaded import Loaded
 from spibb.sql.engines import Engine
 from spibb.sql.expressions import DECIMAL
@@ -118,7 +118,7 @@ def _with_decisions(table: pa.Table, decided: Decisions, cases: str) -> pa.Table
                 f"{cases!r} has a column {name!r} already: rename or drop it, since the "
                 "decisions go there"
             )
-    chance = pa.array(decided.probability, mask=decided.codes < 0)
+    chance = pa.array(settled(decided.probability), mask=decided.codes < 0)
     for name, column in (*zip(names, columns.values()), (PROBABILITY, chance)):
         table = table.append_column(name, column)
     return table

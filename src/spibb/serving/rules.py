@@ -12,10 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.binning import Bins
+from spibb.deciding import settled
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label
 
+ROUNDING = 1e-12
+"""A chance up to this is what rounding left of none."""
 Box = tuple[frozenset[int], ...]
 """For each column of the state, the codes of the values allowed there."""
 
@@ -74,7 +77,8 @@ def coded_states(loaded: LoadedPolicy, columns: Sequence[StateColumn]) -> np.nda
 def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
     """The rules of a policy; with `deterministic`, of the one that takes the likeliest action."""
     columns = columns_of(loaded)
-    chances = [_chances(row, deterministic) for row in loaded.policy.probs]
+    probs = loaded.policy.probs if deterministic else settled(loaded.policy.probs)
+    chances = [_chances(row, deterministic) for row in probs]
     boxes: dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]] = {
         (tuple(frozenset({code}) for code in row), chances[state]): [state]
         for state, row in enumerate(coded_states(loaded, columns).tolist())
@@ -91,7 +95,7 @@ def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
 def _chances(row: np.ndarray, deterministic: bool) -> tuple[tuple[int, float], ...]:
     if deterministic:
         return ((int(np.argmax(row)), 1.0),)
-    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row))
+    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row > ROUNDING))
 
 
 def _joined(
