@@ -106,6 +106,21 @@ def test_episodes_are_put_in_the_order_of_time(folder):
     assert wrong["since"] != right["since"]
 
 
+def test_numbers_within_names_order_the_episodes_and_other_text_is_named(folder):
+    """p10 comes after p9; names of no form are text, and the output asks for --order."""
+    rewards = coins(0.2, 200, 1)
+    write_log(folder / "right.csv", rewards)
+    write_log(folder / "named.csv", rewards, [f"p-{i}" for i in range(200)])
+    write_log(folder / "text.csv", rewards, [f"{chr(97 + 7 * i % 26)}{i}" for i in range(200)])
+    right, named, text = (
+        json.loads(call("monitor", folder / "improved", folder / f"{name}.csv", "--json")[1])
+        for name in ("right", "named", "text")
+    )
+    assert named["since"] == right["since"]
+    assert named["order"] == "by episode_id, by the numbers in it"
+    assert "which is text ('a" in text["order"] and "give --order" in text["order"]
+
+
 def test_steps_that_are_times_order_the_episodes(folder):
     rewards = coins(0.2, 100, 1)
     write_log(folder / "right.csv", rewards)

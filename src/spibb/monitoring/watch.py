@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,8 @@ FOR_CHANGES = 0.2
 """The share of δ for alarms that leave out the first episodes, which may have been better."""
 FIRST_START = 50
 """The fewest first episodes that an alarm leaves out."""
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_NUMBER = re.compile(r"([0-9]+)")
 BY_LOG = "the order of the log's episodes"
 
 
@@ -265,12 +269,30 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
     """The log with its episodes in the order of time, and what that order is, in words.
 
     By the first value of a column in each episode; without one by the step where steps are times,
-    and else by the names of the episodes (numbers by value).
+    and else by the names of the episodes: numbers by value, also within text of one form (p9, p10).
     """
     log, column = table.log(), column or table.time_column
-    if column is None:
-        return log, f"by {(*table.names['episode_id'], 'row')[0]}"
-    return log.episodes(table.episode_order(column)), f"by the first {column} of each"
+    if column is not None:
+        return log.episodes(table.episode_order(column)), f"by the first {column} of each"
+    how = f"by {(*table.names['episode_id'], 'row')[0]}"
+    names = table.episode_names() if table.episodes_are_text else ["0"]
+    if all(map(_WHOLE.fullmatch, names)):
+        return log, how
+    if (places := _by_numbers_within(names)) is None:
+        return log, (
+            f"{how}, which is text ({checks.some(names, 3)}) and may not be the order of time: "
+            "give --order and a column of numbers or times"
+        )
+    return log.episodes(places), f"{how}, by the numbers in it"
+
+
+def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:
+    """Numbers of names [E] by the numbers in them; None where they differ in anything else."""
+    parts = [_NUMBER.split(name) for name in names]
+    if len({tuple(part[::2]) for part in parts}) > 1 or len(parts[0]) == 1:
+        return None
+    numbers = [[int(digits) for digits in part[1::2]] for part in parts]
+    return np.array(sorted(range(len(names)), key=numbers.__getitem__), np.int64)
 
 
 def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> tuple[float, float]:

@@ -207,6 +207,13 @@ def places_query(x: Expressions, value: str, by_number: bool) -> str:
     )
 
 
+def names_query(x: Expressions, by_number: bool) -> str:
+    """The names of the episodes as text, in the order of `rows_query`."""
+    names = f"SELECT DISTINCT {x.episode} AS e FROM {x.kept.repeating}"
+    order = "TRY_CAST(e AS BIGINT), e" if by_number else "e"
+    return f"SELECT CAST(e AS VARCHAR) AS name FROM ({names}) AS named ORDER BY {order}"
+
+
 def repeated_query(x: Expressions, step: str) -> str:
     """The first row that repeats a step of its episode, and the step as it is written."""
     rows = f"SELECT {x.episode} AS e, {x.step} AS t{_numbered(x, step)} FROM {x.kept.numbered}"

@@ -254,6 +254,18 @@ class TypedTable(LocatedTable):
         times = self._step_kind == TIME or self.steps_are_times
         return self.names["step"][0] if times else None
 
+    @property
+    def episodes_are_text(self) -> bool:
+        """Whether the names of the episodes are neither numbers nor times."""
+        found = self.names["episode_id"]
+        return len(found) == 1 and self.engine.kinds.get(found[0]) == TEXT
+
+    def episode_names(self) -> list[str]:
+        """The names of the episodes [E] as text, in the order that `fields` has them."""
+        whole = replace(self.x, kept=self.kept)
+        found = self.engine.table(queries.names_query(whole, self._by_number))
+        return [str(name) for name in found.columns[0].to_pylist()]
+
     def episode_order(self, column: str) -> np.ndarray:
         """Numbers of the episodes [E], as `fields` has them, by the first value of a column.
 

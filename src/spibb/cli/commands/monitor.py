@@ -45,7 +45,7 @@ Order = Annotated[
     str | None,
     typer.Option(
         help="Column that orders the episodes: a number or a time. Default: the step if it is "
-        "a time, otherwise the episode's name."
+        "a time, otherwise the number in the episode's name."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
