@@ -177,9 +177,29 @@ def test_neither_estimates_nor_their_approximate_bounds_depend_on_the_limit():
 def test_bernstein_is_never_below_the_limit():
     report = ope.off_policy_estimates(
         Log.from_arrays(["x"] * 5, list("aabba"), [1.0] * 5, terminated=[True] * 5), PI, MU, 0.5,
-        rng=rng(), bounds=("bernstein",),
+        lowest_return=0, rng=rng(), bounds=("bernstein",),
     )  # fmt: skip
     assert report["is"].bounds[0].value == 0
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_limit_that_nobody_declared_gives_no_exact_bound(sign):
+    """A log proves no limit: neither 0 nor the lowest return that happens to be in it."""
+    log = Log.from_arrays(["x"] * 40, list("aabb") * 10, sign * np.arange(40.0),
+                          terminated=[True] * 40)  # fmt: skip
+    report = ope.off_policy_estimates(log, PI, MU, 0.5, rng=rng(), highest_return=100)
+    declared = ope.off_policy_estimates(
+        log, PI, MU, 0.5, rng=rng(), highest_return=100, lowest_return=-100
+    )
+    for bare, bound in zip((*report.rows, *report.differences),
+                           (*declared.rows, *declared.differences)):  # fmt: skip
+        assert bare.estimate.value == bound.estimate.value
+        refused = {b.name: b.refusal for b in bare.bounds if b.refusal}
+        assert set(refused) == {"bernstein", "betting"}
+        assert not any("the declared" in refusal for refusal in refused.values())
+    assert "lowest_return was not declared; declare the lowest possible return" in (
+        report["is"].bounds[0].refusal
+    )
 
 
 def test_a_log_without_any_possible_episode_says_so():
@@ -363,7 +383,7 @@ def test_report_carries_every_bound_or_its_refusal():
     mu, pi = mixed(mdp, 8)
     log = slow.simulate(mdp, mu, 400, rng(8))
     report = ope.off_policy_estimates(
-        log, Policy(pi), Policy(mu), 0.9, delta=0.1, model=mdp, rng=rng()
+        log, Policy(pi), Policy(mu), 0.9, delta=0.1, model=mdp, lowest_return=0, rng=rng()
     )
     assert [row.estimate.name for row in report.rows] == list(ope.ESTIMATORS)
     assert report.n_episodes == 400
@@ -581,7 +601,7 @@ def test_bernstein_needs_a_limit_that_no_episode_can_be_below(lowest, refused):
         estimate = found.estimate(name)
         if name in refused:
             remedy = "use is or pdis" if name == "dr" else "declare a lower one"
-            with pytest.raises(InputError, match=f"{name!r} has none: .*{remedy}, or use another"):
+            with pytest.raises(InputError, match=f"of {name!r}: .*; {remedy}$"):
                 ope.lower_bound(estimate, "bernstein", 0.1, rng=rng())
         else:
             assert ope.lower_bound(estimate, "bernstein", 0.1, rng=rng()).value < estimate.value
@@ -717,12 +737,12 @@ def test_the_behaviour_itself_differs_by_nothing():
 
 
 def test_exact_bounds_of_a_difference_need_both_limits():
-    without = difference_report()[0].difference("is").bounds
+    without = difference_report(lowest_return=0)[0].difference("is").bounds
     assert {bound.name for bound in without if bound.refusal} == {"bernstein", "betting"}
     assert "no highest_return was declared; declare one" in without[0].refusal
-    low = difference_report(highest_return=0.5)[0].difference("is").bounds[1]
+    low = difference_report(lowest_return=0, highest_return=0.5)[0].difference("is").bounds[1]
     assert "above the declared highest 0.5; declare a higher one" in low.refusal
-    report, _, truth = difference_report(highest_return=10.0)
+    report, _, truth = difference_report(lowest_return=0, highest_return=10.0)
     for name in ("is", "pdis"):
         bounds = {bound.name: bound.value for bound in report.difference(name).bounds}
         assert bounds["bernstein"] < bounds["betting"] < truth
@@ -754,7 +774,7 @@ def test_betting_bounds_hold_and_are_tighter_than_bernstein():
         log = slow.simulate(mdp, behaviour, 60, rng)
         made, policy = (Policy(p, log.states, log.actions) for p in (behaviour, target))
         report = ope.off_policy_estimates(
-            log, policy, made, mdp.discount, delta=0.2, highest_return=10.0,
+            log, policy, made, mdp.discount, delta=0.2, lowest_return=0, highest_return=10.0,
             bounds=("bernstein", "betting"), rng=rng,
         )  # fmt: skip
         bernstein, betting = (bound.value for bound in report.difference("pdis").bounds)

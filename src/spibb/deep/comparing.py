@@ -15,7 +15,6 @@ from spibb.deep.vector_policy import VectorPolicy
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
-from spibb.log import returns_to_go
 from spibb.verdict import Grade, Verdict
 
 
@@ -76,10 +75,7 @@ def _judged(
         )
     behaviour = propensities(log, b(log.state))
     single = departures(log, a, discount, delta=delta, rng=rng, behaviour=behaviour)
-    lowest = min(0.0, float(returns_to_go(log, discount)[log.episode_starts[:-1]].min()))
-    whole = estimate_on(
-        log, a, discount, delta=delta, lowest_return=lowest, behaviour=behaviour, rng=rng
-    )
+    whole = estimate_on(log, a, discount, delta=delta, behaviour=behaviour, rng=rng)
     return single, verdict_of(differ, single, whole, cloned=log.action_prob is None)
 
 

@@ -35,7 +35,7 @@ def estimate_on(
     discount: float,
     *,
     delta: float = 0.05,
-    lowest_return: float = 0.0,
+    lowest_return: float | None = None,
     highest_return: float = math.inf,
     bounds: Sequence[str] = BOUNDS,
     behaviour: np.ndarray | None = None,

@@ -169,7 +169,7 @@ def improve_vectors(
     decisions = trained.policy.at(kept.state)
     fit = fit_current(returns_to_go(kept, discount), (decisions.probs * decisions.q).sum(axis=1))
     fitted = replace(trained.policy, current_fit=fit)
-    tested = _test(held, fitted, discount, delta, _lowest(log, discount), seed)
+    tested = _test(held, fitted, discount, delta, seed)
     policy = fitted.reordered(ordered.features, ordered.actions)
     tell("estimating", 1)
     losses = trained.found
@@ -202,14 +202,13 @@ def _test(
     policy: VectorPolicy,
     discount: float,
     delta: float,
-    lowest_return: float,
     seed: int,
 ) -> _Tested:
     """Estimate the policy on the held-out episodes."""
     if held is None:
         return _Tested(None, None)
     rng = np.random.default_rng(seed)
-    report = estimate_on(held, policy, discount, delta=delta, lowest_return=lowest_return, rng=rng)
+    report = estimate_on(held, policy, discount, delta=delta, rng=rng)
     return _Tested(report, departures(held, policy, discount, delta=delta, rng=rng))
 
 
@@ -311,12 +310,6 @@ def _split(ordered: Canonical, share: float, seed: int) -> tuple[VectorLog, Vect
             "episodes, or a smaller holdout"
         )
     return kept, apart
-
-
-def _lowest(log: VectorLog, discount: float) -> float:
-    """What missing mass counts: the lowest return of the log, or 0 where all are above."""
-    returns = returns_to_go(log, discount)[log.episode_starts[:-1]]
-    return min(0.0, float(returns.min()))
 
 
 class _Given(NamedTuple):

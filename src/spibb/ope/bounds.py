@@ -40,9 +40,8 @@ def _limit(estimate: Estimate) -> float:
     """What no contribution can be below; where that is not known, exact bounds say nothing."""
     if estimate.limit == -math.inf:
         raise InputError(
-            f"{' and '.join(EXACT)} need a limit that no contribution can be below, and "
-            f"{estimate.name!r} has none: {estimate.no_limit}; {estimate.remedy}, or use "
-            "another bound"
+            f"no exact bound ({', '.join(EXACT)}) of {estimate.name!r}: {estimate.no_limit}; "
+            f"{estimate.remedy}"
         )
     return estimate.limit
 

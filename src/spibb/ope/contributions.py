@@ -22,6 +22,7 @@ ESTIMATORS = tuple(TERMS)
 WEIGHTED = ("wis", "wpdis", "wdr")
 MODELLED = ("dr", "wdr")
 TRUNCATED = ("recorded", "model")
+DECLARE = "declare the lowest possible return (differences also need the highest)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,15 +31,15 @@ class Contributions:
 
     `weights` [E, K] are importance weights of whole episodes; `terms` holds an array [E, K] per
     estimator, and `limited` the same with missing mass at the limit, for those that have one.
-    `lowest_return` is the limit that was declared, and `no_limits` says by estimator why its
-    contributions can be below what follows from it (`limit_of`); the others cannot. `reach` is the
-    least and the most that the log's rewards can add up to.
+    `lowest_return` is the limit that was declared, if any, and `no_limits` says by estimator why
+    its contributions can be below what follows from it (`limit_of`); the others cannot. `reach`
+    is the least and the most that the log's rewards can add up to.
     """
 
     weights: np.ndarray
     terms: Mapping[str, np.ndarray]
     limited: Mapping[str, np.ndarray]
-    lowest_return: float
+    lowest_return: float | None
     no_limits: Mapping[str, str]
     reach: tuple[float, float]
 
@@ -47,6 +48,7 @@ class Contributions:
         terms = self.terms[checks.choice("estimator", name, tuple(self.terms))]
         weights = self.weights[:, lane].copy()
         size, value = effective_sample_size(weights), float(terms[:, lane].mean())
+        low = None if name in self.no_limits else self.lowest_return
         return Estimate(
             name=name,
             value=value,
@@ -55,10 +57,16 @@ class Contributions:
             weights=weights,
             effective_sample_size=size,
             warning=warning_of(weights, size) or out_of_reach(value, self.reach),
-            limit=-math.inf if name in self.no_limits else limit_of(name, self.lowest_return),
+            limit=-math.inf if low is None else limit_of(name, low),
             no_limit=self.no_limits.get(name, ""),
-            remedy="declare a lower one" if name in LIMITED else "use is or pdis",
+            remedy=self._remedy(name),
         )
+
+    def _remedy(self, name: str) -> str:
+        """What gives exact bounds where an estimator has none."""
+        if name not in LIMITED:
+            return "use is or pdis"
+        return DECLARE if self.lowest_return is None else "declare a lower one"
 
 
 def contributions(
@@ -70,7 +78,7 @@ def contributions(
     names: Sequence[str] = ESTIMATORS,
     model: MDP | None = None,
     truncated: str = "recorded",
-    lowest_return: float = 0.0,
+    lowest_return: float | None = None,
 ) -> Contributions:
     """All wanted estimators of all candidates: one pass over the log, two more for weighted ones.
 
@@ -83,14 +91,16 @@ def contributions(
         _check_model(model, discount, truncated, names)
     _check_shapes(log, candidates, propensities, model)
     checks.discount(discount)
-    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
-    sweep = Sweep(log, candidates, propensities, discount, model, truncated, lowest_return)
+    if lowest_return is not None:
+        checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    sweep = Sweep(log, candidates, propensities, discount, model, truncated)
+    limited = names if lowest_return is not None else ()
     return Contributions(
         sweep.plain[0], {name: TERMS[name](sweep) for name in names},
         {name: LIMITED[name](sweep, limit_of(name, lowest_return))
-         for name in names if name in LIMITED},
+         for name in limited if name in LIMITED},
         lowest_return,
-        no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep),
+        no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep, lowest_return),
         _reach(log, discount, truncated == "model"),
     )  # fmt: skip
 
@@ -110,15 +120,17 @@ def _ends(values: np.ndarray) -> tuple[float, float]:
     return float(values.min()), float(values.max())
 
 
-def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
+def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]:
     """Why an estimator's contributions can be below a declared limit L on returns, by estimator.
 
     is cannot: L + w(G − L) with G ≥ L. Nor can pdis be below min(L, 0) if no reward is below 1 − γ
     times that. dr can, whatever is declared: an error of its model is multiplied by weights that
-    nothing limits.
+    nothing limits. Where nothing is declared nothing is limited: a log proves no limit.
     """
     found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
     found["dr"] = "an error of its model, times a weight, can be below any limit"
+    if lowest is None:
+        return found | dict.fromkeys(LIMITED, "lowest_return was not declared")
     low, high = _ends(returns(log, discount))
     if low < lowest - slack(lowest, high):
         found["is"] = "the log has a return of {}, below the declared {}".format(
@@ -132,12 +144,12 @@ def no_limits(log: Log, discount: float, lowest: float) -> dict[str, str]:
     return found
 
 
-def _no_limits_beyond(sweep: Sweep) -> dict[str, str]:
+def _no_limits_beyond(sweep: Sweep, lowest: float | None) -> dict[str, str]:
     """The same for what a model adds beyond the cut of an episode."""
-    if sweep.truncated == "recorded":
+    if lowest is None or sweep.truncated == "recorded":
         return {}
     low = float(sweep.tables[2].min())
-    limits = {name: limit_of(name, sweep.lowest_return) for name in LIMITED}
+    limits = {name: limit_of(name, lowest) for name in LIMITED}
     return {
         name: "the model completes cut episodes with {}, below {}".format(*apart(low, limit))
         for name, limit in limits.items() if low < limit

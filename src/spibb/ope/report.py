@@ -104,7 +104,7 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     delta: float = 0.05,
     model: MDP | None = None,
     truncated: str = "recorded",
-    lowest_return: float = 0.0,
+    lowest_return: float | None = None,
     highest_return: float = math.inf,
     bounds: Sequence[str] = ("bernstein", "betting", "student-t", "bca"),
     rng: np.random.Generator,
@@ -123,8 +123,9 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
             the same log, which costs dr its unbiasedness (by O(1/E)).
         truncated: what a cut episode counts: "recorded" or "model".
         lowest_return: no return is below it (for pdis, where a positive one counts as 0: no reward
-            is below (1 − γ) times it). This is declared, not seen.
-        highest_return: no return is above it; exact bounds of a difference need it.
+            is below (1 − γ) times it). This is declared, not seen: without it, None, there are no
+            exact bounds. No estimate depends on it.
+        highest_return: no return is above it; exact bounds of a difference need it too.
         bounds: names of the lower bounds. "bca" resamples all episodes, which takes long with
             100,000 of them.
         rng: the source of random numbers.
@@ -139,8 +140,10 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     """
     checks.discount(discount)
     checks.delta(delta)
-    checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
-    checks.number("highest_return", highest_return, lowest_return, math.inf, "(]")
+    if lowest_return is not None:
+        checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    least = -math.inf if lowest_return is None else lowest_return
+    checks.number("highest_return", highest_return, least, math.inf, "(]")
     for bound in checks.several("bounds", bounds, '("student-t",)'):
         checks.choice("bound", bound, BOUNDS)
     estimates, earned = _estimates(
@@ -185,7 +188,7 @@ def _estimates(
     *,
     model: MDP | None,
     truncated: str,
-    lowest_return: float,
+    lowest_return: float | None,
 ) -> tuple[list[Estimate], np.ndarray | None]:
     """All six estimates, and what each episode earned [E], as far as it compares with them.
 

@@ -73,7 +73,6 @@ class Sweep:
     discount: float
     model: MDP | None
     truncated: str
-    lowest_return: float
 
     @cached_property
     def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

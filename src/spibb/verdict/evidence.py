@@ -277,16 +277,12 @@ def _off_policy(
     bounds: Sequence[str],
 ) -> OffPolicyReport:  # fmt: skip
     """Estimates of a policy on a log, doubly robust ones with the training log's model."""
-    lowest = lowest_return(problem)
+    v_max = problem.v_max if problem.v_max_given else None  # a log proves no limit
     return off_policy_estimates(
         log, policy, None if log.action_prob is not None else problem.baseline,
-        problem.discount, delta=delta, lowest_return=lowest,
-        highest_return=problem.v_max if problem.v_max_given else math.inf,
+        problem.discount, delta=delta,
+        lowest_return=None if v_max is None else -v_max,
+        highest_return=math.inf if v_max is None else v_max,
         model=typical_model(problem.counts, problem.discount), rng=rng,
         bounds=[b for b in bounds if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
     )  # fmt: skip
-
-
-def lowest_return(problem: Problem) -> float:
-    """No return is below this: 0 where no reward is negative, −V_max otherwise."""
-    return -problem.v_max if problem.counts.reward_range[0] < 0 else 0.0

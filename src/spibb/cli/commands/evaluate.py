@@ -26,7 +26,9 @@ Behaviour = Annotated[
     ),
 ]
 Delta = Annotated[float, typer.Option(help="Failure probability of the lower bounds.")]
-LowestReturn = Annotated[float, typer.Option(help="Lowest possible return. Exact bounds need it.")]
+LowestReturn = Annotated[
+    float | None, typer.Option(help="Lowest possible return. Exact bounds need it.")
+]
 HighestReturn = Annotated[
     float,
     typer.Option(help="Highest possible return. Exact bounds of the difference need it."),
@@ -41,7 +43,7 @@ def evaluate(
     behaviour: Behaviour = None,
     discount: DiscountOption = None,
     delta: Delta = 0.05,
-    lowest_return: LowestReturn = 0.0,
+    lowest_return: LowestReturn = None,
     highest_return: HighestReturn = float("inf"),
     seed: Seed = 0,
     *,
