@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from spibb.ingest import open_log
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.loaded import Loaded, LoadedPolicy
 from spibb.ingest.mapping import ColumnMap, ColumnNames
-from spibb.ingest.policy_files import is_vector_policy, load_policy
+from spibb.ingest.policy_files import is_vector_policy, load_policy, own_columns
 from spibb.ingest.vectors import VectorTable, open_vectors
 from spibb.sql.sources import Source
 
@@ -31,6 +32,14 @@ def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -
     place = Source.of(path).path
     assert place is not None
     return load_vector_policy(place)
+
+
+def load_together(
+    paths: Sequence[str | Path | Source], *, columns: ColumnNames
+) -> tuple[Loaded, ...]:
+    """Load policies of one problem: plain tables may have the columns of one that knows them."""
+    known: ColumnNames = next(filter(None, map(own_columns, paths)), {})
+    return tuple(load_any(path, columns={**known, **columns}) for path in paths)
 
 
 def open_for(loaded: Loaded, source: Any, column_map: ColumnMap) -> LogTable | VectorTable:

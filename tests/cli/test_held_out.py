@@ -198,6 +198,29 @@ def test_a_mapping_applies_to_policy_behaviour_and_baseline_files_alike(names, h
     run("compare plain.csv a --mapping w.toml")
 
 
+def test_a_plain_table_beside_a_result_folder_may_have_its_columns(home):
+    """The folder knows that ward and age are the state and drug is the action."""
+    table = pd.read_csv("improved/policy.csv")[["ward", "age", "drug", "probability"]]
+    table.to_csv("plain.csv", index=False)
+    for pair in ("improved plain.csv", "plain.csv improved"):
+        assert run(f"compare {pair}").output.startswith("0 of ")
+    table.rename(columns={"drug": "dose"}).to_csv("other.csv", index=False)
+    refused = str(run("compare improved other.csv", code=1).exception)
+    assert "has no column 'drug'" in refused and "(--state, --action)" in refused
+
+
+def test_single_steps_have_no_discount(home):
+    log = pd.read_csv("train.csv")
+    log[["ward", "drug", "gain"]].to_csv("single.csv", index=False)
+    columns = "--state ward --action drug --reward gain --bandit"
+    run(f"improve single.csv {columns} --out single --n-wedge 3")
+    evaluated = run("evaluate single.csv --policy single --behaviour estimate").output
+    compared = run("compare single single --log single.csv").output
+    for printed in (evaluated, compared):
+        assert "No discount: every episode is a single step" in printed
+        assert "Discount 0" not in printed
+
+
 def test_the_behaviour_may_be_estimated_from_the_log(home):
     plain = run(f"{EVALUATE} {OPTIONS}").output
     smooth = run(f"{EVALUATE.replace('estimate', 'estimate:5')} {OPTIONS}").output

@@ -24,6 +24,16 @@ def open_as(log: Any, column_map: ColumnMap, *policies: Loaded) -> Any:
     return open_for(policies[0], log, reduce(ColumnMap.agreeing, wanted))
 
 
+def say_discount(console: Console, table: TypedTable, discount: float, source: str) -> None:
+    """The discount that was used, and where it comes from; single steps have none."""
+    from spibb.cli import terminal
+
+    if table.x.single:
+        terminal.say(console, "No discount: every episode is a single step")
+    else:
+        terminal.say_path(console, f"Discount {discount:g}, {source}")
+
+
 def say_assumptions(console: Console, table: TypedTable) -> None:
     """What the log does not say itself, and what was left out of it."""
     from spibb.cli import terminal

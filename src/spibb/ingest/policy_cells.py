@@ -32,9 +32,10 @@ def policy_of_cells(
             raise InputError(f"{what} has the column {name!r} twice: keep one")
         if name not in present:
             hint = did_you_mean(name, present)
+            others = "" if name == "probability" else ", or say which it is (--state, --action)"
             raise InputError(
                 f"{what} has no column {name!r}{hint}: its columns are {some(present, 20)}; "
-                "rename one"
+                f"rename one{others}"
             )
     states, state = _read_labels(cells, state_names, log.states if log else None, what)
     actions, action = _read_labels(cells, action_names, log.actions if log else None, what)

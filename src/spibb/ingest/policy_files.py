@@ -159,6 +159,17 @@ def _own_names(path: Path | None) -> dict[str, list[str]]:
     return {name: content[name] for name in ("state", "action")} if listed else {}
 
 
+def own_columns(path: str | Path | Source) -> dict[str, Sequence[str]]:
+    """The columns of state and action that a policy on labels was written with, if it says so."""
+    if is_vector_policy(path):
+        return {}
+    file = policy_file(path).path
+    if file is not None and file.suffix == ENDING:
+        policy = LoadedPolicy(**read_whole_policy(file)).policy
+        return {"state": policy.states.names, "action": policy.actions.names}
+    return dict(_own_names(file))
+
+
 def _cells(source: Source) -> Cells:
     cells = read_cells(source)
     if cells.table.num_rows == 0:

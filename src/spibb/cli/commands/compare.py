@@ -35,16 +35,15 @@ def compare(
     With a log, also say what both are worth in models drawn from it, and whether the log supports
     replacing B by A.
     """
-    from spibb.cli import terminal
-    from spibb.cli.logs import open_as, say_assumptions
+    from spibb.cli.logs import open_as, say_assumptions, say_discount
     from spibb.errors import InputError
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.policies import load_any
+    from spibb.policies import load_together
 
     console = new_console()
     with progress(console, "reading and comparing"):
-        first, second = (load_any(path, columns=column_map.columns) for path in (a, b))
+        first, second = load_together((a, b), columns=column_map.columns)
         tables = [isinstance(policy, LoadedPolicy) for policy in (first, second)]
         if tables[0] != tables[1]:
             raise InputError(
@@ -59,7 +58,7 @@ def compare(
     show(console)
     if table is not None:
         say_assumptions(console, table)
-        terminal.say_path(console, f"Discount {gamma:g}, {source}")
+        say_discount(console, table, gamma, source)
 
 
 def _compare_tables(

@@ -57,8 +57,7 @@ def evaluate(
     """
     import numpy as np
 
-    from spibb.cli import terminal
-    from spibb.cli.logs import open_as, say_assumptions
+    from spibb.cli.logs import open_as, say_assumptions, say_discount
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
     from spibb.policies import load_any
@@ -81,7 +80,7 @@ def evaluate(
     else:
         _evaluate(console, policy, records, gamma, behaviour, np.random.default_rng(seed), bounds)
     say_assumptions(console, table)
-    terminal.say_path(console, f"Discount {gamma:g}, {source}")
+    say_discount(console, table, gamma, source)
 
 
 def _evaluate(
