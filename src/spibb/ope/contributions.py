@@ -94,15 +94,18 @@ def contributions(
     if lowest_return is not None:
         checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
     sweep = Sweep(log, candidates, propensities, discount, model, truncated)
-    limited = names if lowest_return is not None else ()
     return Contributions(
         sweep.plain[0], {name: TERMS[name](sweep) for name in names},
-        {name: LIMITED[name](sweep, limit_of(name, lowest_return))
-         for name in limited if name in LIMITED},
+        {} if lowest_return is None else _limited(sweep, names, lowest_return),
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep, lowest_return),
         _reach(log, discount, truncated == "model"),
     )  # fmt: skip
+
+
+def _limited(sweep: Sweep, names: Sequence[str], lowest: float) -> dict[str, np.ndarray]:
+    """The contributions with missing mass at the limit, of those estimators that have one."""
+    return {name: LIMITED[name](sweep, limit_of(name, lowest)) for name in names if name in LIMITED}
 
 
 def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
