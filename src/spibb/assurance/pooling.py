@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -252,15 +252,12 @@ def _poolings(pairs: _Pairs, alphas: np.ndarray, fits: _Fits) -> tuple[Pooling, 
     spread = np.where(alpha > 0, noise / np.where(alpha > 0, alpha, 1.0), 0.0)
     own = _thin(pairs.n, pairs.squares, noise)
     error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * own + _odd(pairs, noise, spread))
-    numbers = zip(
+    fields: list[Any] = [
         probability.tolist(), fits.noise.tolist(), fits.freedom.tolist(), spread[:, 0].tolist(),
-        fits.slope.tolist(), fits.slope_error.tolist(),
-    )  # fmt: skip
-    arrays = zip(
-        weight, (1 - weight) * pairs.log_preference, error,
-        np.sqrt(_thin(*pairs.by_state, noise)),
-    )  # fmt: skip
-    return tuple(Pooling(*some, *others) for some, others in zip(numbers, arrays))
+        fits.slope.tolist(), fits.slope_error.tolist(), weight,
+        (1 - weight) * pairs.log_preference, error, np.sqrt(_thin(*pairs.by_state, noise)),
+    ]  # fmt: skip
+    return tuple(Pooling(*row) for row in zip(*fields))
 
 
 def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:

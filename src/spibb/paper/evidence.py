@@ -12,6 +12,8 @@ from spibb.stats import Interval, tail_size
 
 LEVEL = 0.95
 EMPTY: Mapping[str, object] = MappingProxyType({})
+Sizes = Sequence[int] | None
+"""The sizes of a curve; all if None."""
 FEWEST_IN_TAIL = 10
 """With fewer runs in its tail, the interval of a tail mean is too narrow to decide anything."""
 
@@ -55,54 +57,34 @@ class View:
         return cell.statistics[statistic]
 
     def curve(
-        self,
-        column: str,
-        statistic: str,
-        sizes: Sequence[int] | None = None,
-        eta: float | None = None,
+        self, column: str, statistic: str, sizes: Sizes = None, eta: float | None = None
     ) -> list[Interval]:
         """Normalised performance at each size; all sizes if none are named."""
         found = self.sizes() if sizes is None else sizes
         return [self.at(column, statistic, size, eta) for size in found]
 
     def lowest(
-        self,
-        column: str,
-        statistic: str,
-        sizes: Sequence[int] | None = None,
-        eta: float | None = None,
+        self, column: str, statistic: str, sizes: Sizes = None, eta: float | None = None
     ) -> Interval:
         """The smallest normalised performance over sizes."""
         return smallest(self.curve(column, statistic, sizes, eta))
 
     def highest(
-        self,
-        column: str,
-        statistic: str,
-        sizes: Sequence[int] | None = None,
-        eta: float | None = None,
+        self, column: str, statistic: str, sizes: Sizes = None, eta: float | None = None
     ) -> Interval:
         """The largest normalised performance over sizes."""
         return largest(self.curve(column, statistic, sizes, eta))
 
     def overall(
-        self,
-        column: str,
-        statistic: str,
-        sizes: Sequence[int] | None = None,
-        eta: float | None = None,
+        self, column: str, statistic: str, sizes: Sizes = None, eta: float | None = None
     ) -> Interval:
         """Normalised performance, averaged over sizes."""
         return average(self.curve(column, statistic, sizes, eta))
 
     def margin(
-        self,
-        column: str,
-        others: Sequence[str],
-        statistic: str,
-        sizes: Sequence[int] | None = None,
+        self, column: str, others: Sequence[str], statistic: str, sizes: Sizes = None,
         eta: float | None = None,
-    ) -> Interval:
+    ) -> Interval:  # fmt: skip
         """By how much a column beats the best of the others, averaged over sizes."""
         own, *theirs = (self.overall(c, statistic, sizes, eta) for c in (column, *others))
         return smallest([difference(own, other) for other in theirs])
