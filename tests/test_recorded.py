@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from spibb.algorithms.certified import Certified
 from spibb.conformity import recorded_probs, recorded_table
 from spibb.errors import InputError
 from spibb.propensities import check_recorded
+from spibb.visits import ReturnBounds, Visits
 
 
 def bandit(state, action, reward, prob):
@@ -272,3 +275,58 @@ def test_the_mass_of_an_action_never_seen_is_not_the_kept_actions():
     assert [str(c) for c in found.tests[0].changes] == ["in state 'x' avoid 'b', 'd'"]
     assert found.policy.row("x") == {"a": 1.0, "b": 0.0, "d": 0.0}
     assert "shows a guess" in found.facts.assumptions[0]
+
+
+def hidden_context(seed, n, rates):
+    """b is taken with the rates of a context that the state does not show, and costs 0.05 wherever
+    it is taken; where it is taken more often, everything pays more."""
+    rng = np.random.default_rng(seed)
+    u = rng.integers(0, 2, n)
+    p = np.array(rates)[u]
+    b = rng.random(n) < p
+    paid = 0.05 + 0.9 * u - 0.05 * b
+    return Log.from_arrays(
+        ["x"] * n, np.where(b, "b", "a"), paid, terminated=np.ones(n, bool),
+        action_prob=np.where(b, p, 1 - p),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("single", [False, True])
+def test_neighbours_in_the_last_decimal_are_two_numbers(single):
+    """Exact rates of 1 % and 2 %: no rounding of 1.5 %, of which b would look better."""
+    for seed in range(4):
+        log = hidden_context(seed, 20_000, [0.01, 0.02])
+        if single:
+            log = replace(log, action_prob=log.action_prob.astype("f4").astype("f8"))
+        problem = Problem.from_log(log)
+        assert problem.varying
+        found = Certified(lowest_reward=0, highest_reward=1).improve(problem)
+        assert found.policy.row("x")["b"] < 0.5
+        average = spibb.Policy([[0.985, 0.015]], ["x"], ["a", "b"])
+        with pytest.raises(InputError, match=r"0.01 in one row and 0.02 in another of state 'x'"):
+            spibb.improve(log, average, algorithm=Certified(lowest_reward=0, highest_reward=1))
+
+
+@pytest.mark.parametrize("single", [False, True])
+@pytest.mark.parametrize("decimals", [2, 3, 4, 5, 6, 7, 15])
+def test_rows_that_were_rounded_are_taken_at_their_largest(decimals, single):
+    """1.49 % may be written as 1 %; the test by rows divides by no less than what was played."""
+    p = np.random.default_rng(0).uniform(0.01, 1, 300)
+    column = np.round(p, decimals)
+    column = column.astype("f4").astype("f8") if single else column
+    log = bandit(["x"] * 300, [0, 1] * 150, np.zeros(300), column)
+    made = Visits.of(log, 0.9, ReturnBounds(0, 1, "")).made
+    assert (made >= p).all()
+    assert (made <= np.minimum(column + 0.5001 * 10.0 ** -min(decimals, 6) + 2e-7, 1)).all()
+
+
+@pytest.mark.parametrize("noise", [1e-16, 1e-12, 2e-7])
+def test_the_last_bits_of_a_sum_are_no_second_number(noise):
+    """Also those of a column that was computed in single precision."""
+    rng = np.random.default_rng(0)
+    action = rng.integers(0, 2, 400)
+    log = two_steps(
+        np.where(action, "b", "a"), ["a", "d"] * 200, action * 1.0,
+        np.where(action, 1 / 3, 2 / 3) * (1 + noise * rng.uniform(-1, 1, 400)), 0.5,
+    )  # fmt: skip
+    assert not Problem.from_log(log).varying

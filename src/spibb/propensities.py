@@ -10,7 +10,10 @@ from spibb.words import apart
 
 DECIMALS = 6
 """Recorded probabilities are compared to so many decimals, or as many as they have."""
-
+EPSILON = float(np.finfo(np.float32).eps)
+"""Of single precision."""
+SINGLE = 1e-6
+"""Relative differences up to this are the rounding of sums in single precision."""
 
 SHARES = (0.01, 0.03, 0.1, 0.3, 0.6)
 """Of the capital that is staked on actions being taken more often than recorded, in equal parts."""
@@ -75,7 +78,7 @@ def _too_often(log: Log, column: np.ndarray) -> str | None:
     start after a pair's first row, and it does not depend on the order of rows. p is as large as
     its rounding allows.
     """
-    p = column + half_a_digit(column)
+    p = at_most(column)
     pair = log.state.astype(np.int64) * len(log.actions) + log.action
     shown, index, n = np.unique(pair, return_inverse=True, return_counts=True)
     state = shown // len(log.actions)
@@ -105,18 +108,28 @@ def _too_often(log: Log, column: np.ndarray) -> str | None:
 
 
 def varies(log: Log) -> str | None:
-    """Where `action_prob` depends on more than state and action, beyond how it is rounded."""
+    """Where `action_prob` depends on more than state and action.
+
+    One number is rounded to the same decimals in every row, so that only the rounding of single
+    precision may differ.
+    """
     if log.action_prob is None:
         return None
     least, largest = _extremes(log, log.action_prob)
-    range_ = np.where(least < np.inf, largest - least, 0.0)
-    if (range_ <= 2 * half_a_digit(log.action_prob)).all():
+    if _one_number(least, largest).all():
         return None
-    x, a = np.unravel_index(int(np.argmax(range_)), range_.shape)
+    off = np.divide(largest, least, out=np.zeros(least.shape), where=least < np.inf)
+    x, a = np.unravel_index(int(np.argmax(off)), off.shape)
+    low, high = apart(least[x, a], largest[x, a])
     return (
-        f"action_prob is {least[x, a]:.6g} in one row and {largest[x, a]:.6g} in another of state "
+        f"action_prob is {low} in one row and {high} in another of state "
         f"{log.states[int(x)]!r}, action {log.actions[int(a)]!r}"
     )
+
+
+def _one_number(least: np.ndarray, largest: np.ndarray) -> np.ndarray:
+    """bool [S, A]: the rows of a pair, if there are any, record one number."""
+    return np.asarray(largest <= least * (1 + SINGLE))
 
 
 def _extremes(log: Log, column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +149,7 @@ def _sums(log: Log, column: np.ndarray) -> np.ndarray:
     more than 1.
     """
     least, largest = _extremes(log, column)
-    taken, one = largest > -np.inf, largest - least <= 2 * half_a_digit(column)
+    taken, one = largest > -np.inf, _one_number(least, largest)
     often = np.bincount(log.state * len(log.actions) + log.action, minlength=taken.size) > 1
     steady = one[taken].all() & (often.reshape(taken.shape) | ~taken).all(axis=1)
     return np.asarray(np.where(steady, np.where(taken, least, 0.0).sum(axis=1), 0.0))
@@ -145,14 +158,15 @@ def _sums(log: Log, column: np.ndarray) -> np.ndarray:
 def disagreement(log: Log, policy: np.ndarray) -> str | None:
     """Where the log's `action_prob` contradicts a policy [S, A] that is said to have made it.
 
-    Numbers may be rounded to the decimals that the column has, but at least two.
+    Numbers may be rounded to the decimals that the column has, but at least two; each pair has one.
     """
     if log.action_prob is None:
         return None
     claimed = policy[log.state, log.action]
     wrong = np.abs(claimed - log.action_prob) > half_a_digit(log.action_prob)
     if not wrong.any():
-        return None
+        differs = varies(log)
+        return differs and f"{differs}, where the policy has one probability"
     j = int(np.argmax(wrong))
     logged, wanted = apart(log.action_prob[j], claimed[j])
     return (
@@ -162,9 +176,18 @@ def disagreement(log: Log, policy: np.ndarray) -> str | None:
     )
 
 
+def at_most(column: np.ndarray) -> np.ndarray:
+    """The largest that recorded probabilities [N] can have been before they were rounded."""
+    return np.minimum(column + half_a_digit(column), 1.0)
+
+
 def half_a_digit(column: np.ndarray) -> float:
-    """Half of the last decimal that a column of probabilities has: of the second to the sixth."""
+    """Half of the last decimal that a column of probabilities has: of the second to the sixth.
+
+    The column may have been kept in single precision.
+    """
     for decimals in range(2, DECIMALS):
-        if np.allclose(column, np.round(column, decimals), rtol=0, atol=1e-12):
-            return 0.5 * 10.0**-decimals + 1e-9
-    return 0.5 * 10.0**-DECIMALS
+        rounded = np.round(column, decimals)
+        if np.allclose(column, rounded, rtol=EPSILON, atol=1e-12):
+            return 0.5 * 10.0**-decimals + EPSILON
+    return 0.5 * 10.0**-DECIMALS + EPSILON

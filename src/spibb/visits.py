@@ -12,6 +12,7 @@ from spibb.arrays import stable_order
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
+from spibb.propensities import at_most
 from spibb.return_limits import discounted_steps, slack
 from spibb.words import apart, counted
 
@@ -121,7 +122,7 @@ class Visits:
     row on is `recorded` + `unseen`·R: `unseen` [N] is 0 where the episode was recorded to its end,
     and γ to the number of steps until it was cut elsewhere. R is the number `rest` [N] of the
     numbers that the log does not tell, which lie between `least` and `most`. `made` [N] is the
-    recorded probability of the action, None without one.
+    recorded probability of the action, as large as its rounding allows, None without one.
 
     **Which cuts share a number.** Where the successor y of a cut is recorded, what follows has the
     mean V^{π_b}(y), whatever came before (Markov, and nothing was cut because of what would have
@@ -160,7 +161,7 @@ class Visits:
         return cls(
             log.action[order], step[order], rank, sorted_episode, recorded[order], unseen[order],
             rest[order], least, most, np.searchsorted(state, np.arange(len(log.states) + 1)),
-            None if log.action_prob is None else log.action_prob[order],
+            None if log.action_prob is None else at_most(log.action_prob)[order],
         )  # fmt: skip
 
     @property

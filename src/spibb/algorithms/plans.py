@@ -39,7 +39,8 @@ episodes show, and π as above, which is one row for all visits of s,
     X = (π(a|s)/p − 1)·(G − G_min),  E[X] = E[Σ_a π(a|s) Q(·, a)] − E[G],
 
 the mean over all that s leaves open: what playing π(·|s) gains on what acted there. No ratio is
-bounded, but X ≥ −span is, as G ≥ G_min.
+bounded, but X ≥ −span is, as G ≥ G_min. A p that was rounded is taken as large as it can have been:
+as G ≥ G_min, the mean of X is then smaller.
 """
 
 from __future__ import annotations
