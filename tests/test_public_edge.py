@@ -165,7 +165,6 @@ reveal_type(again)
 """
 
 
-@pytest.mark.slow
 def test_the_script_of_a_user_is_typed(tmp_path, pytestconfig):
     """As `mypy --strict` sees the package from outside, where py.typed ships.
 

@@ -58,6 +58,7 @@ def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
     assert style.label(Column.parse(OWN)) == "Cautious, epsilon = 0.1"
 
 
+@pytest.mark.slow
 def test_its_kernel_joins_the_compiled_call(folder):
     kind = type(make("cautious.CompiledCautious"))
     world = gridworld(uniform=False, name="authors")

@@ -170,7 +170,6 @@ def everything(folder, *done):
     return printed + b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
 
 
-@pytest.mark.slow
 def test_the_command_line_end_to_end_and_no_password_anywhere(server, commands, tmp_path):
     """The password test: improve, inspect, evaluate, compare; then every byte is searched."""
     from urllib.parse import quote

@@ -199,7 +199,6 @@ return [rows.filter(row => row.checkVisibility()).map(row => row.innerText), oth
 """The texts of the rows that are visible, and the number of rows of states that are not listed."""
 
 
-@pytest.mark.slow
 def test_search_finds_states_that_are_not_listed(many):
     listed = len(find_all(many, "#changes > tbody"))
     assert listed == MAX_STATES
