@@ -86,6 +86,8 @@ def bandit(old, new, *parts, options="", command="improve clicks.csv --out out")
 bandit("user,", "visitor,", "the log has no column 'user'", "its columns are 'visitor'")
 bandit("new,a,0,0.5", "new,a,0,1.5", "action_prob (column 'p') in row 0 is 1.5", "in (0, 1]")
 bandit("new,a,0,0.5", "new,a,0,0", "action_prob (column 'p') in row 0 is 0", "must have been")
+bandit("new,a,0,0.5", "new,a,0,50", "row 0 is 50", "if these are per cent, divide by 100")
+bandit("new,a,0,0.5", "new,a,0,50%", "row 0 is 50%", "write 70% as 0.7, without the sign")
 bandit("new,a,0,0.5", "new,a,,0.5", "'click' is missing in row 0", "--missing drop")
 bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing as-level or --missing")
 bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is soon", "a number")
@@ -165,7 +167,11 @@ for value in ("1", "1.5", "-0.1", "nan", "inf"):
         case(f"{command} --discount {value}", message)
 for value in ("0", "1", "-0.5", "2", "nan"):
     for command in (IMPROVE, EVALUATE):
-        case(f"{command} --delta {value}", f"delta is {float(value)}, expected a number in (0, 1)")
+        case(
+            f"{command} --delta {value}", f"delta is {float(value)}, expected a number in (0, 0.5]"
+        )
+for command in (IMPROVE, EVALUATE, MONITOR):
+    case(f"{command} --delta 0.95", "expected a number in (0, 0.5]", "level of 0.95 give 0.05")
 for value in ("0", "-1", "inf", "nan"):
     case(f"{IMPROVE} --v-max {value}", f"v_max is {float(value)}, expected a number in (0, inf)")
 for value in ("nan", "inf", "-inf"):
@@ -343,6 +349,12 @@ bad_log(",a,", ",c,", "baseline.csv' has no row for state 'c' (1 of the log's 2 
 for old, new, *parts in (
     ("b,go,0.25", "b,go,-0.25", "row 'b', action 'go': probability is -0.25", "fix that entry"),
     ("b,stay,0.75", "b,stay,1.75", "probability is 1.75, expected a number in [0, 1]"),
+    (
+        "b,stay,0.75",
+        "b,stay,75",
+        "probability is 75, expected a number in [0, 1]: fix that entry; "
+        "if these are per cent, divide by 100",
+    ),
     ("b,stay,0.75", "b,stay,nan", "action 'stay': probability is nan"),
     ("b,stay,0.75", "b,stay,inf", "probability is inf"),
     ("b,stay,0.75", "b,stay,", "action 'stay': probability is nan"),
@@ -510,7 +522,9 @@ for text, *parts in (
 ):  # fmt: skip
     case(text, *parts)
 for value in ("0", "1", "-0.5", "nan"):
-    case(f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 1)")
+    case(
+        f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 0.5]"
+    )
 case("split log.csv", "episode_id is missing in row 1", log_csv=LOG.replace("0,1,b", ",1,b"))
 case("evaluate log.csv --policy improved --behaviour estimate:x", "write estimate:0.5")
 case("evaluate log.csv --policy improved --behaviour estimate:-1", "write estimate:0.5")
@@ -621,7 +635,7 @@ for content, *parts in (
 case("monitor improved", "Missing argument 'LOG'")
 case("monitor improved log.csv --delta x", "Invalid value for '--delta'")
 for value in ("0", "1", "nan"):
-    case(f"{MONITOR} --delta {value}", f"delta is {float(value)}, expected a number in (0, 1)")
+    case(f"{MONITOR} --delta {value}", f"delta is {float(value)}, expected a number in (0, 0.5]")
 case(f"{MONITOR} --margin=-1", "margin is -1.0, expected a number in [0, inf)")
 case(f"{MONITOR} --drop 0", "drop is 0.0, expected a number in (0, inf)")
 case(
@@ -759,6 +773,8 @@ def test_a_real_process_says_the_same(home, tmp_path, command, parts):
     assert snapshot(folder) == before
 
 
+COMMAS = LOG.replace(",", ";").replace(".", ",")
+BANDIT = "state,action,reward\na,go,1\na,stay,0\n"
 TWICE = LOG + "1,1,b,go,0,1\n"
 UNPAID = LOG.replace("0,1,b,stay,1,1", "0,1,b,stay,,1")
 PROPOSALS = [
@@ -769,12 +785,23 @@ PROPOSALS = [
     ("inspect log.csv --missing as-level", UNPAID, "inspect log.csv --missing drop"),
     ("inspect --missing=as-level log.csv", UNPAID, "inspect log.csv --missing drop"),
     ("inspect log.csv --missing drop", LOG.replace(",b,", ",,"), None),
-]
+    ("inspect log.csv", COMMAS, "inspect log.csv --decimal ,"),
+    ("inspect log.csv --decimal .", COMMAS, "inspect log.csv --decimal ,"),
+    ("inspect log.csv", COMMAS.replace("b;", "süd;").encode("latin-1"),
+     "inspect log.csv --encoding latin-1 --decimal ,"),
+    ("inspect log.csv", LOG.replace("b,", "5 €,").encode("cp1252"),
+     "inspect log.csv --encoding cp1252"),
+    ("inspect log.csv", LOG.encode("utf-16"), "inspect log.csv --encoding utf-16"),
+    ("inspect log.csv", LOG.replace(",", "^"), "inspect log.csv --separator '^'"),
+    ("inspect log.csv", BANDIT.replace("a,", "süd,").encode("latin-1"),
+     "inspect log.csv --bandit --encoding latin-1"),
+    ("inspect log.csv", LOG.replace("b,stay,1,", '"b","stay","1,5",'), None),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "log", "proposal"), PROPOSALS)
 def test_a_command_that_is_proposed_works(tmp_path, monkeypatch, capsys, command, log, proposal):
-    (tmp_path / "log.csv").write_text(log, encoding="utf-8")
+    (tmp_path / "log.csv").write_bytes(log if isinstance(log, bytes) else log.encode())
     monkeypatch.chdir(tmp_path)
     assert run(command, monkeypatch) == 2
     _, found, proposed = capsys.readouterr().err.strip().partition("; try: spibb ")

@@ -7,7 +7,7 @@ log. One case and a million are encoded by one definition, `CaseEncoder.part`.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
@@ -116,18 +116,13 @@ class CaseEncoder:
             return known[np.where(np.isnan(values), -1, place)]
         coded = column if _is_dictionary(column) else column.dictionary_encode()
         rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
-        codes = [self._code(position, v, rows) for v in enumerate(coded.dictionary.to_pylist())]
+        values = coded.dictionary.to_pylist()
+        codes = _each(lambda value: self._code(position, value), values, rows, UNKNOWN)
         return np.array([*codes, index.get(LEVEL, UNKNOWN)], dtype=np.int64)[rows]
 
-    def _code(self, position: int, numbered: tuple[int, Any], rows: np.ndarray) -> int:
-        """The code of a value that some of the rows have."""
-        try:
-            part = self.part(position, numbered[1])
-        except InputError as error:
-            where = np.flatnonzero(rows == numbered[0])
-            if len(where) == 0:
-                return UNKNOWN
-            raise InputError(f"{error}{_in_rows(where)}") from None
+    def _code(self, position: int, value: Any) -> int:
+        """The code of a value."""
+        part = self.part(position, value)
         example = self._example(position)
         alike = isinstance(part, bool) == isinstance(example, bool)  # Python takes true for 1
         return self._index[position].get(part, UNKNOWN) if alike else UNKNOWN
@@ -226,15 +221,30 @@ def _numbers(column: pa.Array, name: str) -> np.ndarray:
         return values
     coded = column if _is_dictionary(column) else column.dictionary_encode()
     rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
-    read = [_number_in(name, v, rows) for v in enumerate(coded.dictionary.to_pylist())]
+    values = coded.dictionary.to_pylist()
+    read = _each(lambda value: case_number(name, value), values, rows, math.nan)
     return np.array([*read, math.nan])[rows]
 
 
-def _number_in(name: str, numbered: tuple[int, Any], rows: np.ndarray) -> float:
-    try:
-        return case_number(name, numbered[1])
-    except InputError as error:
-        raise InputError(f"{error}{_in_rows(np.flatnonzero(rows == numbered[0]))}") from None
+def _each(
+    read: Callable[[Any], float], values: Sequence[Any], rows: np.ndarray, unread: float
+) -> list[float]:
+    """What is read of each value; `rows` [N] are numbers of values.
+
+    The error names the first row that cannot be read, and counts all of them. What no row has is
+    `unread`.
+    """
+    found, errors = [], {}
+    for place, value in enumerate(values):
+        try:
+            found.append(read(value))
+        except InputError as error:
+            found.append(unread)
+            errors[place] = error
+    where = np.flatnonzero(np.isin(rows, list(errors))) if errors else ()
+    if len(where):
+        raise InputError(f"{errors[int(rows[where[0]])]}{_in_rows(where)}") from None
+    return found
 
 
 def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from spibb.checks import (
     check_present,
     did_you_mean,
     finite,
+    per_cent,
     same_length,
     shown,
     some,
@@ -46,6 +48,8 @@ EPISODES = ("episode_id", "step", "next_state", "terminated", "truncated")
 
 FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
          "false": False, "f": False, "no": False, "0": False, "0.0": False}  # fmt: skip
+SEPARATORS = re.compile(r"[^\w\s.\"'-]")
+"""Signs that may separate columns, in a line that was taken for the name of one."""
 EMPTY = "the log is empty: it needs at least one transition; check what wrote it"
 
 
@@ -205,7 +209,7 @@ def _check_propensities(action_prob: np.ndarray | None) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"action_prob in row {row} is {action_prob[row]:g}, expected a number in (0, 1]: "
-            "the logged action must have been possible"
+            f"the logged action must have been possible{per_cent(action_prob.max())}"
         )
 
 
@@ -357,7 +361,14 @@ def _absent(wanted: str, present: Sequence[str]) -> InputError:
     )
     alone = {"episode_id", *ALIASES["episode_id"], "step", "terminated"}.isdisjoint(present)
     if wanted == "episode_id" and alone:
-        return FixableError(f"{line}, or add --bandit if every row is a decision", bandit=True)
+        line = f"{line}, or add --bandit if every row is a decision"
+    if len(present) == 1 and (signs := SEPARATORS.findall(present[0])):
+        often = max(signs, key=signs.count)
+        return FixableError(
+            f"{line}; or name the sign between columns (--separator)", separator=often
+        )
+    if wanted == "episode_id" and alone:
+        return FixableError(line, bandit=True)
     return InputError(line)
 
 

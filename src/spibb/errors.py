@@ -28,14 +28,14 @@ class InputError(ValueError):
 
 
 class FixableError(InputError):
-    """Data that cannot be used as they are, but with other ways to read them.
+    """Data that cannot be used as they are, but may be if they are read in another way.
 
-    `handling` are those, as `spibb.open_log` takes them: ``{"missing": "drop"}``.
+    `changes` are those of a `Handling` or a `Source`: ``{"missing": "drop"}``.
     """
 
-    def __init__(self, message: object = "", **handling: Any) -> None:
+    def __init__(self, message: object = "", **changes: Any) -> None:
         super().__init__(message)
-        self.handling = handling
+        self.changes = changes
 
 
 def without_secrets(text: str) -> str:

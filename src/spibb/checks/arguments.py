@@ -113,8 +113,14 @@ def discount(value: float) -> float:
 
 
 def delta(value: float) -> float:
-    """Check a failure probability δ."""
-    return number("delta", value, 0, 1, "()")
+    """Check the failure probability δ of an answer: one that fails more often than not is none."""
+    x = as_float(value)
+    if 0.5 < x < 1:
+        raise InputError(
+            f"delta is {shown(value)}, expected a number in (0, 0.5]: it is the probability of a "
+            f"wrong answer; for a level of {shown(value)} give {1 - x:.6g}"
+        )
+    return number("delta", value, 0, 0.5, "(]")
 
 
 def delta_or_one(value: float) -> float:

@@ -76,6 +76,11 @@ def check_present(present: np.ndarray, name: str) -> None:
         )
 
 
+def per_cent(largest: float) -> str:
+    """A hint for probabilities of which the largest shows that they are given in per cent."""
+    return "; if these are per cent, divide by 100" if 1 < largest <= 100 else ""
+
+
 def probability_rows(
     probs: np.ndarray, labels: Sequence[Any], columns: Sequence[Any], what: str = "policy"
 ) -> None:
@@ -86,7 +91,7 @@ def probability_rows(
         found, _ = words.apart(probs[s, a], 1)
         raise InputError(
             f"{what} row {labels[s]!r}, action {columns[a]!r}: probability is {found}, "
-            "expected a number in [0, 1]: fix that entry"
+            f"expected a number in [0, 1]: fix that entry{per_cent(np.nanmax(probs))}"
         )
     sums = probs.sum(axis=1)
     off = np.abs(sums - 1) > ROW_SUM_TOLERANCE

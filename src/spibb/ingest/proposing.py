@@ -2,29 +2,46 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 from spibb.errors import FixableError, InputError
 from spibb.handling import Handling
 from spibb.ingest import open_log
 from spibb.ingest.mapping import ColumnMap
+from spibb.sql.sources import Source
+
+WRITTEN = ("encoding", "decimal", "separator")
+"""How text is written: options of the command line, and fields of a `Source`."""
 
 
-def proposed(source: Any, column_map: ColumnMap) -> Handling | None:
-    """How to read a table that is refused as it is; None where no way of reading helps.
+def proposed(source: Any, column_map: ColumnMap) -> list[str]:
+    """The options that let a table be read that is refused as it is; none where nothing helps.
 
-    One thing is changed after the other, until the table can be read.
+    One thing is changed after the other, until the table can be read: what is proposed was tried.
     """
-    handling = column_map.handling
+    handling, written = column_map.handling, Source.of(source)
     while True:
         try:
-            open_log(source, **replace(column_map, said=asdict(handling)).reading).counts()
-            return handling
+            open_log(written, **replace(column_map, said=asdict(handling)).reading).counts()
+            return [*handling.beyond(column_map.handling).split(), *_beyond(written, source)]
         except FixableError as error:
-            better = replace(handling, **error.handling)
-            if better == handling:
-                return None
-            handling = better
+            before = handling, written
+            handling = replace(handling, **_those_of(Handling, error.changes))
+            written = replace(written, **_those_of(Source, error.changes))
+            if (handling, written) == before:
+                return []
         except InputError:
-            return None
+            return []
+
+
+def _those_of(kind: type, changes: dict[str, Any]) -> dict[str, Any]:
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in changes.items() if name in names}
+
+
+def _beyond(written: Source, before: Any) -> list[str]:
+    """The options that say how text is written, where `before` did not say so."""
+    old = Source.of(before)
+    changed = [name for name in WRITTEN if getattr(written, name) != getattr(old, name)]
+    return [word for name in changed for word in (f"--{name}", getattr(written, name))]

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError, some
+from spibb.errors import FixableError
 from spibb.sql.duck import open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, narrow_table, text_literal
-from spibb.sql.sources import Files
+from spibb.sql.sources import TEXTS, Files
+from spibb.sql.staging import likely_encoding
 from spibb.tables import Progress
 
 if TYPE_CHECKING:
@@ -175,7 +177,10 @@ def readable(files: Files) -> Iterator[None]:
         yield
     except duckdb.Error as error:
         reason = files.renamed(_reason(str(error)))
-        raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}") from None
+        line = f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}"
+        if files.kind in TEXTS and (written := likely_encoding(files.paths)):
+            raise FixableError(line, encoding=written) from None
+        raise InputError(line) from None
 
 
 def _reason(complaint: str) -> str:

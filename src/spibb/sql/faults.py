@@ -18,6 +18,8 @@ OPTION_DUPLICATES = "--duplicates drop"
 """Options of the command line; parameters have the same names in Python."""
 COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 """A number with a decimal comma."""
+PER_CENT = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*%\s*")
+"""A number with a sign for per cent."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,11 @@ class Faults:
                 f"episodes where it is missing, with {OPTION_DROP}",
                 missing=DROP,
             )
-        comma = "; or read decimal commas with --decimal ," if COMMA.fullmatch(value) else ""
-        raise InputError(f"{name}{mapped} in {where} is {value}, expected {wanted}{n}{comma}")
+        line = f"{name}{mapped} in {where} is {value}, expected {wanted}{n}"
+        if COMMA.fullmatch(value) and column in self.engine.loose:
+            raise FixableError(f"{line}; or read decimal commas with --decimal ,", decimal=",")
+        share = "; write 70% as 0.7, without the sign" if PER_CENT.fullmatch(value) else ""
+        raise InputError(f"{line}{share}")
 
     def refuse_missing(self, column: str, condition: str, lacking: Collection[str]) -> None:
         """Refuse a value that is not there; `lacking` are all columns that lack some."""

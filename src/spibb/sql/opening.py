@@ -49,7 +49,8 @@ def _renamed(files: Files) -> Iterator[None]:
     try:
         yield
     except InputError as error:
-        raise InputError(files.renamed(str(error))) from None
+        error.args = (files.renamed(str(error)),)
+        raise
 
 
 def _paths(source: Source) -> Any:

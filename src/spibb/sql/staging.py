@@ -21,6 +21,8 @@ LIMIT = 16 * 2**30
 """Bytes that a copy may have: an archive that unpacks to more is refused."""
 BLOCK = 1 << 20
 """Bytes that are copied at a time."""
+WINDOWS = range(0x80, 0xA0)
+"""Bytes that are signs in texts of Windows (cp1252), and none that can be seen in Latin-1."""
 
 
 def staged(files: Files, source: Source) -> Files:
@@ -70,9 +72,7 @@ def _as_utf8(path: Path, encoding: str) -> Path:
 
     copy = private_path(ending(path))
     try:
-        with pa.input_stream(path, compression="detect") as stream:
-            blocks = iter(lambda: stream.read(BLOCK), b"")
-            write_copy(copy, _decoded(blocks, encoding), repr(str(path)))
+        write_copy(copy, _decoded(_blocks(path), encoding), repr(str(path)))
     except UnicodeError as error:
         where = f", byte {error.start}" if isinstance(error, UnicodeDecodeError) else ""
         raise InputError(
@@ -91,6 +91,38 @@ def _decoded(blocks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
     for block in blocks:
         yield decoder.decode(block).encode()
     yield decoder.decode(b"", final=True).encode()
+
+
+def likely_encoding(paths: Iterable[Path]) -> str | None:
+    """The encoding that texts seem to have been written in; None if that is UTF-8, or unknown.
+
+    Windows writes signs such as € in bytes that stand for no visible sign in Latin-1.
+    """
+    found = {_encoding(path) for path in paths} - {None}
+    return found.pop() if len(found) == 1 else None
+
+
+def _encoding(path: Path) -> str | None:
+    decoder, signs, is_utf8 = codecs.getincrementaldecoder("utf-8")(), set[int](), True
+    for block in _blocks(path):
+        if not signs and block.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return "utf-16"
+        signs.update(block)
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError:
+            is_utf8 = False
+    if is_utf8:
+        return None
+    return "latin-1" if signs.isdisjoint(WINDOWS) else "cp1252"
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file, unpacked."""
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as stream:
+        yield from iter(lambda: stream.read(BLOCK), b"")
 
 
 def write_copy(copy: Path, blocks: Iterable[bytes], name: str) -> None:

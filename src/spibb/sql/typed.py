@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spibb.arrays import from_arrow
-from spibb.checks import InputError, did_you_mean, some
+from spibb.checks import InputError, did_you_mean, per_cent, some
 from spibb.columns import EMPTY
 from spibb.handling import AS_LEVEL
 from spibb.sql import queries
@@ -174,7 +174,9 @@ class TypedTable(LocatedTable):
                 self._faults.refuse(name, column, unread, wanted)
         if x.action_prob is not None and profile.found["possible"] < profile.rows:
             impossible = f"NOT ({possible(x.action_prob)})"
-            self._faults.refuse("action_prob", self.names["action_prob"][0], impossible, POSSIBLE)
+            largest = self.ask(f"SELECT MAX({x.action_prob}) AS p FROM {self.counting.table}")
+            wanted = POSSIBLE + per_cent(_float(largest.column(0)[0].as_py()))
+            self._faults.refuse("action_prob", self.names["action_prob"][0], impossible, wanted)
         self.check_rewards(profile.reward_range)
 
     def check_rewards(self, numbers: Any) -> None:

@@ -43,10 +43,9 @@ def _proposal(log: str, column_map: ColumnMap) -> str:
 
     from spibb.ingest.proposing import proposed
 
-    better = proposed(log, column_map)
-    if better is None:
+    options = proposed(log, column_map)
+    if not options:
         return ""
-    options = better.beyond(column_map.handling).split()
     return f"; try: {shlex.join(['spibb', *_without(options, sys.argv[1:]), *options])}"
 
 
