@@ -218,8 +218,11 @@ def test_unseen_states_are_listed_with_their_rows():
         ({"ward": ["north"], "age": [1]}, {}, "no column 'n'"),
         ({"wards": ["north"], "age": [1], "n": [1]}, {}, r"'ward' \(did you mean 'wards'\?\)"),
         ({"ward": ["a"], "age": ["old"], "n": [1]}, {}, "age is 'old', expected .* in row 0"),
-        ({"ward": list("abcd"), "age": ["1", "old", "new", "old"], "n": [1] * 4}, {},
-         r"age is 'old', expected .* in row 1 of the cases \(3 such rows\)"),
+        (
+            {"ward": list("abcd"), "age": ["1", "old", "new", "old"], "n": [1] * 4},
+            {},
+            r"age is 'old', expected .* in row 1 of the cases \(3 such rows\)",
+        ),
         ({"ward": ["a", "b"], "age": [1], "n": [1]}, {}, "differ in length"),
         ({"ward": ["a", 3], "age": [1, 2], "n": [1, 2]}, {}, "'ward' of the cases mixes types"),
         ([{"ward": "north", "age": 3, "n": 0}, {"ward": "x"}], {}, "case 1 has no 'age'"),

@@ -123,6 +123,19 @@ def test_truncated_episodes(name):
     assert cut["model"].estimate(name).value == pytest.approx(recorded + weight * 0.625)
 
 
+def test_what_was_recorded_and_what_a_model_adds_may_be_below_a_limit_together():
+    """-3 and V̂(x) = -1.25 are above -3.2; -3 - 0.5 · 1.25 is not, and a weight multiplies that."""
+    log = Log.from_arrays(["x"], ["a"], [-3], ["x"], [0], [1], action_labels=["a", "b"])
+    model = replace(hand_model(), rewards=-hand_model().rewards, outcomes=None)
+    for limit, holds in ((-3.2, False), (-3.625, True), (-4.0, True)):
+        found = compute(
+            log, PI.probs, MU.probs, 0.5, model=model, truncated="model", lowest_return=limit
+        ).estimate("is")
+        assert bool(found.limited.min() >= limit - 1e-12) is holds
+        assert found.limit == (limit if holds else -np.inf)
+        assert ("completed by the model, below lowest_return" in found.no_limit) is not holds
+
+
 def test_unknown_successor_of_a_cut_is_not_completed():
     log = Log.from_arrays(["x"], ["a"], [1], None, [0], [1], action_labels=["a", "b"])
     found = compute(log, PI.probs, MU.probs, 0.5, model=hand_model(), truncated="model")

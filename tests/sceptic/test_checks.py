@@ -86,6 +86,30 @@ def test_drift_of_dynamics_returns_and_decisions_is_told_apart():
     assert drift_check(chain(rng, 1, 6, fair(rng), noise(rng)), 0.9, rng) is None
 
 
+def test_decisions_that_change_as_recorded_are_no_drift():
+    """An honest log whose policy changes from day to day: what follows a decision does not."""
+    rng = np.random.default_rng(4)
+    n = 2000
+    late = np.arange(n) >= n // 2
+    prob = np.where(late, 0.9, 0.2)
+    action = (rng.random(n) < prob).astype(int)
+    rows = {
+        "state": np.zeros(n, int), "action": action, "episode_id": np.arange(n),
+        "step": np.zeros(n, int), "terminated": np.ones(n, bool),
+        "reward": action + rng.random(n),
+    }  # fmt: skip
+    recorded = np.where(action == 1, prob, 1 - prob)
+    honest = drift_check(Log.from_arrays(**rows, action_prob=recorded), 0.0, rng)
+    assert honest.p_value > 0.01 and (honest.returns_p, honest.decisions_p) == (None, None)
+    assert "say how the decisions changed" in alone(drift=honest).sentences()[0]
+    silent = drift_check(Log.from_arrays(**rows), 0.0, rng)
+    assert silent.corrected(silent.decisions_p) < 0.01
+    rows["reward"] = rows["reward"] + late
+    changed = drift_check(Log.from_arrays(**rows, action_prob=recorded), 0.0, rng)
+    assert changed.p_value < 0.01
+    assert "differ in what follows the same decision" in alone(drift=changed).sentences()[0]
+
+
 def test_drift_p_values_are_uniform_without_drift():
     rng = np.random.default_rng(3)
     found = [drift_check(chain(rng, 20, 4, fair(rng), noise(rng)), 0.9, rng) for _ in range(60)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,7 @@ from spibb.algorithms.auto import AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
+from spibb.ope.bounds import EXACT
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
@@ -86,26 +88,32 @@ def print_estimates(console: Console, report: OffPolicyReport) -> None:
     )
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
-    size = report.effective_sample_size
-    say(console, f"Effective sample size {size:.1f} of {report.n_episodes:,} episodes")
-    if report.warning:
-        console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
-    for reason, names in _missing_bounds(report).items():
-        say(console, f"– {', '.join(names)}: {reason}")
+    size, warning = report.effective_sample_size, report.warning or ""
+    rests = f"{size:.1f} of {report.n_episodes:,} episodes"
+    if rests not in warning:
+        say(console, f"Effective sample size {rests}")
+    if warning and warning[1:] not in (report.conclusion or ""):
+        console.print(f"Warning: {warning}", style="bold", highlight=False, markup=False)
+    _say_missing_bounds(console, report)
 
 
-def _missing_bounds(report: OffPolicyReport) -> dict[str, list[str]]:
-    """Why bounds are missing, beyond the warning, and of which estimators."""
-    found: dict[str, list[str]] = {}
+def _say_missing_bounds(console: Console, report: OffPolicyReport) -> None:
+    """Why bounds are missing, beyond the warning, each reason once and with its estimators."""
+    unlimited: dict[str, list[str]] = {}
+    others: dict[str, list[str]] = {}
     for what, rows in (("", report.rows), (" (difference)", report.differences)):
-        said = {*found, report.warning}
         for row in rows:
-            name = row.estimate.name
-            refusals = dict.fromkeys(bound.refusal for bound in row.bounds if bound.refusal)
-            for reason in (refusal.replace(repr(name), "it") for refusal in refusals):
-                if reason not in said:
-                    found.setdefault(reason, []).append(f"{name}{what}")
-    return found
+            name, found = row.estimate.name, row.estimate
+            for bound in row.bounds:
+                exact = bound.name in EXACT and found.limit == -math.inf
+                reason = f"{found.no_limit}; {found.remedy}" if exact else bound.refusal
+                if bound.refusal and reason and reason != report.warning:
+                    part = (unlimited if exact else others).setdefault(reason, [])
+                    part.extend([] if name in part else [f"{name}{what}"])
+    if unlimited:
+        say(console, f"– {' and '.join(EXACT)} need a limit that no episode's part can be below:")
+    for reason, names in (unlimited | others).items():
+        say(console, f"  {', '.join(dict.fromkeys(names))}: {reason}")
 
 
 def print_differences(console: Console, report: OffPolicyReport) -> None:

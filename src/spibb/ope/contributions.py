@@ -136,13 +136,13 @@ def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]
         return found | dict.fromkeys(LIMITED, "lowest_return was not declared")
     low, high = _ends(returns(log, discount))
     if low < lowest - slack(lowest, high):
-        found["is"] = "the log has a return of {}, below the declared {}".format(
+        found["is"] = "the log has a return of {}, below lowest_return {}".format(
             *apart(low, lowest)
         )
     least, (reward, most) = (1 - discount) * limit_of("pdis", lowest), _ends(log.reward)
     if reward < least - slack(least, most):
         found["pdis"] = (
-            f"the log has a reward of {reward:g}, below (1 − γ) times the declared {lowest:g}"
+            f"the log has a reward of {reward:g}, below (1 − γ) times lowest_return {lowest:g}"
         )
     return found
 
@@ -153,10 +153,16 @@ def _no_limits_beyond(sweep: Sweep, lowest: float | None) -> dict[str, str]:
         return {}
     low = float(sweep.tables[2].min())
     limits = {name: limit_of(name, lowest) for name in LIMITED}
-    return {
+    found = {
         name: "the model completes cut episodes with {}, below {}".format(*apart(low, limit))
         for name, limit in limits.items() if low < limit
     }  # fmt: skip
+    least, most = _ends(sweep.completed)  # each part may be within the limit, and their sum not
+    if least < limits["is"] - slack(limits["is"], most):
+        found["is"] = (
+            "the log has a return of {}, completed by the model, below lowest_return {}"
+        ).format(*apart(least, limits["is"]))
+    return found
 
 
 def _check_model(model: MDP | None, discount: float, truncated: str, names: Iterable[str]) -> None:

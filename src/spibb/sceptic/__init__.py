@@ -109,13 +109,15 @@ def _of_drift(found: Drift | None) -> str:
     if found is None:
         return ""
     what = f"returns {found.early:.4g} early, {found.late:.4g} late"
+    if found.decisions_p is None:
+        what += "; the recorded probabilities say how the decisions changed, so they were not asked"
     if found.p_value >= SUSPICIOUS:
         return f"Drift: early and late episodes do not differ ({what}; p = {found.p_value:.2g})."
-    causes = (
-        ("returns", found.returns_p), ("what follows the same decision", found.dynamics.p_value),
-        ("how often actions are taken", found.decisions_p),
-    )  # fmt: skip
-    which = ", ".join(f"{name} (p = {p:.2g})" for name, p in causes if 3 * p < SUSPICIOUS)
+    which = ", ".join(
+        f"{name} (p = {p:.2g})"
+        for name, p in found.causes.items()
+        if found.corrected(p) < SUSPICIOUS
+    )
     return (
         f"Drift: early and late episodes differ in {which}; {what}. The log mixes two processes; "
         "improve from the recent part alone."

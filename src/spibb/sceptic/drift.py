@@ -8,6 +8,7 @@ import numpy as np
 
 from spibb.evaluate import returns
 from spibb.log import Log
+from spibb.propensities import varies
 from spibb.sceptic.exchange import Exchange, exchange_test, some_episodes
 
 
@@ -17,19 +18,34 @@ class Drift:
 
     `returns_p` compares the returns of both halves, `dynamics` successors and rewards of the same
     pairs, `decisions_p` how often the actions of a state were taken: the policy that made the log
-    may have changed. All three are permutation tests.
+    may have changed. All three are permutation tests. Where the log records probabilities that vary
+    within a state, it says itself that the decisions changed, and how; that, and the returns that
+    come with it, are then not asked (None).
     """
 
     early: float
     late: float
-    returns_p: float
+    returns_p: float | None
     dynamics: Exchange
-    decisions_p: float
+    decisions_p: float | None
+
+    @property
+    def causes(self) -> dict[str, float]:
+        """What was compared, in words, with its p-value."""
+        asked = {
+            "returns": self.returns_p, "what follows the same decision": self.dynamics.p_value,
+            "how often actions are taken": self.decisions_p,
+        }  # fmt: skip
+        return {what: p for what, p in asked.items() if p is not None}
 
     @property
     def p_value(self) -> float:
-        """Of all three together."""
-        return min(1.0, 3 * min(self.returns_p, self.dynamics.p_value, self.decisions_p))
+        """Of all together."""
+        return min(1.0, self.corrected(min(self.causes.values())))
+
+    def corrected(self, p: float) -> float:
+        """The p-value of one of the questions, for as many as were asked."""
+        return len(self.causes) * p
 
 
 @dataclass(frozen=True)
@@ -64,9 +80,11 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
         return None
     earned, late = returns(log, discount), _Halves.of(log).late
     halves = _Halves.of(some_episodes(log, rng))
+    told = varies(log) is not None
     return Drift(
-        float(earned[~late].mean()), float(earned[late].mean()), halves.returns(discount, rng),
-        halves.outcomes(rng), halves.decisions(rng),
+        float(earned[~late].mean()), float(earned[late].mean()),
+        None if told else halves.returns(discount, rng), halves.outcomes(rng),
+        None if told else halves.decisions(rng),
     )  # fmt: skip
 
 

@@ -222,7 +222,7 @@ def _wanted(more: float) -> str:
 def _model(evidence: Evidence) -> Criterion:
     what = "the model's value of the current policy"
     earned = evidence.earned
-    if earned is None:
+    if earned is None or evidence.departures is None:  # the log may be another policy's
         return _untold(evidence, "model", what, "what the log earned")
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
     limit = FAR * math.hypot(earned.completed_error, spread)

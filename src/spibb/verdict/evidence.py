@@ -86,11 +86,11 @@ class Evidence:
     """A new policy for a problem, and what the log says of it.
 
     `lower` is the quantile of the gain over drawn models at failure rate `delta`, of which it has a
-    share only (`shared`) if the log chose the policy by it. `earned` and `departures` are None
-    where the log's episodes were not kept or contradict the baseline; `estimates` likewise, with
-    the reason in `no_estimates`. `held_out` are estimates on episodes that trained nothing; where
-    these contradict the baseline there are none, and `no_held_out` says why. `ends_assumed`
-    says that no column of the log told which episodes ended. `memory` is the test of the Markov
+    share only (`shared`) if the log chose the policy by it. `earned` is None where the log's
+    episodes were not kept, `departures` also where they contradict the baseline; `estimates`
+    likewise, with the reason in `no_estimates`. `held_out` are estimates on episodes that trained
+    nothing; where these contradict the baseline there are none, and `no_held_out` says why.
+    `ends_assumed` says that no column of the log told which episodes ended. `memory` is the test of the Markov
     property, made for certified policies alone: their tests have no other assumption to check.
     `season` is the test whether time can pass for a difference between actions; it is not made for
     tests that know the probability of every single decision.
@@ -173,7 +173,7 @@ def gather(
     estimates, refusal = _estimates(problem, policy, delta, rng, bounds)
     fair, unfair = _held_out(problem, policy, held_out, delta, rng, bounds)
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
-    earned, single = _episodes(problem, policy) if usable else (None, None)
+    earned, single = _episodes(problem, policy, usable)
     if problem.log is not None and not usable:
         refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
@@ -228,12 +228,19 @@ def n_draws(problem: Problem, delta: float) -> int:
     return draws_for(delta, DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS)
 
 
-def _episodes(problem: Problem, policy: Policy) -> tuple[Earned, Departures]:
-    """What the log earned, and what single departures in it gained."""
-    log, discount = problem.log, problem.discount
-    assert log is not None  # `gather` has checked it
-    q, v = values_where_seen(problem.counts, problem.baseline.probs, discount)
-    acted = problem.counts.pairs.sum(axis=1) > 0
+def _episodes(
+    problem: Problem, policy: Policy, usable: bool
+) -> tuple[Earned | None, Departures | None]:
+    """What the log earned, and what single departures in it gained if the baseline made it.
+
+    What follows the cut of an episode is worth what the policy that acted earns in the model.
+    """
+    log, discount, pairs = problem.log, problem.discount, problem.counts.pairs
+    if log is None:
+        return None, None
+    acted = pairs.sum(axis=1) > 0
+    rows = problem.baseline.probs if usable else pairs / np.maximum(pairs.sum(axis=1), 1)[:, None]
+    q, v = values_where_seen(problem.counts, rows, discount)
     typical = v[acted].mean() if acted.any() else 0.0
     q, v = np.where(acted[:, None], q, typical), np.where(acted, v, typical)
     whole = completed_returns(log, v, discount)[log.episode_starts[:-1]]
@@ -243,8 +250,9 @@ def _episodes(problem: Problem, policy: Policy) -> tuple[Earned, Departures]:
         mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean()),
         standard_error(whole),
     )  # fmt: skip
-    departures = single_departures(log, policy.probs, problem.baseline.probs, q, discount)
-    return earned, departures
+    if not usable:
+        return earned, None
+    return earned, single_departures(log, policy.probs, problem.baseline.probs, q, discount)
 
 
 def _estimates(
