@@ -383,12 +383,13 @@ def _check_not_misspelt(
 
 
 def _check_mapped_once(found: Mapping[str, tuple[str, ...]]) -> None:
+    """A column has one meaning; only the step may also be a part of the state."""
     uses: dict[str, list[str]] = {}
     for name, columns in found.items():
         for column in columns:
             uses.setdefault(column, []).append(name)
     for column, names in uses.items():
-        if len(names) > 1:
+        if len(names) > 1 and sorted(names) != ["state", "step"]:
             raise InputError(
                 f"column {column!r} is mapped twice, to {' and '.join(names)}: map it once"
             )

@@ -137,6 +137,16 @@ class Log(Transitions):
         """The columns that states and actions span: what `read_log` needs to read them back."""
         return {"state": self.states.names, "action": self.actions.names}
 
+    @property
+    def hides_time(self) -> bool:
+        """Whether all episodes have as many steps, and a state does not say which step it is."""
+        lengths = np.diff(self.episode_starts)
+        if lengths[0] == 1 or (lengths != lengths[0]).any():
+            return False
+        step = np.arange(len(self)) % lengths[0]
+        seen = np.unique(self.state.astype(np.int64) * lengths[0] + step)
+        return len(seen) > len(np.unique(self.state))
+
     @cached_property
     def known(self) -> np.ndarray:
         """bool [N]: the successor is known, so the transition can be counted."""

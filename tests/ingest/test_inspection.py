@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pytest
 from logs import COLUMNS, hospital
 
+import spibb
 from spibb import Counts, Log, inspect_log, open_log
 from spibb.ingest.inspection import Neighbours
 from spibb.tables import write_table
@@ -170,3 +172,47 @@ def test_gaps_in_whole_number_steps_are_told(step, gapped, tmp_path):
             continue
         found = suspicion(inspect_log(table), "Gaps in step")
         assert found == (f"{gapped} of 2 episodes leave out whole-number steps" if gapped else None)
+
+
+def timed(tmp_path, lengths=(3, 3, 3), same_states=True):
+    rows = ["visit,t,ward,drug,gain"]
+    for visit, length in enumerate(lengths):
+        for t in range(length):
+            ward = "n" if same_states else f"n{t}"
+            rows.append(f"{visit},{t},{ward},{'xy'[(visit + t) % 2]},{t}")
+    path = tmp_path / "visits.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+NAMES = {"episode_id": "visit", "step": "t", "state": "ward", "action": "drug", "reward": "gain"}
+
+
+def clocks(path, **names):
+    table = spibb.open_log(path, columns=NAMES | names)
+    found = inspect_log(table, rows=table.log()).suspicions
+    return [f.remedy for f in found if f.what == "Episodes of one length"]
+
+
+def test_episodes_of_one_length_are_named_with_the_state_to_use(tmp_path):
+    (remedy,) = clocks(timed(tmp_path))
+    assert "add it to the state (--state ward,t)" in remedy
+    assert clocks(timed(tmp_path), state=["ward", "t"]) == []
+    assert clocks(timed(tmp_path, (3, 3, 2))) == []
+    assert clocks(timed(tmp_path, (1, 1, 1))) == []
+    assert clocks(timed(tmp_path, same_states=False)) == []
+
+
+def test_the_step_may_be_a_part_of_the_state(tmp_path):
+    path = timed(tmp_path)
+    log = spibb.read_log(path, columns=NAMES | {"state": ["ward", "t"]})
+    assert log.states.labels == (("n", 0), ("n", 1), ("n", 2))
+    assert log.state.tolist() == [0, 1, 2] * 3
+    assert log.next_state.tolist() == [1, 2, -1] * 3
+    counts = spibb.count_log(path, columns=NAMES | {"state": ["ward", "t"]})
+    assert counts.pairs.sum() == 9 and counts.states == log.states
+    frame = pyarrow.csv.read_csv(path)
+    same = spibb.Log.from_frame(frame, columns=NAMES | {"state": ["ward", "t"]})
+    assert same.states == log.states and (same.state == log.state).all()
+    with pytest.raises(spibb.InputError, match="'t' is mapped twice, to step and action"):
+        spibb.read_log(path, columns=NAMES | {"action": ["drug", "t"]})

@@ -26,6 +26,8 @@ from spibb.report.origin import Origin
 from spibb.report.page import render
 from spibb.tables import log_table, write_table
 from spibb.verdict import decide, gather_for
+from spibb.verdict.criteria import criteria
+from spibb.verdict.memory import with_memory
 from spibb.words import roughly
 
 ORIGIN = Origin("spibb improve log.csv", 0, (), (("spibb", "0"),), "2026-01-01 00:00 UTC")
@@ -395,6 +397,50 @@ def trap(seed: int, episodes: int = 3000) -> Log:
             before = action
     columns = dict(zip(("episode_id", "step", "state", "action", "reward"), zip(*rows)))
     return Log.from_arrays(**columns)
+
+
+def after_itself(extra: float, seed: int = 0, episodes: int = 300) -> Log:
+    """Action 1 pays 1, and `extra` if it follows another action 1; the one state does not tell."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        before = 0
+        for step in range(3):
+            action = int(rng.random() < 0.5)
+            reward = action * (1.0 + extra * before) + rng.normal(0, 0.1)
+            rows.append((episode, step, f"s{step}", action, reward))
+            before = action
+    columns = dict(zip(("episode_id", "step", "state", "action", "reward"), zip(*rows)))
+    return Log.from_arrays(**columns)
+
+
+@pytest.mark.parametrize(("extra", "gains"), [(0.5, True), (-3.0, False)])
+def test_a_policy_is_judged_with_the_memory_that_the_log_shows(extra, gains):
+    """Always 1 earns 3 + 2·extra, and the current policy 1.5 + extra/2, undiscounted."""
+    baseline = Policy([[0.5, 0.5]] * 3, ["s0", "s1", "s2"], [0, 1])
+    always = Policy([[0.0, 1.0]] * 3, ["s0", "s1", "s2"], [0, 1])
+    problem = Problem.from_log(after_itself(extra), baseline, discount=0.999)
+    evidence = spibb.verdict.gather(problem, always)
+    assert evidence.memory.test.p_value < 0.01
+    truth = 1.5 + 1.5 * extra
+    assert evidence.memory.lower == pytest.approx(truth, abs=0.15) and (truth > 0) is gains
+    if gains:
+        verdict = decide(evidence)
+        assert verdict.grade == "supported" and "remember the step before" in verdict.sentence
+        assert verdict.lower_bound <= evidence.memory.lower
+        assert verdict.criteria[-1].name == "memory" and verdict.criteria[-1].passed
+    else:
+        told = criteria(replace(evidence, certified=True))[-1]
+        assert (told.name, told.passed) == ("memory", False)
+
+
+def test_states_with_memory_are_the_pairs_of_a_step_and_the_one_before():
+    log = Log.from_arrays(["x", "y", "x", "x"], [0, 1, 0, 0], [1.0, 2.0, 3.0, 4.0],
+                          terminated=[False, True, False, True])  # fmt: skip
+    remembering, state = with_memory(log)
+    assert len(state) == len(remembering.states) == 3
+    assert [log.states[s] for s in state[remembering.state]] == ["x", "y", "x", "x"]
+    assert remembering.next_state[0] == remembering.state[1]
+    assert remembering.state[0] == remembering.state[2] != remembering.state[3]
 
 
 def test_a_certificate_whose_assumption_the_log_contradicts_is_withdrawn():

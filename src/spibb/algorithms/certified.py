@@ -15,9 +15,11 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.chooser import Chooser
 from spibb.algorithms.halves import Halves
 from spibb.algorithms.plans import PlannedTest, best_group, worth_testing
+from spibb.algorithms.shared import best_shared
 from spibb.betting import Sample
 from spibb.conformity import decisions, recorded_table
 from spibb.errors import InputError
+from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs, varies
@@ -26,6 +28,11 @@ from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
 from spibb.value_limits import narrowed
 from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
 from spibb.words import counted, short
+
+CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
+"""The share of the episodes that choose; and where all have one step, the baseline is known, and
+there are more pairs of state and action than `MANY`: finding a change is then harder than testing
+it."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,13 @@ class Certified(Algorithm):
        the result does not depend on the order of the episodes in the log, nor on that of the
        labels. Other names of labels let other episodes choose, which is just as fair.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
-       is made instead if it promises more: then ρ(π) ≥ ρ(π_b) holds on average over contexts.
+       is made instead if it promises more, and beside it one of a change that contexts share
+       (`algorithms.shared`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
 
     Parameters:
         delta: δ, failure probability of all accepted changes together.
-        choose_share: share of the episodes that choose the changes; the others test them.
+        choose_share: share of the episodes that choose the changes; the others test them. None
+            takes 0.3, and 0.5 of single decisions of a known baseline among many.
         lowest_return: no return from any step on is below it.
         highest_return: no return from any step on is above it.
         lowest_reward: no reward is below it.
@@ -74,7 +83,7 @@ class Certified(Algorithm):
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
-    choose_share: float = 0.3
+    choose_share: float | None = None
     lowest_return: float | None = None
     highest_return: float | None = None
     lowest_reward: float | None = None
@@ -84,7 +93,8 @@ class Certified(Algorithm):
 
     def __post_init__(self) -> None:
         checks.delta(self.delta)
-        checks.number("choose_share", self.choose_share, 0, 1, "()")
+        if self.choose_share is not None:
+            checks.number("choose_share", self.choose_share, 0, 1, "()")
         if self.horizon is not None:
             checks.positive("horizon", self.horizon)
         for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
@@ -117,7 +127,7 @@ class Certified(Algorithm):
             )
         problem, known = with_recorded_baseline(problem)
         algorithms = [replace(self, delta=delta) for delta in deltas]
-        n_choose = max(1, round(self.choose_share * log.n_episodes))
+        n_choose = max(1, round(self._share(problem, log, known) * log.n_episodes))
         if log.n_episodes - n_choose < 2:
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
@@ -125,14 +135,23 @@ class Certified(Algorithm):
         halves = Halves.of(problem, log, declared, known, n_choose, self.seed)
         return [one._tested(problem, log, halves) for one in algorithms]
 
+    def _share(self, problem: Problem, log: Log, known: bool) -> float:
+        """The share of the episodes that choose."""
+        if self.choose_share is not None:
+            return self.choose_share
+        single = known and len(log) == log.n_episodes
+        many = np.count_nonzero(problem.counts.pairs) > MANY
+        return CHOOSE_AMONG_MANY if single and many else CHOOSE
+
     def _tested(self, problem: Problem, log: Log, halves: Halves) -> CertifiedImprovement:
         """Choose changes with some of the episodes, and test them with the others."""
         chooser, visits, bounds = halves.chooser.at(self.delta), halves.judging, halves.bounds
-        families = self._families(chooser, halves.declared.horizon == 1)
+        one_step = halves.declared.horizon == 1
+        families, rules = self._families(chooser, one_step, log.states.labels)
         if chooser.spent:
             visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
         judge = _Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
-        tests = judge.tests(families)
+        families, tests = judge.best(families, rules)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         facts = _Facts(
             bounds, halves.declared, chooser.known, log.action_prob is not None, chooser.by_row,
@@ -149,16 +168,23 @@ class Certified(Algorithm):
         check_rewards(log, declared)
         return declared
 
-    def _families(self, chooser: Chooser, one_step: bool) -> list[_Family]:
-        """What is tested together: single changes, or one group of them."""
+    def _families(
+        self, chooser: Chooser, one_step: bool, labels: Sequence[Label]
+    ) -> tuple[list[_Family], list[_Family]]:
+        """What is tested: single changes or one group of them; and a rule that states share."""
         plans = chooser.plans()
         singles = worth_testing(plans, chooser.delta)
-        if one_step and chooser.known:
-            group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
-            alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
-            if score > alone:
-                return [_Family(tuple(group), bet)]
-        return [_Family((plan,), plan.bet) for plan in singles]
+        families = [_Family((plan,), plan.bet) for plan in singles]
+        if not (one_step and chooser.known):
+            return families, []
+        group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
+        alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
+        if score > alone:
+            families = [_Family(tuple(group), bet)]
+        found = best_shared(chooser, labels)
+        rules = [] if found is None else [_Family(found.plans(chooser), found.bet)]
+        known = {frozenset(), *(family.changes for family in families)}
+        return families, [rule for rule in rules if rule.changes not in known]
 
     def _result(
         self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
@@ -179,6 +205,11 @@ class _Family:
 
     plans: tuple[PlannedTest, ...]
     bet: float
+
+    @property
+    def changes(self) -> frozenset[tuple[int, bytes]]:
+        """What it changes: states, and the actions that stay there."""
+        return frozenset((plan.state, plan.kept.tobytes()) for plan in self.plans)
 
     def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
         """The values of all the plans' episodes; each plan's are those of other episodes."""
@@ -243,6 +274,22 @@ class _Judge:
     bounds: ReturnBounds
     delta: float
     spent: float
+
+    def best(
+        self, families: list[_Family], rules: list[_Family]
+    ) -> tuple[list[_Family], tuple[ChangeTest, ...]]:
+        """What to change: the families or the rules, whichever surely gain more.
+
+        All are tested together, so that it does not matter for the error rate which are taken: all
+        that are accepted are right with probability 1 − δ. If none is, all tests are shown.
+        """
+        both = [*families, *rules]
+        tests = self.tests(both)
+        parts = (families, tests[: len(families)]), (rules, tests[len(families) :])
+        gains = [sum(t.visits * t.lower_bound for t in found if t.accepted) for _, found in parts]
+        if not any(test.accepted for test in tests):
+            return both, tests
+        return parts[gains[1] > gains[0] or not any(t.accepted for t in parts[0][1])]
 
     def tests(self, families: Sequence[_Family]) -> tuple[ChangeTest, ...]:
         """Test all families together."""

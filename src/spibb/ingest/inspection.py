@@ -70,7 +70,8 @@ class Inspection(Shown):
     at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
     episode, None where that was not looked at; `neighbours` are None likewise. `assumptions` are
     what the log does not say itself, and what was left out of it. `misrecorded` says why recorded
-    probabilities cannot be right, if that was looked at.
+    probabilities cannot be right, if that was looked at. `clock` are the columns of the state and
+    the step, if all episodes have as many steps and the states do not say how many are left.
     """
 
     rows: int
@@ -90,6 +91,7 @@ class Inspection(Shown):
     neighbours: Neighbours | None
     assumptions: tuple[Finding, ...] = ()
     misrecorded: str | None = None
+    clock: tuple[str, ...] = ()
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what is suspicious, by name; `findings` has the words."""
@@ -189,6 +191,14 @@ class Inspection(Shown):
                 f"{self._share_cut:.0%}",
                 "check that ends of the process are not marked as truncated",
             )
+        if self.clock and self.terminated:
+            yield Finding(
+                "Episodes of one length",
+                f"all {self.episodes:,} have {self.lengths[0]:,} steps",
+                "if the process always stops there, what is left to gain depends on the step: add "
+                f"it to the state (--state {','.join(self.clock)}); if only the record stops "
+                "there, mark the last rows as truncated",
+            )
         if self.unknown_successors:
             yield Finding(
                 "Unknown successors",
@@ -269,7 +279,13 @@ def inspect_log(
         neighbours=_neighbours(table),
         assumptions=assumptions(table),
         misrecorded=None if rows is None or rows.action_prob is None else _misrecorded(rows),
+        clock=() if rows is None or not rows.hides_time else _clock(table),
     )
+
+
+def _clock(table: LogTable) -> tuple[str, ...]:
+    """The columns of the state and of the step."""
+    return (*table.names["state"], *(table.names["step"] or ("step",)))
 
 
 def _misrecorded(log: Log) -> str | None:

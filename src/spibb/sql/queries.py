@@ -29,9 +29,9 @@ def profile_query(
     for name, column, expression in x.by_column(names):
         if name == "next_state" and expression == quoted(column):
             continue  # may be missing, and is read as it stands
-        parts[f"there {column}"] = f"COUNT({read.present(name, column)})"
+        parts[f"there {name} {column}"] = f"COUNT({read.present(name, column)})"
         if expression != quoted(column):
-            parts[f"read {column}"] = f"COUNT({expression})"
+            parts[f"read {name} {column}"] = f"COUNT({expression})"
     return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM {x.kept.table}"
 
 

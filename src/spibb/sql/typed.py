@@ -68,13 +68,13 @@ class Profile:
         step = self.found["first"]
         return str(step) if isinstance(step, int | Decimal) else f"CAST('{step}' AS DOUBLE)"
 
-    def there(self, column: str) -> int:
-        """How many values a column has."""
-        return int(self.found.get(f"there {column}", 0))
+    def there(self, name: str, column: str) -> int:
+        """How many values a column has that is called `name` with us."""
+        return int(self.found.get(f"there {name} {column}", 0))
 
-    def read(self, column: str) -> int:
-        """How many of them can be read."""
-        return int(self.found.get(f"read {column}", self.there(column)))
+    def read(self, name: str, column: str) -> int:
+        """How many of them can be read as what that is."""
+        return int(self.found.get(f"read {name} {column}", self.there(name, column)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class TypedTable(LocatedTable):
         return self.engine.kinds[self.names["step"][0]] if self.names["step"] else None
 
     def _unread_steps(self, profile: Profile) -> int:
-        return sum(profile.there(c) - profile.read(c) for c in self.names["step"])
+        return sum(profile.there("step", c) - profile.read("step", c) for c in self.names["step"])
 
     def _levels(self, profile: Profile) -> frozenset[str]:
         if self.handling.missing != AS_LEVEL or self.numbers:
@@ -143,7 +143,7 @@ class TypedTable(LocatedTable):
             column
             for name, columns in self.names.items()
             for column in columns
-            if name != "next_state" and profile.there(column) < profile.rows
+            if name != "next_state" and profile.there(name, column) < profile.rows
         )
 
     def _ask(self, read: Reader) -> Profile:
@@ -167,7 +167,7 @@ class TypedTable(LocatedTable):
             there = read.present(name, column)
             if column in lacking - levels:
                 self._faults.refuse_missing(column, f"{there} IS NULL", lacking)
-            if profile.read(column) < profile.there(column):
+            if profile.read(name, column) < profile.there(name, column):
                 label = FINITE if self.numbers and name in STATES else A_LABEL
                 wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, label)
                 unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"

@@ -16,9 +16,10 @@ from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.sceptic.drift import Season
-from spibb.sceptic.exchange import SUSPICIOUS, Exchange
+from spibb.sceptic.exchange import SUSPICIOUS
 from spibb.tested import ChangeTest
 from spibb.verdict.evidence import Z95, Earned, Evidence
+from spibb.verdict.memory import Memory
 from spibb.words import at_least, at_most, number, percent, roughly, signed, surely
 
 Z90 = 1.645
@@ -30,6 +31,10 @@ ESTIMATOR = "wpdis"
 REMEDY = (
     "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
     "algorithm certified, which reads them all."
+)
+REMEMBER = (
+    "States that hold what matters of the past: add a column to them (--state ward,severity), such "
+    "as what was done before, or the step where time matters."
 )
 OF_CHANGES = (
     "sure gain", "single changes", "beyond chance", "effective size", "whole episodes", "held out",
@@ -101,7 +106,7 @@ def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `kept` says why nothing changed, if that is so."""
     found = tuple(_criteria(evidence, kept))
     if evidence.changed.any():
-        return found
+        return (*found, *_about_memory(evidence, found))
     return tuple(
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
@@ -126,10 +131,14 @@ def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
     yield _weighted(evidence)
     if evidence.held_out is not None:
         yield _held_out(evidence, evidence.held_out)
-    if evidence.memory is not None:
-        yield _memory(evidence.memory)
     if evidence.season is not None:
         yield _season(evidence.season)
+
+
+def _about_memory(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
+    """The last condition; it takes time, and is asked only where it can decide."""
+    if (evidence.certified or not lacking(found)) and evidence.memory is not None:
+        yield _memory(evidence.memory, evidence.certified)
 
 
 def _changes(evidence: Evidence, kept: Kept) -> Criterion:
@@ -240,6 +249,14 @@ def _model(evidence: Evidence) -> Criterion:
 
 def _ends(evidence: Evidence, earned: Earned) -> str:
     """What to look at before other states, where ends may be wrong; then how these begin."""
+    log = evidence.problem.log
+    if log is not None and log.hides_time:
+        length = int(log.episode_starts[1])
+        return (
+            f"First, the step as a part of the state (--state ward,step): all episodes have "
+            f"{length:,} steps, and what is left to gain depends on how many are left; or, if only "
+            "the record stops there, last rows marked as truncated. Then o"
+        )
     if evidence.ends_assumed:
         return (
             "First, columns terminated and truncated: without them every last row counts as an "
@@ -327,14 +344,21 @@ def _weighted(evidence: Evidence) -> Criterion:
     return _against(evidence, evidence.estimates, "whole episodes", what, "The log's own episodes")
 
 
-def _memory(found: Exchange) -> Criterion:
+def _memory(found: Memory, certified: bool) -> Criterion:
+    """A certificate assumes Markov states; a drawn model can be given the memory that it lacks."""
     what = "whether the step before predicts the next one, given state and action (p-value)"
+    p, lower = found.test.p_value, None if certified else found.lower
+    wanted, said = f"at least {SUSPICIOUS:g}", ""
+    if not certified:
+        wanted += ", or a sure gain in models that remember the step before"
+        said = "" if lower is None else f"; gain in models that remember the step: {surely(lower)}"
+    judged = "" if lower is None else ", and in models that remember it the new policy may lose"
     return Criterion(
-        "memory", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
-        found.p_value >= SUSPICIOUS,
+        "memory", what, f"{p:.2g}{said}", wanted,
+        p >= SUSPICIOUS or (lower is not None and lower > 0),
         "The log contradicts the assumption that states are Markov: what happened before predicts "
-        f"what happens next (p = {found.p_value:.2g}).",
-        "States that hold what matters of the past: add a column to them.",
+        f"what happens next (p = {p:.2g}){judged}.",
+        REMEMBER,
     )  # fmt: skip
 
 

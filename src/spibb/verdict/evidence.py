@@ -29,8 +29,7 @@ from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
-from spibb.sceptic.exchange import Exchange
-from spibb.sceptic.markov import markov_check
+from spibb.verdict.memory import Memory, memory_of
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -90,8 +89,8 @@ class Evidence:
     episodes were not kept, `departures` also where they contradict the baseline; `estimates`
     likewise, with the reason in `no_estimates`. `held_out` are estimates on episodes that trained
     nothing; where these contradict the baseline there are none, and `no_held_out` says why.
-    `ends_assumed` says that no column of the log told which episodes ended. `memory` is the test of the Markov
-    property, made for certified policies alone: their tests have no other assumption to check.
+    `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
+    changes passed tests, which use no model.
     `season` is the test whether time can pass for a difference between actions; it is not made for
     tests that know the probability of every single decision.
     """
@@ -109,8 +108,16 @@ class Evidence:
     held_out: OffPolicyReport | None
     no_held_out: str | None = None
     ends_assumed: bool = False
-    memory: Exchange | None = None
+    certified: bool = False
     season: Season | None = None
+
+    @cached_property
+    def memory(self) -> Memory | None:
+        """Whether the past matters beyond the state; None where no step has another before it."""
+        log = self.problem.log
+        if log is None or len(log) == log.n_episodes:
+            return None
+        return memory_of(log, self.problem, self.policy, self.delta)
 
     @cached_property
     def changed(self) -> np.ndarray:
@@ -213,11 +220,9 @@ def gather_for(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
     )  # fmt: skip
-    log = result.problem.log
-    if isinstance(result, CertifiedImprovement) and log is not None and found.changed.any():
-        memory = markov_check(log, np.random.default_rng(seed))
+    if isinstance(result, CertifiedImprovement):
         season = None if result.problem.varying else found.season
-        return replace(found, memory=memory, season=season)
+        return replace(found, certified=True, season=season)
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)

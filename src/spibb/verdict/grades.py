@@ -155,13 +155,16 @@ def _several(n: int, what: str) -> str:
 
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", divided because the log chose the policy," if evidence.shared else ""
+    remembered = None if evidence.memory is None else evidence.memory.lower
+    lower = evidence.lower if remembered is None else min(evidence.lower, remembered)
+    models = "the model" if remembered is None else "models that remember the step before, too"
     sentence = (
         f"At level {level(evidence.delta)}{shared} the new policy gains at least "
-        f"{at_least(evidence.lower)} per episode by the model{_agreement(found)}."
+        f"{at_least(lower)} per episode by {models}{_agreement(found)}."
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,
-        evidence.lower, found,
+        lower, found,
     )  # fmt: skip
 
 
