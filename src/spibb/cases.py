@@ -241,7 +241,7 @@ def _each(
         except InputError as error:
             found.append(unread)
             errors[place] = error
-    where = np.flatnonzero(np.isin(rows, list(errors))) if errors else ()
+    where = np.flatnonzero(np.isin(rows, list(errors)))
     if len(where):
         raise InputError(f"{errors[int(rows[where[0]])]}{_in_rows(where)}") from None
     return found
