@@ -12,7 +12,7 @@ import pandas as pd
 from scipy.special import betaincinv
 
 SHAPED = {
-    "river-swim", "cliff-signs", "bernoulli-bandit", "rare-clicks", "dense-rewards",
+    "river-swim", "cliff-signs", "cliff-costs", "bernoulli-bandit", "rare-clicks", "dense-rewards",
     "noisy-rewards", "pit-chain", "near-null", "null",
 }  # fmt: skip
 """The families that shaped the rule of `auto`; the others confirm it."""

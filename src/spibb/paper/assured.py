@@ -11,11 +11,11 @@ from spibb.experiments.results import Cell, Results
 from spibb.stats import Interval, share_interval
 
 CHOSE = frozenset({
-    "bernoulli-bandit", "river-swim", "cliff-signs", "dense-rewards", "noisy-rewards",
-    "rare-clicks", "pit-chain", "near-null", "null",
+    "bernoulli-bandit", "river-swim", "cliff-signs", "cliff-costs", "dense-rewards",
+    "noisy-rewards", "rare-clicks", "pit-chain", "near-null", "null",
 })  # fmt: skip
-"""Families that shaped the rule of `auto`: five chose its constants, and four made it stricter
-because it failed on them. All others only confirm it, or do not (docs/decisions.md)."""
+"""Families that shaped the rule of `auto`: five chose its constants, four made it stricter because
+it failed on them, and the cliff with costs added candidates. All others only confirm it, or do not (docs/decisions.md)."""
 JUDGED_FROM = 30
 """Episodes from which `auto` must keep its promise."""
 MARGIN = 0.02
