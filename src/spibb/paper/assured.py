@@ -15,7 +15,8 @@ CHOSE = frozenset({
     "noisy-rewards", "rare-clicks", "pit-chain", "near-null", "null",
 })  # fmt: skip
 """Families that shaped the rule of `auto`: five chose its constants, four made it stricter because
-it failed on them, and the cliff with costs added candidates. All others only confirm it, or do not (docs/decisions.md)."""
+it failed on them, and the cliff with costs added candidates. All others only confirm it, or do not
+(docs/decisions.md)."""
 JUDGED_FROM = 30
 """Episodes from which `auto` must keep its promise."""
 MARGIN = 0.02
