@@ -8,10 +8,10 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg, sparse
-from scipy.sparse.linalg import splu
+from scipy import linalg
 
 from spibb.assurance.rows import Models, PooledRows
+from spibb.assurance.systems import Systems
 from spibb.frozen import Frozen
 from spibb.kernels import mixed
 
@@ -170,11 +170,12 @@ class Evaluator(Frozen):
         """ρ of single policies in single models [N]."""
         n_states, found = self.rows.shape[0], np.empty(len(draw))
         few = n_states > DENSE_UP_TO and len(self.rows.n) <= SPARSE_UP_TO * n_states
-        solve = self._solved_sparse if few and self.rows.idle_are_beyond else self._solved
+        if few and len(draw) and self.rows.idle_are_beyond:
+            return self._solved_sparse(models, draw, policy)
         at_once = max(1, BATCH_NUMBERS // n_states**2)
         for begin in range(0, len(draw), at_once):
             some = slice(begin, begin + at_once)
-            found[some] = solve(models.among(draw[some]), policy[some])
+            found[some] = self._solved(models.among(draw[some]), policy[some])
         return found
 
     def _solved(self, models: Models, policy: np.ndarray) -> np.ndarray:
@@ -185,16 +186,24 @@ class Evaluator(Frozen):
         found: np.ndarray = np.linalg.solve(systems, earned[..., None])[..., 0] @ rows.initial
         return found
 
-    def _solved_sparse(self, models: Models, policy: np.ndarray) -> np.ndarray:
-        """The same for large models of few outcomes, whose idle states do not matter."""
-        rows, policies = self.rows, self.policies[policy]
-        earned = (policies * models.rewards.reshape(policies.shape)).sum(axis=2)
-        state, successor, probs = rows.steps(policies, models)
-        unit, values = sparse.identity(rows.shape[0], format="csc"), []
-        for prob, reward in zip(probs, earned):
-            stays = sparse.csc_matrix((prob, (state, successor)), shape=unit.shape)
-            values.append(splu(unit - self.discount * stays).solve(reward) @ rows.initial)
-        return np.array(values)
+    def _solved_sparse(self, models: Models, draw: np.ndarray, policy: np.ndarray) -> np.ndarray:
+        """The same for large models of few outcomes, whose idle states do not matter.
+
+        Only pairs that were tried have outcomes, and most were not: no table of all is copied.
+        """
+        rows, found = self.rows, np.empty(len(draw))
+        state, owner = rows.tried // rows.shape[1], rows.owner[rows.stays]
+        play = self.policies.reshape(len(self.policies), -1)[:, rows.tried]
+        weight, outcomes = models.weight[:, rows.tried], rows.outcomes_that_stay(models)
+        earned, left = self._averaged(models.rewards), self._averaged(1 - models.weight)
+        systems = Systems.of(state[owner], rows.successors[rows.stays], rows.shape[0])
+        at_once = max(1, CACHED_NUMBERS // max(len(owner), rows.shape[0]))
+        for begin in range(0, len(draw), at_once):
+            d, m = (which[begin : begin + at_once] for which in (draw, policy))
+            share = play[m] * weight[d] + left[d, m].take(state, axis=1) * models.pair[d]
+            entries = self.discount * share.take(owner, axis=1) * outcomes[d]
+            found[begin : begin + at_once] = systems.solved(entries, earned[d, m]) @ rows.initial
+        return found
 
     def _swept(self, models: Models) -> np.ndarray:
         """V [D, M, S] by plain sweeps, for models too large to invert."""
