@@ -21,3 +21,9 @@ def test_solutions_are_those_of_dense_systems(n_entries):
     found = Systems.of(row, column, size).solved(entries, right)
     wanted = np.linalg.solve(np.eye(size) - scale * dense, right[..., None])[..., 0]
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-9)
+
+
+def test_states_that_lead_to_themselves_only_are_solved():
+    every = np.repeat(np.arange(5), 3)
+    found = Systems.of(every, every, 5).solved(np.full((2, 15), 0.3), np.ones((2, 5)))
+    np.testing.assert_allclose(found, 10.0)

@@ -32,7 +32,8 @@ class Systems(Frozen):
     def of(cls, row: np.ndarray, column: np.ndarray, size: int) -> Systems:
         """For entries of Q at `row` and `column` [K]."""
         pattern = sparse.csc_matrix((np.full(len(row), 0.5), (row, column)), shape=(size, size))
-        likely = sparse.identity(size, format="csc") - pattern / max(pattern.sum(axis=1).max(), 1)
+        half = pattern / (2 * max(pattern.sum(axis=1).max(), 1.0))  # so that none is singular
+        likely = sparse.identity(size, format="csc") - half
         number = splu(likely.tocsc(), permc_spec="MMD_AT_PLUS_A", **NO_PIVOTS).perm_c
         every = np.arange(size, dtype=np.int64)
         codes = np.concatenate([number[column], every]) * size

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy import linalg
 
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.systems import Systems
@@ -134,7 +133,7 @@ class Evaluator(Frozen):
             some = slice(begin, begin + at_once)
             system = unit - self.discount * self.rows.chains(self.policies[some], self.mean)
             turned = system.transpose(0, 2, 1)
-            inverse = _inverted(turned.astype(np.float32))
+            inverse = np.linalg.inv(turned.astype(np.float32))
             v = _solved(system, inverse.transpose(0, 2, 1), earned[some])
             reach = _solved(turned, inverse, np.broadcast_to(self.rows.initial, v.shape))
             found.append((v, reach, inverse))
@@ -216,13 +215,6 @@ class Evaluator(Frozen):
             if error <= 1e-6 * np.abs(v).max():
                 break
         return v
-
-
-def _inverted(systems: np.ndarray) -> np.ndarray:
-    """Inverses of systems [M, S, S]; SciPy's takes a third of the time where they are large."""
-    if systems.shape[1] <= DENSE_UP_TO:
-        return np.asarray(np.linalg.inv(systems))
-    return np.stack([linalg.inv(system, check_finite=False) for system in systems])
 
 
 def _solved(systems: np.ndarray, inverses: np.ndarray, right: np.ndarray) -> np.ndarray:
