@@ -316,8 +316,11 @@ def test_noise_that_rests_on_few_events_has_few_degrees_of_freedom(events):
 # ---- invariances --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scale", [1e-9, 0.25, 1e6])
-def test_scaling_the_rewards_scales_the_gains(scale):
+@pytest.mark.parametrize(
+    ("scale", "rounding"), [(2.0**-30, 0.0), (0.25, 0.0), (2.0**20, 0.0), (1e-9, 1e-6), (1e6, 1e-6)]
+)
+def test_scaling_the_rewards_scales_the_gains(scale, rounding):
+    """To the bit by powers of two; else to single precision, that of the drawn steps."""
     problem, _ = small_problem("noisy-rewards", "middling", 40, 3)
     policy = PiBSpibb(5).improve(problem).policy
     scaled = replace(problem.log, reward=problem.log.reward * scale)
@@ -325,8 +328,9 @@ def test_scaling_the_rewards_scales_the_gains(scale):
         posterior_improvement(log, policy, problem.baseline, problem.discount, rng=rng()).gains
         for log in (problem.log, scaled)
     )
-    # steps from the mean model are in single precision: gains near 0 have its rounding
-    np.testing.assert_allclose(larger, scale * plain, rtol=1e-6, atol=scale * 1e-6 * plain.std())
+    np.testing.assert_allclose(
+        larger, scale * plain, rtol=rounding, atol=scale * rounding * plain.std()
+    )
 
 
 @pytest.mark.parametrize("shift", [-20.0, 3.0])
