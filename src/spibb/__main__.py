@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import io
 import os
 import sys
 
@@ -38,11 +39,14 @@ def run() -> None:
 def _open_outputs() -> None:
     """Give what was closed (`spibb … >&-`) a place where nothing is kept: Python has None there.
 
-    Else the next file that is opened would take its number, and what is printed.
+    Else the next file that is opened would take its number, and what is printed. Signs that the
+    encoding of the output does not have (γ in cp1252) become question marks, and end no command.
     """
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115, it stays open
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _leave(codes: list[int]) -> None:
