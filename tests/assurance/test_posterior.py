@@ -567,3 +567,25 @@ def test_one_action_has_nothing_to_differ_from():
     only = Policy(np.ones((2, 1)), counts.states, counts.actions)
     drawn = Belief.of(counts, only, 0.99).values([only.probs], 200, rng())
     np.testing.assert_allclose(drawn, -40.203, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("nines", [6, 8, 10, 12])
+def test_logs_without_ends_are_judged_alike_for_any_discount_near_one(nines):
+    """Values grow as 1/(1 − γ), and single precision cannot tell γ from 1."""
+    rng = np.random.default_rng(0)
+    state, action = rng.integers(0, 4, 240), rng.integers(0, 3, 240)
+    log = Log.from_arrays(
+        state, action, rng.random(240) + 0.3 * action, terminated=np.zeros(240, bool),
+        episode_id=np.repeat(np.arange(40), 6),
+    )  # fmt: skip
+    counts, base = Counts.from_log(log), Policy.uniform(log.states, log.actions)
+    worst = Policy(np.tile([1.0, 0, 0], (4, 1)), log.states, log.actions)
+    gains = []
+    for discount in (1 - 1e-3, 1 - 10.0**-nines):
+        found = posterior_improvement(
+            counts, worst, base, discount, rng=np.random.default_rng(0), draws=200
+        )
+        gains.append(found.gains * (1 - discount))
+    assert gains[1].max() < 0
+    np.testing.assert_allclose(gains[1], gains[0], rtol=0.02)

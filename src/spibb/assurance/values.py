@@ -25,6 +25,8 @@ FEW = 0.05
 SPARSE_UP_TO = 20
 """Outcomes of a state up to which a single system is solved as a sparse one."""
 ITERATIONS, SWEEPS, REFINEMENTS = 8, 20_000, 5
+LONGEST = 1e4
+"""Discounted steps of an episode, at most, that single precision can add up to `PRECISION`."""
 BATCH_NUMBERS = 1 << 21
 """Numbers held at once."""
 CACHED_NUMBERS = 1 << 19
@@ -74,6 +76,9 @@ class Evaluator(Frozen):
         ]
         if self.rows.shape[0] > INVERTED_UP_TO:
             return np.concatenate([self._swept(part) @ self.rows.initial for part in parts])
+        if not self._short:
+            everything = np.indices((len(models.rewards), len(self.policies))).reshape(2, -1)
+            return self._outright(models, *everything).reshape(-1, len(self.policies))
         found = [np.concatenate([one(part) for one in self._groups], axis=2) for part in parts]
         rho, moving = np.concatenate(found, axis=1)
         slow = moving > 0
@@ -133,11 +138,21 @@ class Evaluator(Frozen):
             some = slice(begin, begin + at_once)
             system = unit - self.discount * self.rows.chains(self.policies[some], self.mean)
             turned = system.transpose(0, 2, 1)
-            inverse = np.linalg.inv(turned.astype(np.float32))
+            inverse = np.linalg.inv(turned.astype(np.float32) if self._discounted else turned)
             v = _solved(system, inverse.transpose(0, 2, 1), earned[some])
             reach = _solved(turned, inverse, np.broadcast_to(self.rows.initial, v.shape))
-            found.append((v, reach, inverse))
+            found.append((v, reach, inverse.astype(np.float32)))
         return Start(*(np.concatenate(parts) for parts in zip(*found)))
+
+    @property
+    def _discounted(self) -> bool:
+        """Whether the discount alone keeps episodes short."""
+        return (1 - self.discount) * LONGEST >= 1
+
+    @cached_property
+    def _short(self) -> bool:
+        """Whether steps in single precision will do: in the mean model, episodes are short."""
+        return self._discounted or bool(self._start.inverses.sum(axis=1).max() <= LONGEST)
 
     def _refined(self, models: Models) -> np.ndarray:
         """ρ [D, M] by iteration from the mean model, and where it still moves: [2, D, M]."""
@@ -160,7 +175,7 @@ class Evaluator(Frozen):
             rho, size = rho + unit * change, _summed(reach, np.abs(lacks))
             # later changes add up to size/(last − size) times this one, if they shrink as sizes do
             typical = np.maximum(np.abs(change), np.sqrt((change**2).mean(axis=0)))
-            moving = typical * size > PRECISION * scale * (last - size)
+            moving = ~(typical * size <= PRECISION * scale * (last - size))  # also where it is NaN
             if moving.mean() <= FEW:
                 break
         return np.stack([rho, moving])
