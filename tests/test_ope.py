@@ -643,6 +643,13 @@ def test_bernstein_for_doubly_robust_was_false_where_no_value_of_the_sample_show
     assert "can be below any limit" in report["dr"].bounds[0].refusal
 
 
+@pytest.mark.parametrize("delta", [1e-17, 1e-30, 1e-300])
+def test_student_t_is_finite_for_any_delta(delta):
+    x = np.arange(20.0)
+    assert -np.inf < mean_bounds.student_t_bound(x, delta) < mean_bounds.student_t_bound(x, 1e-12)
+    assert mean_bounds.student_t_bound(np.ones(20), delta) == 1
+
+
 def test_a_behaviour_that_contradicts_action_prob_is_refused():
     log = Log.from_arrays(["x"] * 4, ["a", "a", "b", "b"], [1.0] * 4, terminated=[True] * 4,
                           action_prob=[0.9, 0.9, 0.1, 0.1])  # fmt: skip

@@ -330,3 +330,9 @@ def test_the_last_bits_of_a_sum_are_no_second_number(noise):
         np.where(action, 1 / 3, 2 / 3) * (1 + noise * rng.uniform(-1, 1, 400)), 0.5,
     )  # fmt: skip
     assert not Problem.from_log(log).varying
+
+
+@pytest.mark.parametrize(("value", "told"), [(1 + 1e-12, "1.000000000001"), (1.5, "1.5"), (0, "0")])
+def test_a_number_that_is_no_probability_is_shown_with_the_digits_that_tell(value, told):
+    with pytest.raises(InputError, match=rf"row 1 is {told}, expected a number in \(0, 1\]"):
+        bandit(["x"] * 2, [0, 1], [0.0, 1.0], [0.5, value])

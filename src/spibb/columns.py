@@ -31,6 +31,7 @@ from spibb.labels import (
     same_kind,
     translate,
 )  # fmt: skip
+from spibb.words import apart
 
 NO_STATE = -1
 """The one code that is not ≥ 0: the successor of a row that none follows."""
@@ -207,8 +208,9 @@ def _check_propensities(action_prob: np.ndarray | None) -> None:
     bad = ~((action_prob > 0) & (action_prob <= 1))
     if bad.any():
         row = int(np.argmax(bad))
+        found = apart(float(action_prob[row]), 1.0)[0]
         raise InputError(
-            f"action_prob in row {row} is {action_prob[row]:g}, expected a number in (0, 1]: "
+            f"action_prob in row {row} is {found}, expected a number in (0, 1]: "
             f"the logged action must have been possible{per_cent(action_prob.max())}"
         )
 

@@ -134,7 +134,7 @@ def student_t_bound(values: np.ndarray, delta: float) -> float:
         return math.inf
     unit = unit_of(x[None])
     x = x / unit
-    quantile = float(stdtrit(len(x) - 1, 1 - delta))
+    quantile = -float(stdtrit(len(x) - 1, delta))  # 1 − δ would round to 1
     return unit * float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
 
 

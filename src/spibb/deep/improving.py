@@ -177,7 +177,7 @@ def improve_vectors(
         policy, settings, losses.config.passes,
         _as_given(kept, log, ordered.features, ordered.actions),
         _by_action(decisions, ordered.actions), trained.clone, *tested,
-        losses.losses[0] * policy.reward_unit**2, losses.loss_steps, seed,
+        losses.losses[0].astype(np.float64) * policy.reward_unit**2, losses.loss_steps, seed,
         EpisodeReturns.of([log], discount),
     )  # fmt: skip
 
