@@ -106,7 +106,7 @@ def test_action_probabilities_that_contradict_the_baseline_get_no_certificate():
 def test_the_beta_bound_is_called_credible(problem):
     certificate = PiBSpibb(5).improve(problem).certificate()
     assert [bound.credible for bound in certificate.bounds] == [False, False, True]
-    assert str(certificate).startswith("With posterior probability at least 0.95")
+    assert "With posterior probability at least 0.95" in str(certificate)
     assert "(beta, credible under a uniform prior)" in str(certificate)
 
 

@@ -17,8 +17,6 @@ from typer.testing import CliRunner
 from spibb.cli.app import app
 
 ROOT = Path(__file__).parent.parent
-WRITES_FILES = ("bandit.md",)
-"""Pages whose first block of Python writes the files that their commands read."""
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -28,8 +26,12 @@ def blocks(page: Path, language: str) -> list[str]:
 
     Blocks of all languages are paired, since the end of one looks like the start of another.
     """
-    found = re.findall(r"^```(.*)\n((?s:.*?))^```$", page.read_text("utf-8"), re.M)
-    return [block for name, block in found if re.fullmatch(language, name)]
+    return [block for name, block in every_block(page) if re.fullmatch(language, name)]
+
+
+def every_block(page: Path) -> list[tuple[str, str]]:
+    """The language and the text of each fenced block, in the order of the page."""
+    return re.findall(r"^```(.*)\n((?s:.*?))^```$", page.read_text("utf-8"), re.M)
 
 
 def pages_with(language: str, start: str = "") -> list[Path]:
@@ -53,16 +55,6 @@ def test_a_block_behind_another_is_found(tmp_path):
     assert found == [["spibb demo\n"], ["y\n"], []]
 
 
-@pytest.mark.parametrize("page", [p for p in pages_with("python") if p != README], ids=name_of)
-def test_python_blocks_run(page, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    if page.name == "deep.md":
-        needed("jax")
-    names: dict[str, object] = {}  # the blocks of a page are one session
-    for block in blocks(page, "python"):
-        exec(compile(block, page.name, "exec"), names)
-
-
 def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (example,) = blocks(README, "python")
@@ -73,19 +65,38 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "policy.csv").exists()
 
 
-@pytest.mark.parametrize("page", pages_with("", "spibb "), ids=name_of)
-def test_commands_run_as_printed(page, tmp_path, monkeypatch):
+RUN = sorted({*pages_with("python"), *pages_with("", "spibb ")})
+
+
+@pytest.mark.parametrize("page", RUN, ids=name_of)
+def test_a_page_runs_from_top_to_bottom_in_one_folder(page, tmp_path, monkeypatch):
+    """Its commands and its Python, as printed; the tutorial invites to a second run."""
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md":
         needed("jax")
         monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
-    if page.name in WRITES_FILES:
-        exec(compile(blocks(page, "python")[0], page.name, "exec"), {})
-    for line in _lines(page, "", "spibb "):
-        command = line.split("#")[0]
-        result = CliRunner().invoke(app, shlex.split(command)[1:])
-        assert result.exit_code == 0, f"{command}: {result.output}"
+    for _ in range(2 if page.name == "tutorial.md" else 1):
+        run_page(page)
+
+
+def run_page(page: Path) -> None:
+    """Run what is printed; the blocks of Python are one session."""
+    names: dict[str, object] = {}
+    for language, block in every_block(page):
+        if language == "python":
+            exec(compile(block, page.name, "exec"), names)
+        elif not language:
+            run_commands(block)
+
+
+def run_commands(block: str) -> None:
+    """Run each command of a block."""
+    for line in block.splitlines():
+        if line.startswith("spibb "):
+            command = line.split("#")[0]
+            result = CliRunner().invoke(app, shlex.split(command)[1:])
+            assert result.exit_code == 0, f"{command}: {result.output} {result.exception}"
 
 
 SMALLER = {

@@ -28,7 +28,7 @@ def coins(n: int, good: float, seed: int = 0) -> Log:
 def test_two_of_four_states_have_enough():
     found = forecast(coins(2000, 0.5))
     assert (found.states, found.now) == (4, 2)
-    assert str(found).startswith("Enough to certify changes in 2 of 4 states; ")
+    assert str(found).startswith("Enough evidence to certify a change in 2 of the 4 states")
 
 
 def test_noise_has_nothing_now():
@@ -58,7 +58,8 @@ def test_more_episodes_need_fewer_more():
 def test_a_constant_reward_has_no_prospect(reward):
     log = Log.from_arrays(["s"] * 20, ["a", "b"] * 10, [reward] * 20, terminated=[True] * 20)
     assert str(forecast(log)) == (
-        "Enough to certify changes in 0 of 1 states; the log shows no prospect of more."
+        "Enough evidence to certify a change in 0 of the 1 states that the log decides in; "
+        "more episodes like these promise no further one."
     )
 
 

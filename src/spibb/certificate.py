@@ -175,8 +175,9 @@ class Certificate(Shown):
         )
         if best.vacuous:
             return (
-                f"{statement}. This is vacuous: returns span only {self.return_range:.4g}, so the "
-                "bound says nothing. A larger n_wedge makes it tighter, and needs more data."
+                "The certificate is vacuous: it is of no use here, and the verdict does not rest "
+                f"on it. {statement}, and returns span only {self.return_range:.4g}. A larger "
+                "n_wedge makes the bound tighter, and needs more data."
             )
         return f"{statement}."
 

@@ -44,10 +44,14 @@ class Forecast:
     delta: float
 
     def __str__(self) -> str:
-        said = f"Enough to certify changes in {self.now:,} of {self.states:,} states"
+        said = (
+            f"Enough evidence to certify a change in {self.now:,} of the {self.states:,} states "
+            "that the log decides in"
+        )
         if self.more_episodes is None:
-            return f"{said}; the log shows no prospect of more."
-        return f"{said}; about {roughly(self.more_episodes)} more episodes for {self.then:,}."
+            return f"{said}; more episodes like these promise no further one."
+        more = roughly(self.more_episodes)
+        return f"{said}; with about {more} more episodes, in {self.then:,}."
 
 
 def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forecast:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+import numpy as np
 from scipy.special import chdtri
 
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
@@ -68,7 +69,17 @@ class Kept:
 
     @classmethod
     def of(cls, result: Improvement) -> Kept:
-        """The reason that the algorithm gives, if it gives one."""
+        """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
+        found, pairs = cls._said(result), result.problem.counts.pairs
+        if not (np.count_nonzero(pairs, axis=1) > 1).any():
+            return cls(found.reason if hasattr(result, "reason") else NO_CHOICE, VARIATION)
+        if few_visits(pairs):
+            return replace(found, remedy=f"{COARSER} {found.remedy}")
+        return found
+
+    @classmethod
+    def _said(cls, result: Improvement) -> Kept:
+        """What the algorithm itself says."""
         reason = getattr(result, "reason", UNKNOWN.reason)
         if isinstance(result, CertifiedImprovement):
             more = nearest(result.tests)
@@ -86,6 +97,23 @@ class Kept:
 
 
 UNKNOWN = Kept()
+NO_CHOICE = "the log has one action only in each state, and nothing to compare it with"
+VARIATION = (
+    "Some variation: episodes in which other actions are tried as well. More episodes like these "
+    "would not help."
+)
+MANY_STATES, FEW_EACH = 100, 10
+COARSER = (
+    "Coarser states (fewer columns, wider bins): most decisions are in rare states. Otherwise:"
+)
+
+
+def few_visits(pairs: np.ndarray) -> bool:
+    """Whether many states share the log, so that half of the decisions were taken < 10 times."""
+    seen = np.sort(pairs[pairs > 0])
+    half = np.searchsorted(np.cumsum(seen), seen.sum() / 2)
+    many = np.count_nonzero(pairs.sum(axis=1)) >= MANY_STATES
+    return bool(many and seen[half] < FEW_EACH)
 
 
 def nearest(tests: Sequence[ChangeTest]) -> int | None:
@@ -186,10 +214,11 @@ def _episodes(evidence: Evidence) -> Criterion:
 def _rewards(evidence: Evidence) -> Criterion:
     n = evidence.telling_rewards
     return Criterion(
-        "rewards", "rewards that stand out from the others", number(round(n, 1)),
+        "rewards", "rewards that differ from the usual one, in effect", number(round(n, 1)),
         f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
-        f"Only {number(round(n, 1))} rewards, in effect, stand out from the others.",
-        "More episodes, until at least five rewards stand out.",
+        f"Only {number(round(n, 1))} rewards, in effect, differ from the usual one: too few to "
+        "tell actions apart.",
+        f"More episodes, until at least {FEWEST_REWARDS} rewards differ.",
     )  # fmt: skip
 
 
@@ -307,9 +336,9 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         "beyond chance", what, f"{found.surprise:.1f}",
         f"above {limit:.1f}, as chance gives at level {level(evidence.delta)}",
         found.surprise > limit,
-        "Rewards that have nothing to do with the actions would often look as good: the policy was "
-        f"chosen by the log that judges it (Σ z² = {found.surprise:.1f}, chance gives up to "
-        f"{limit:.1f} at level {level(evidence.delta)}).",
+        "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
+        f"would often look as good. The differences between actions measure {found.surprise:.1f} "
+        f"(Σ z²); luck alone gives up to {limit:.1f} at level {level(evidence.delta)}.",
         _wanted(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
     )  # fmt: skip
 

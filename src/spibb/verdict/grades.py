@@ -144,7 +144,7 @@ def _certified(
     next_one = nearest(certificate.tests)
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
     return Verdict(
-        Grade.CERTIFIED, sentence, certificate.assumptions,
+        Grade.CERTIFIED, sentence, (*certificate.assumptions, *_single_steps(evidence)),
         f"There is no higher grade{more}.", certificate.delta, 0.0, found,
     )  # fmt: skip
 
@@ -189,7 +189,16 @@ def _assumed(evidence: Evidence) -> tuple[str, ...]:
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy is as the log shows it"
-    return made, *ASSUMES, *_unseen(evidence.tried)
+    return made, *ASSUMES, *_single_steps(evidence), *_unseen(evidence.tried)
+
+
+def _single_steps(evidence: Evidence) -> tuple[str, ...]:
+    """What a log of single decisions cannot show: whether rows belong together."""
+    problem = evidence.problem
+    if problem.n_episodes < problem.decisions.sum():
+        return ()
+    return ("every row is a case of its own: where a user, patient or machine has several rows, "
+            "keep one of them, drawn at random",)  # fmt: skip
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:
