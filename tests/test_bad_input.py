@@ -257,7 +257,10 @@ case("improve nosuch/*.csv --out out", "no file matches 'nosuch/*.csv'")
 case("improve empty --out out", "the folder 'empty' holds no file whose name ends in", empty=FOLDER)
 case("improve x.json --out out", "the log has no column 'episode_id'", x_json="{}")
 case("improve x.txt --out out", "cannot read 'x.txt': the name must end in .csv", x_txt="{}")
+case("improve x.txt --out out", "rename delimited text to .csv", x_txt="a\tb\n")
 case("improve plain --out out", "the name must end in .csv", plain="x")
+case("improve x.csv --out out", "its first line has one name only, '# made today'",
+     "remove lines above them", x_csv="# made today\n" + LOG)  # fmt: skip
 case("improve . --out out", "mixes file formats")
 # Other files, other text, addresses
 ZIP = zipped({"log.csv": LOG, "more.csv": LOG})

@@ -361,6 +361,11 @@ def _absent(wanted: str, present: Sequence[str]) -> InputError:
         f"the log has no column {wanted!r}{did_you_mean(wanted, present)}: its columns are "
         f"{some(present, 20)}; rename one or map it"
     )
+    if len(present) == 1:
+        return InputError(
+            f"the log has no column {wanted!r}: its first line has one name only, {present[0]!r}; "
+            "the names of the columns belong there: remove lines above them, or name the separator"
+        )
     alone = {"episode_id", *ALIASES["episode_id"], "step", "terminated"}.isdisjoint(present)
     if wanted == "episode_id" and alone:
         line = f"{line}, or add --bandit if every row is a decision"

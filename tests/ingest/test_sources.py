@@ -630,3 +630,13 @@ def test_objects_of_s3(csv, monkeypatch):
     assert "s3cret" not in str(raised.value) and "\n" not in str(raised.value)
     server.shutdown()
     server.server_close()
+
+
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("separator", [";", ",", "\t"])
+def test_the_separator_that_excel_writes_above_the_names_is_taken(separator, mark, tmp_path):
+    lines = ["episode_id,step,state,action,reward", "a,0,x,go,1", "a,1,y,go,2"]
+    text = "\r\n".join(line.replace(",", separator) for line in lines)
+    (tmp_path / "log.csv").write_text(f"{mark}sep={separator}\r\n{text}\r\n", "utf-8", newline="")
+    log = read_log(tmp_path / "log.csv")
+    assert (len(log), log.states.labels, log.reward.tolist()) == (2, ("x", "y"), [1.0, 2.0])

@@ -22,7 +22,7 @@ from spibb.tables import Progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-CSV = "skip=0, comment='', quote='\"', escape='\"', all_varchar=true, buffer_size=8388608"
+CSV = "comment='', quote='\"', escape='\"', all_varchar=true, buffer_size=8388608"
 """All that DuckDB would guess but the separator: it drops lines that it takes for comments. Its
 buffers of 32 MB are most of what it holds of a small file."""
 SMALL_MEMORY = 150, 300
@@ -43,6 +43,7 @@ REMEDIES = {
     ".json": f"check that it is complete, {OTHER_TEXT}, an array of objects or one object per line",
     ".jsonl": f"check that it is complete, {OTHER_TEXT}, with one JSON object per line",
 }
+SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([,;|\t])\r?\n")
 CAUSE = re.compile("Invalid unicode|Maximum line size")
 """What DuckDB says of a line that it cannot read."""
 
@@ -139,12 +140,29 @@ def _reader(files: Files, more: str = "", header: bool = True) -> str:
     """The call that reads the files; `more` are options of it."""
     options = [HIVE] if files.hive else []
     if files.untyped:
-        separator = files.separator or ("\t" if files.kind == ".tsv" else "")
-        options += [CSV, f"header={header}"]
+        said = _said_separator(files)
+        separator = files.separator or said or ("\t" if files.kind == ".tsv" else "")
+        options += [CSV, f"skip={int(bool(said))}", f"header={header}"]
         options += [f"delim={text_literal(separator)}"] if separator else []
     options += [JSON[files.kind]] if files.kind in JSON else []
     call = "read_csv" if files.untyped else "read_json" if files.kind in JSON else "read_parquet"
     return f"{call}({', '.join(['$files', *options, *([more] if more else [])])})"
+
+
+def _said_separator(files: Files) -> str:
+    """The separator that a line ``sep=;`` above the names says, as Excel writes it; "" if none."""
+    said = set()
+    for path in files.paths:
+        with path.open("rb") as file:
+            line = SEPARATOR.match(file.read(16))
+        said.add(line[1].decode() if line else "")
+        if said == {""}:
+            return ""
+    if len(said) > 1:
+        raise InputError(
+            f"the files say different separators in their first lines: {REMEDIES['.csv']}"
+        )
+    return said.pop()
 
 
 def _as_written(kind: str) -> str:

@@ -255,7 +255,8 @@ def _of_kind(paths: Iterable[Path], hive: bool) -> Files:
     kinds = {ending(path): path for path in paths}
     for end, path in kinds.items():
         if end not in KINDS or (path.suffix.lower() in PACKED and KINDS[end] not in TEXTS):
-            raise InputError(f"cannot read {str(path)!r}: the name must end in {ENDINGS}")
+            text = "; rename delimited text to .csv, or .tsv with tabs" if end == ".txt" else ""
+            raise InputError(f"cannot read {str(path)!r}: the name must end in {ENDINGS}{text}")
     readers = {KINDS[end] for end in kinds}
     if len(readers) > 1:
         names = some((path.name for path in kinds.values()), 3)

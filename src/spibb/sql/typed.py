@@ -31,10 +31,11 @@ from spibb.sql.faults import Faults
 from spibb.sql.located import LocatedTable
 
 FIX = "fix or drop the row"
-A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false or 0/1: {FIX}"
+A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false, yes/no, t/f or 0/1: {FIX}"
 WANTED = {
-    "step": f"a finite number, or a time, all with a time zone or none: {FIX}", "reward": A_NUMBER,
-    "action_prob": A_NUMBER, "terminated": A_FLAG, "truncated": A_FLAG,
+    "step": "a finite number, or a time like 2024-05-14 04:36:00, all with a time zone or none: "
+    + FIX,
+    "reward": A_NUMBER, "action_prob": A_NUMBER, "terminated": A_FLAG, "truncated": A_FLAG,
 }  # fmt: skip
 A_LABEL = "text, or a whole number of 64 bits that is exact: bin the column or turn it into text"
 A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
