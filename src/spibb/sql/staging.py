@@ -98,7 +98,10 @@ def likely_encoding(paths: Iterable[Path]) -> str | None:
 
     Windows writes signs such as € in bytes that stand for no visible sign in Latin-1.
     """
-    found = {_encoding(path) for path in paths} - {None}
+    try:
+        found = {_encoding(path) for path in paths} - {None}
+    except OSError:  # a damaged file cannot be unpacked: its reader says so
+        return None
     return found.pop() if len(found) == 1 else None
 
 
