@@ -160,7 +160,7 @@ def test_a_handful_of_rewards_that_stand_out_is_counted_in_any_unit(scale, shift
 def test_too_few_clicks_keep_the_baseline():
     few, enough = (Auto().improve(clicks(n, 40)) for n in (4, 15))
     assert few.chosen is None
-    assert "too few to learn from" in few.reason
+    assert "differ from the usual one, which is too few to learn from" in few.reason
     assert enough.chosen is not None
 
 

@@ -128,7 +128,7 @@ class Auto(Algorithm):
     >>> result.policy.row("severe")
     {'treat': 0.6, 'wait': 0.4}
     >>> result.reason
-    'fewer than 5 rewards of the log stand out from the others, ...: the baseline is kept'
+    'fewer than 5 rewards of the log differ from the usual one, ...: the baseline is kept'
     """
 
     name: ClassVar[str] = "auto"
@@ -278,7 +278,7 @@ class Auto(Algorithm):
             return "no candidate differs from the baseline: it is kept"
         if telling_rewards(problem.counts) < FEWEST_REWARDS:
             return (
-                f"fewer than {FEWEST_REWARDS} rewards of the log stand out from the others, which "
+                f"fewer than {FEWEST_REWARDS} rewards of the log differ from the usual one, which "
                 "is too few to learn from: the baseline is kept"
             )
         models = (

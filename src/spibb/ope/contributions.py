@@ -130,7 +130,9 @@ def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]
     times that. dr can, whatever is declared: an error of its model is multiplied by weights that
     nothing limits. Where nothing is declared nothing is limited: a log proves no limit.
     """
-    found = dict.fromkeys(WEIGHTED, "it is biased, and not the mean of independent terms")
+    found = dict.fromkeys(
+        WEIGHTED, "a weighted estimator is biased, and no mean of independent terms"
+    )
     found["dr"] = "an error of its model, times a weight, can be below any limit"
     if lowest is None:
         return found | dict.fromkeys(LIMITED, "lowest_return was not declared")
