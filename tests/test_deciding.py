@@ -265,3 +265,15 @@ def test_a_missing_value_is_not_the_label_none():
     assert made.act_many({"state": [None, "None", "nan"]}, unseen="empty").labels == [
         None, "a", "a",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("s", "UTC"), pa.date32()])
+def test_a_time_that_python_has_none_for_is_a_state_that_no_policy_knows(kind):
+    loaded = LoadedPolicy(Policy(np.eye(2), ["A", "2020-01-01"], ["x", "y"]), {}, {})
+    largest = pa.array([2**31 - 1 if kind == pa.date32() else 2**63 - 1])
+    cases = pa.table(
+        {"state": largest.cast("int32" if kind == pa.date32() else "int64").cast(kind)}
+    )
+    assert loaded.act_many(cases, unseen="empty").labels == [None]
+    with pytest.raises(InputError, match=r"not in the policy: row 0 \('(timestamp|date)"):
+        loaded.act_many(cases)

@@ -580,3 +580,15 @@ def test_some_episodes_of_a_log_are_a_log():
     assert picked.action_prob.tolist() == [0.5, 0.125, 0.5, 1, 0.25, 0.5, 0.125]
     assert picked.episode_starts.tolist() == [0, 2, 5, 7]
     assert picked.states is log.states
+
+
+def test_every_column_may_be_an_iterator():
+    columns = {
+        "state": "ab", "action": "xy", "reward": [0, 1], "terminated": [0, 1],
+        "episode_id": [7, 7], "step": [0, 1], "action_prob": [0.5, 1.0],
+    }  # fmt: skip
+    given = Log.from_arrays(**{name: list(values) for name, values in columns.items()})
+    read = Log.from_arrays(**{name: (x for x in values) for name, values in columns.items()})
+    assert read.reward.tolist() == [0, 1]
+    assert read.action_prob.tolist() == given.action_prob.tolist()
+    assert read.terminated.tolist() == [False, True]

@@ -155,3 +155,19 @@ def _packed(flags: np.ndarray) -> Any:
     import pyarrow as pa
 
     return pa.py_buffer(np.packbits(flags, bitorder="little"))
+
+
+def python_values(array: pa.Array) -> list[Any]:
+    """The values of an array; a time that Python has none for is text that no label is."""
+    try:
+        return list(array.to_pylist())
+    except (OverflowError, ValueError):
+        return [python_value(value) for value in array]
+
+
+def python_value(value: pa.Scalar) -> Any:
+    """One value; see `python_values`."""
+    try:
+        return value.as_py()
+    except (OverflowError, ValueError):
+        return f"{value.type} {value.value}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.arrays import from_arrow
+from spibb.arrays import from_arrow, python_values
 from spibb.binning import Bins
 from spibb.checks import (
     NUMBER_IN_TEXT,
@@ -116,8 +116,8 @@ class CaseEncoder:
             return known[np.where(np.isnan(values), -1, place)]
         coded = column if _is_dictionary(column) else column.dictionary_encode()
         rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
-        values = coded.dictionary.to_pylist()
-        codes = _each(lambda value: self._code(position, value), values, rows, UNKNOWN)
+        distinct = python_values(coded.dictionary)
+        codes = _each(lambda value: self._code(position, value), distinct, rows, UNKNOWN)
         return np.array([*codes, index.get(LEVEL, UNKNOWN)], dtype=np.int64)[rows]
 
     def _code(self, position: int, value: Any) -> int:
@@ -221,8 +221,8 @@ def _numbers(column: pa.Array, name: str) -> np.ndarray:
         return values
     coded = column if _is_dictionary(column) else column.dictionary_encode()
     rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
-    values = coded.dictionary.to_pylist()
-    read = _each(lambda value: case_number(name, value), values, rows, math.nan)
+    distinct = python_values(coded.dictionary)
+    read = _each(lambda value: case_number(name, value), distinct, rows, math.nan)
     return np.array([*read, math.nan])[rows]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -242,8 +242,8 @@ def to_arrow_table(frame: Any) -> Any:
 
 
 def _array(values: Any, name: str) -> np.ndarray:
-    """Values as an array [N]; a masked entry is missing."""
-    array = unmasked(name, values)
+    """Values as an array [N], of an iterator too, as labels; a masked entry is missing."""
+    array = unmasked(name, list(values) if isinstance(values, Iterator | ValuesView) else values)
     if array.ndim != 1:
         raise InputError(f"{name} has shape {array.shape}, expected one number per transition")
     return array

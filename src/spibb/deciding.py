@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb import checks
-from spibb.arrays import scrambled
+from spibb.arrays import python_value, scrambled
 from spibb.cases import UNKNOWN, CaseEncoder
 from spibb.checks import InputError
 from spibb.frozen import Frozen
@@ -164,7 +164,7 @@ def _unknown_states(
     columns = case_columns(cases, encoder.states.names)
     shown = []
     for row in rows[:LISTED].tolist():
-        parts = tuple(column[row].as_py() for column in columns)
+        parts = tuple(python_value(column[row]) for column in columns)
         label = parts if len(parts) > 1 else parts[0]
         shown.append(f"row {row + first_row} ({checks.shown(label)})")
     more = f" and {len(rows) - LISTED} more" if len(rows) > LISTED else ""

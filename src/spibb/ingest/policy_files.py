@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -315,4 +316,20 @@ def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
                 f"--state gives {name!r} twice, as {case[name]!r} and in {written!r}: give it once"
             )
         case[name] = written[len(name) + 1 :]
+    _check_whole(texts, case, names)
     return case
+
+
+def _check_whole(texts: Sequence[str], case: Mapping[str, str], names: Sequence[str]) -> None:
+    """Refuse a case that lacks a column; the remedy has the values that one text gave together."""
+    missing = next((name for name in names if name not in case), None)
+    if missing is None:
+        return
+    starts = "|".join(re.escape(f"{name}=") for name in names)
+    parts = [part for text in texts for part in re.split(rf"[,;\s]\s*(?={starts})", text)]
+    given = {part.split("=")[0]: shlex.quote(part) for part in parts}
+    options = " ".join(f"--state {given.get(name, f'{name}=…')}" for name in names)
+    raise InputError(
+        f"{missing!r} is missing: a state here is {', '.join(names)}, each with its own --state; "
+        f"write {options}"
+    )
