@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from test_sql_case import engine, postgres  # noqa: F401
+from test_sql_case import Duck, engine, postgres  # noqa: F401
 
 from spibb import Bins, Policy, Vocabulary
 from spibb.errors import InputError
@@ -122,3 +122,18 @@ def test_a_table_that_has_a_name_of_the_query_is_refused(engine, name):  # noqa:
     engine.load(f"state TEXT, {name} DOUBLE PRECISION", [("s", 0.9)])
     with pytest.raises(Exception, match=r"(?i)ambiguous"):
         engine.ask(sql_of(loaded, dialect=engine.name))
+
+
+def test_bytes_are_no_text(engine):  # noqa: F811
+    loaded = LoadedPolicy(Policy(np.eye(2), ["A", "\\x41"], ["a", "b"]), {}, {})
+    kind = "BLOB" if engine.name == "duckdb" else "BYTEA"
+    assert both(engine, loaded, kind, [b"A", b"\\x41", None]) == ([None] * 3, [None] * 3)
+
+
+def test_a_text_of_an_enumeration_that_is_no_number_leaves_the_others_decided():
+    cut = Bins((18,))
+    policy = Policy(np.eye(2), Vocabulary(cut.labels, ("state",)), ["a", "b"])
+    duck = Duck()
+    duck.load("state ENUM('5', 'n/a x', '20')", [("5",), ("n/a x",), ("20",), (None,)])
+    rows = duck.ask(sql_of(LoadedPolicy(policy, {"state": cut}, {})))[1]
+    assert [row[-1] for row in rows] == ["a", None, "b", None]

@@ -47,7 +47,8 @@ DIALECTS = {
     "duckdb": Dialect(
         "VARCHAR", "typeof({0}) = 'BOOLEAN'", "typeof({0}) = 'DOUBLE'", "typeof({0}) = 'FLOAT'",
         "starts_with(typeof({0}), 'DECIMAL')", "typeof({0}) IN ('BLOB', 'BIT')",
-        "typeof({0}) = 'VARCHAR'", "regexp_matches({0}, '{1}')",
+        "(typeof({0}) = 'VARCHAR' OR starts_with(typeof({0}), 'ENUM'))",
+        "regexp_matches({0}, '{1}')",
         "SELECT {cases}.* EXCLUDE ({names}),\n{decisions}\n"
         "FROM (SELECT {cases}.*, {keys} FROM {rows} AS {cases}) AS {cases}\n",
     ),
@@ -208,12 +209,13 @@ def _label_text(column: StateColumn, name: str, dialect: Dialect) -> str:
     """The text that a value has as a label, as `CaseEncoder.part` makes it.
 
     A whole number has its digits, whatever its type; a float that several whole numbers round to
-    has none. Labels such as 'north' are no text of a number or a boolean, and need no types. True
-    and false are compared in lower case.
+    has none. Labels such as 'north' are no text of a number or a boolean: only bytes are told apart
+    from text there. True and false are compared in lower case.
     """
     text = f"CAST({name} AS {dialect.text})"
+    no_label = f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"
     if all(isinstance(value, str) and parse_value(value) == value for value in column.values):
-        return text
+        return f"CASE {no_label}"
     number = _double(text)
     digits = f"CAST(CAST({number} AS BIGINT) AS {dialect.text})"
     key = (
@@ -226,7 +228,7 @@ def _label_text(column: StateColumn, name: str, dialect: Dialect) -> str:
         f"WHEN abs({number}) < {_number(EXACT_SINGLES)} THEN "
         f"CASE WHEN {number} = floor({number}) THEN {digits} END END "
         f"WHEN {dialect.decimal.format(name)} THEN regexp_replace({text}, '{DECIMALS}', '') "
-        f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"
+        f"{no_label}"
     )
     return f"lower({key})" if any(isinstance(value, bool) for value in column.values) else key
 
