@@ -33,6 +33,10 @@ ENOUGH = 20
 """Exchanges with as large a statistic, after which no further one is tried."""
 MOST_ROWS = 20_000
 """Rows of a longer log beyond these are left out, by whole episodes drawn at random."""
+LONG = 3000
+"""Rows from which sorting digit by digit is faster than by comparing."""
+SPARSE = 8
+"""Codes per row from which counting them one by one is slower than sorting."""
 CANCELLED = 1e-13
 """Differences of values of size 1 below this are rounding."""
 ROUNDING = 1e-9
@@ -70,7 +74,8 @@ def exchange_test(
     def between(g: np.ndarray) -> float:
         return float((np.bincount(g, centred) ** 2 / np.bincount(g)).sum())
 
-    first, second = by_pair.p_value(chi, rng), by_outcome.p_value(between, rng)
+    first = by_pair.p_value(chi, rng)
+    second = by_outcome.p_value(between, rng) if centred.any() else by_outcome.without_effect(rng)
     return Exchange(
         min(1.0, 2 * min(first, second)), first, second, len(by_pair.rows),
         len(np.unique(by_pair.stratum)), by_pair.oddest(pair, cells),
@@ -91,8 +96,7 @@ class _Stratified(Frozen):
     @classmethod
     def of(cls, stratum: np.ndarray, group: np.ndarray) -> _Stratified:
         stratum = _codes(stratum)
-        kinds = np.unique(np.stack([stratum, _codes(group)]), axis=1)[0]
-        several = np.bincount(kinds, minlength=int(stratum.max(initial=-1)) + 1) > 1
+        several = _per_stratum(stratum, _codes(group)) > 1
         rows = np.flatnonzero(several[stratum])
         rows = rows[np.argsort(stratum[rows], kind="stable")]
         return cls(rows, _codes(stratum[rows]), _codes(stratum[rows], group[rows]))
@@ -103,11 +107,28 @@ class _Stratified(Frozen):
             return 1.0
         found, larger = statistic(self.group), 0
         for tried in range(1, PERMUTATIONS + 1):
-            order = np.argsort(self.stratum + rng.random(len(self.rows)))
+            order = self._order(rng.random(len(self.rows)))
             larger += statistic(self.group[order]) >= found * (1 - ROUNDING) - ROUNDING**2
             if larger == ENOUGH:
                 return larger / tried
         return (1 + larger) / (1 + PERMUTATIONS)
+
+    def without_effect(self, rng: np.random.Generator) -> float:
+        """The p-value of a statistic that is always 0; takes the numbers that a test would."""
+        for _ in range(ENOUGH if len(self.rows) else 0):
+            rng.random(len(self.rows))
+        return 1.0
+
+    def _order(self, key: np.ndarray) -> np.ndarray:
+        """The order of the rows by stratum, and by a key in [0, 1) within each."""
+        if not len(key) >= LONG or self.stratum[-1] >= 1 << 16:
+            return np.argsort(self.stratum + key)
+        digits = (key * 2.0**32).astype(np.uint32)
+        order = np.argsort(digits.astype(np.uint16), kind="stable")
+        for part in (digits >> np.uint32(16), self.stratum):
+            order = order[np.argsort(part.astype(np.uint16)[order], kind="stable")]
+        same = (np.diff(digits[order]) == 0) & (np.diff(self.stratum) == 0)
+        return np.argsort(self.stratum + key) if same.any() else order
 
     def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
         """The pair whose χ² exceeds its degrees of freedom most."""
@@ -129,7 +150,9 @@ def _codes(*parts: np.ndarray) -> np.ndarray:
 
 def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
     """How many different values each stratum has."""
-    return np.bincount(np.unique(np.stack([stratum, part]), axis=1)[0])
+    width = int(part.max(initial=0)) + 1
+    cells, _ = _counted(stratum * width + part, (int(stratum.max(initial=-1)) + 1) * width)
+    return np.bincount(cells // width)
 
 
 def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> np.ndarray:
@@ -137,12 +160,24 @@ def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> 
 
     Groups and outcomes [n] have codes of their own in each stratum.
     """
-    _, first, n = np.unique(
-        group * (int(outcome.max()) + 1) + outcome, return_index=True, return_counts=True
-    )
-    n_g, n_o = np.bincount(group)[group[first]], np.bincount(outcome)[outcome[first]]
-    share = np.bincount(stratum[first], n**2 / (n_g * n_o))
+    width = int(outcome.max()) + 1
+    cells, n = _counted(group * width + outcome, (int(group.max()) + 1) * width)
+    g, o = np.divmod(cells, width)
+    of_outcome = np.empty(width, dtype=np.int64)
+    of_outcome[outcome] = stratum
+    share = np.bincount(of_outcome[o], n**2 / (np.bincount(group)[g] * np.bincount(outcome)[o]))
     return np.asarray(np.bincount(stratum) * (share - 1))
+
+
+def _counted(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
+    """The codes in [0, size) that occur, in order, and how often each does."""
+    if size > SPARSE * len(codes):
+        codes = np.sort(codes)
+        first = np.flatnonzero(np.diff(codes, prepend=-1))
+        return codes[first], np.diff(np.append(first, len(codes)))
+    n = np.bincount(codes, minlength=size)
+    cells = np.flatnonzero(n)
+    return cells, n[cells]
 
 
 def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
