@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from decimal import Decimal
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -84,6 +85,47 @@ def test_a_policy_knows_the_rows_that_trained_it(tmp_path, writer, bins):
     assert found.labels == wanted
     rows = read_table(tmp_path / "out.csv")
     assert rows.column("ward").to_pylist() == ROWS.column("ward").to_pylist()
+
+
+COMMAS = {
+    "text": (["1,5", "1.5", "Smith,John", "x"], ["1,5", "1.5", "Smith,John", "x"]),
+    "a point": (["1,5", "1.5"], ["1,5", "1.5"]),
+    "numbers": (["1,5", "2,5", "3"], ["1.5", "2.5", "3"]),
+    "a level": (["1,5", "2,5", ""], ["1.5", "2.5", "(missing)"]),
+    "whole": (["1,0", "2,0"], [1, 2]),
+}
+
+
+@pytest.mark.parametrize("kind", COMMAS)
+def test_commas_become_points_where_a_column_holds_numbers_only(tmp_path, kind):
+    """In logs, policies, cases and SQL alike: what is written differently stays apart."""
+    written, labels = COMMAS[kind]
+    rows = [f"{ward};{act};{act},5" for ward in written for act in (0, 1)]
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["ward;action;reward", *rows]) + "\n", "utf-8")
+    source = Source(path, separator=";", decimal=",")
+    states, loaded = policy_of(source, ["ward"])
+    assert states == [str(label) for label in labels for _ in (0, 1)]
+    assert set(loaded.policy.states.labels) == set(labels)
+    decided = decide_file(loaded, source, tmp_path / "out.csv", deterministic=True)
+    assert decided.labels == states
+    cases = pa.table({"ward": [None if label == "(missing)" else label for label in labels]})
+    connection = duckdb.connect()
+    connection.register("cases", cases)
+    found = connection.sql(sql_of(loaded, deterministic=True)).fetchall()
+    assert [row[-1] for row in found] == states[::2]
+    path.write_text(path.read_text().replace("reward", "probability").replace(",5\n", ",0\n"))
+    if kind != "a level":
+        assert set(spibb.read_policy(source).states.labels) == set(labels)
+
+
+@pytest.mark.parametrize("end", ["END", "1.5"])
+def test_what_follows_an_end_decides_nothing_about_commas(tmp_path, end):
+    path = tmp_path / "log.csv"
+    path.write_text(f"episode_id;step;state;action;reward;next_state;terminated\n"
+                    f"0;0;1,5;x;0,5;2,5;0\n0;1;2,5;x;1,5;{end};1\n")  # fmt: skip
+    log = spibb.read_log(Source(path, separator=";", decimal=","))
+    assert log.states.labels == ("1.5", "2.5")
 
 
 def test_decisions_on_cases_with_decimal_commas_are_a_log_with_decimal_commas(tmp_path):

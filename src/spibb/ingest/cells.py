@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spibb.sql.commas import with_points
 from spibb.sql.duck_files import DuckFiles
-from spibb.sql.expressions import DECIMAL
 from spibb.sql.opening import open_source
 from spibb.sql.reading import all_match, label_type, matches, numbers_if_all
 from spibb.sql.sources import Source
@@ -64,7 +64,7 @@ def read_cells(given: str | Path | Source) -> Cells:
         quoted = _quoted_cells(engine.files.paths[0], table.num_columns)
         loose = frozenset(n for n, q in zip(table.column_names, quoted) if not q) & loose
     if engine.decimal == ",":
-        table = _replaced(table, loose, DECIMAL, r"\1.\2")
+        table = _pointed(table, loose)
     if SPREADSHEET_SAFE in table.column_names:
         names = {name: name.removeprefix("'") for name in table.column_names}
         table = _replaced(table, names, "^'", "").rename_columns(list(names.values()))
@@ -102,6 +102,17 @@ def _is_plain(schema: pa.Schema) -> bool:
     return (
         set(schema.types) <= plain and len(names) == len(schema) and SPREADSHEET_SAFE not in names
     )
+
+
+def _pointed(table: pa.Table, loose: frozenset[str]) -> pa.Table:
+    """Loose columns that hold numbers only with points in the place of decimal commas."""
+    import pyarrow as pa
+
+    columns = [
+        with_points([column])[0] if name in loose and pa.types.is_string(column.type) else column
+        for name, column in zip(table.column_names, table.columns)
+    ]
+    return pa.table(columns, names=table.column_names)
 
 
 def _replaced(table: pa.Table, names: Iterable[str], pattern: str, new: str) -> pa.Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -76,10 +76,14 @@ class Loaded(Frozen):
         ) -> Decisions:  # fmt: skip
             """An action for each of many cases."""
 
+    def values(self, name: str) -> Collection[Label]:
+        """The labels that states have in a column; none where it holds numbers."""
+        return ()
+
     @property
     def empty_names(self) -> tuple[str, ...]:
         """The columns of a state in which an empty text is a value: elsewhere it is missing."""
-        return ()
+        return tuple(name for name in self.state_names if "" in self.values(name))
 
     @property
     def doubt(self) -> str | None:
@@ -174,10 +178,9 @@ class LoadedPolicy(Loaded):
         """The first of its states."""
         return self.policy.states[0]
 
-    @property
-    def empty_names(self) -> tuple[str, ...]:
-        """The columns of a state in which some label is an empty text."""
-        return tuple(name for name in self.state_names if "" in self.encoder.values(name))
+    def values(self, name: str) -> Collection[Label]:
+        """The labels that states have in a column."""
+        return self.encoder.values(name)
 
     @property
     def own(self) -> ColumnMap:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from spibb.checks import InputError
 from spibb.deciding import Decisions, settled
 from spibb.ingest.loaded import Loaded
+from spibb.sql.commas import cells_with_points
 from spibb.sql.engines import Engine
-from spibb.sql.expressions import DECIMAL
 from spibb.sql.opening import open_source
 from spibb.sql.sources import Source
 from spibb.sql.writing import check_distinct, check_target, write_rows
@@ -88,7 +88,7 @@ def _with_points(
     from pyarrow import compute
 
     if name not in loaded.number_names:
-        return compute.replace_substring_regex(column, DECIMAL, r"\1.\2") if loose else column
+        return cells_with_points(column, loaded.values(name)) if loose else column
     pointed = compute.index(compute.match_substring(column, "."), True).as_py()
     if pointed >= 0:
         raise InputError(

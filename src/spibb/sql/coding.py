@@ -12,6 +12,7 @@ from spibb.arrays import from_arrow, to_arrow
 from spibb.checks import InputError
 from spibb.columns import code_states
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine
 from spibb.sql.reading import label_type
 
@@ -70,10 +71,19 @@ class Coder:
         """Code the columns of the actions."""
         names = self.names["action"]
         typed = [
-            cast(column, _label_type([column], name) if self._is_loose(name) else None)
+            self._typed(column, name) if self._is_loose(name) else column
             for column, name in zip(columns, names)
         ]
         return _coded(typed, labels, names)
+
+    def _typed(self, column: Any, name: str) -> Any:
+        """A column with the type that its values decide."""
+        (column,) = self._pointed(column)
+        return cast(column, _label_type([column], name))
+
+    def _pointed(self, *columns: Any) -> list[Any]:
+        """Columns that share their labels, with decimal points if they hold numbers only."""
+        return with_points(columns) if self.engine.decimal == "," else list(columns)
 
     def _state_types(
         self, state: list[Any], following: list[Any], terminated: np.ndarray
@@ -81,7 +91,8 @@ class Coder:
         """The type that the values of each part of the state decide, None where it has one.
 
         A CSV file has no types: states and successors show one together. What lies beyond an end is
-        no state, and decides nothing; it is dropped from `following`.
+        no state, and decides nothing; it is dropped from `following`. Decimal commas of numbers
+        become points, in place.
         """
         beyond = terminated | np.logical_or.reduce(
             [from_arrow(column.is_null()) for column in following]
@@ -91,6 +102,7 @@ class Coder:
         for i, other in enumerate(self.names["next_state"] or names):
             if self._is_loose(names[i], other):
                 following[i] = _without(following[i], beyond)
+                state[i], following[i] = self._pointed(state[i], following[i])
                 types[i] = _label_type([state[i], following[i]], names[i])
         return types
 

@@ -33,8 +33,6 @@ STEP_TYPES = (STEP_NUMBER, STEP_TIME, STEP_ZONED)
 ZONE = r":[0-9.]+\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z][A-Za-z_/]*)\s*$"
 """What follows the minutes or seconds of a time that has a zone."""
 LABELS = ("episode_id", "state", "action", "next_state")
-DECIMAL = "^(-?[0-9]+),([0-9]+)$"
-"""A number with a decimal comma, as a label of a file where numbers have one."""
 INFINITY = "CAST('inf' AS DOUBLE)"
 
 
@@ -220,8 +218,6 @@ class Reader:
         if kind == WIDE:
             inside = f"{name} BETWEEN -9223372036854775808 AND 9223372036854775807"
             return f"CASE WHEN {inside} THEN CAST({name} AS BIGINT) END"
-        if column in self.engine.loose and self.engine.decimal == ",":
-            return f"regexp_replace({name}, '{DECIMAL}', '\\1.\\2')"
         return f"CAST({name} AS VARCHAR)" if kind == TIME else name
 
     def number(self, column: str, name: str) -> str:
