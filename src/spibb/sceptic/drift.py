@@ -9,7 +9,7 @@ import numpy as np
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.propensities import varies
-from spibb.sceptic.exchange import Exchange, exchange_test, some_episodes
+from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, some_episodes
 
 
 @dataclass(frozen=True)
@@ -52,18 +52,19 @@ class Drift:
 class Season:
     """Whether time can pass for a difference between actions: only if both changed with it.
 
-    `outcomes_p` compares what followed the same decisions in the first and in the second half of
-    the episodes, `decisions_p` how often the actions of a state were taken. An action that was
-    taken more often in good times looks good.
+    `decisions_p` compares how often the actions of a state were taken in the first and in the
+    second half of the episodes, `outcomes_p` what followed the same decisions; 0 where it was not
+    asked because the decisions did not change. An action that was taken more often in good times
+    looks good.
     """
 
-    outcomes_p: float
     decisions_p: float
+    outcomes_p: float
 
     @property
     def p_value(self) -> float:
         """Of "one of the two stayed the same": the larger one."""
-        return max(self.outcomes_p, self.decisions_p)
+        return max(self.decisions_p, self.outcomes_p)
 
 
 def season_check(log: Log, rng: np.random.Generator) -> Season | None:
@@ -71,7 +72,9 @@ def season_check(log: Log, rng: np.random.Generator) -> Season | None:
     if log.n_episodes < 2:
         return None
     halves = _Halves.of(some_episodes(log, rng))
-    return Season(halves.outcomes(rng).p_value, halves.decisions(rng))
+    decisions = halves.decisions(rng)
+    changed = decisions < SUSPICIOUS
+    return Season(decisions, halves.outcomes(rng).p_value if changed else 0.0)
 
 
 def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | None:

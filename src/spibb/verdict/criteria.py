@@ -134,7 +134,7 @@ def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `kept` says why nothing changed, if that is so."""
     found = tuple(_criteria(evidence, kept))
     if evidence.changed.any():
-        return (*found, *_about_memory(evidence, found))
+        return (*found, *_slow_criteria(evidence, found))
     return tuple(
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
@@ -159,13 +159,15 @@ def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
     yield _weighted(evidence)
     if evidence.held_out is not None:
         yield _held_out(evidence, evidence.held_out)
+
+
+def _slow_criteria(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
+    """The last conditions: permutations take time, and are made only where they can decide."""
+    if lacking(found) and not evidence.certified:
+        return
     if evidence.season is not None:
         yield _season(evidence.season)
-
-
-def _about_memory(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
-    """The last condition; it takes time, and is asked only where it can decide."""
-    if (evidence.certified or not lacking(found)) and evidence.memory is not None:
+    if evidence.memory is not None:
         yield _memory(evidence.memory, evidence.certified)
 
 

@@ -91,8 +91,6 @@ class Evidence:
     nothing; where these contradict the baseline there are none, and `no_held_out` says why.
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
     changes passed tests, which use no model.
-    `season` is the test whether time can pass for a difference between actions; it is not made for
-    tests that know the probability of every single decision.
     """
 
     problem: Problem
@@ -109,7 +107,18 @@ class Evidence:
     no_held_out: str | None = None
     ends_assumed: bool = False
     certified: bool = False
-    season: Season | None = None
+
+    @cached_property
+    def season(self) -> Season | None:
+        """Whether time can pass for a difference between actions.
+
+        None where only counts were kept, and for tests that know the probability of every single
+        decision.
+        """
+        log = self.problem.log
+        if log is None or (self.certified and self.problem.varying):
+            return None
+        return season_check(log, np.random.default_rng(0))
 
     @cached_property
     def memory(self) -> Memory | None:
@@ -184,13 +193,10 @@ def gather(
     if problem.log is not None and not usable:
         refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
-    found = Evidence(
+    return Evidence(
         problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
         unfair, problem.log is not None and problem.log.ends_assumed,
     )  # fmt: skip
-    if problem.log is None or not found.changed.any():
-        return found
-    return replace(found, season=season_check(problem.log, np.random.default_rng(seed)))
 
 
 def gather_for(
@@ -221,8 +227,7 @@ def gather_for(
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
     )  # fmt: skip
     if isinstance(result, CertifiedImprovement):
-        season = None if result.problem.varying else found.season
-        return replace(found, certified=True, season=season)
+        return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     return replace(found, lower=result.chosen.lower, shared=True)
