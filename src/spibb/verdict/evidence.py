@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
+from spibb.return_limits import discounted_steps
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.memory import Memory, memory_of
 
@@ -171,10 +172,12 @@ def gather(
     held_out: Log | None = None,
     bounds: Sequence[str] = ("student-t",),
     posterior: Posterior | None = None,
+    limits: tuple[float, float] | None = None,
 ) -> Evidence:
     """Ask the log everything about a policy; all draws come from the seed.
 
     A `posterior` that is known already, of as many models from that seed, is not drawn again.
+    `limits` of every return were declared; without them it is the problem's v_max, if given.
     """
     if not problem.counts.n.sum():
         raise InputError(
@@ -186,8 +189,11 @@ def gather(
         problem.counts, policy, problem.baseline, problem.discount,
         rng=np.random.default_rng(seed), draws=n_draws(problem, delta),
     )  # fmt: skip
-    estimates, refusal = _estimates(problem, policy, delta, rng, bounds)
-    fair, unfair = _held_out(problem, policy, held_out, delta, rng, bounds)
+    if limits is None and problem.v_max_given:  # a log proves no limit
+        limits = -problem.v_max, problem.v_max
+    ask = partial(_off_policy, problem, policy, delta=delta, rng=rng, bounds=bounds, limits=limits)
+    estimates, refusal = _estimates(problem.log, ask)
+    fair, unfair = (None, None) if held_out is None else _estimates(held_out, ask)
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
     earned, single = _episodes(problem, policy, usable)
     if problem.log is not None and not usable:
@@ -225,6 +231,7 @@ def gather_for(
     found = gather(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
+        limits=_limits(result),
     )  # fmt: skip
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
@@ -266,41 +273,39 @@ def _episodes(
 
 
 def _estimates(
-    problem: Problem, policy: Policy, delta: float, rng: np.random.Generator, bounds: Sequence[str]
+    log: Log | None, ask: Callable[[Log], OffPolicyReport]
 ) -> tuple[OffPolicyReport | None, str | None]:
-    """Off-policy estimates of the new policy, or why there are none."""
-    if problem.log is None:
+    """Off-policy estimates of the new policy, or why there are none: a result, not an error."""
+    if log is None:
         return None, "only counts of the log were kept, and the estimators need its episodes"
     try:
-        return _off_policy(problem, policy, problem.log, delta, rng, bounds), None
-    except InputError as error:
-        return None, str(error)
-
-
-def _held_out(
-    problem: Problem, policy: Policy, held_out: Log | None, delta: float,
-    rng: np.random.Generator, bounds: Sequence[str],
-) -> tuple[OffPolicyReport | None, str | None]:  # fmt: skip
-    """Estimates on episodes that trained nothing, or why there are none: a result, not an error."""
-    if held_out is None:
-        return None, None
-    try:
-        return _off_policy(problem, policy, held_out, delta, rng, bounds), None
+        return ask(log), None
     except InputError as error:
         return None, str(error)
 
 
 def _off_policy(
-    problem: Problem, policy: Policy, log: Log, delta: float, rng: np.random.Generator,
-    bounds: Sequence[str],
+    problem: Problem, policy: Policy, log: Log, *, delta: float, rng: np.random.Generator,
+    bounds: Sequence[str], limits: tuple[float, float] | None,
 ) -> OffPolicyReport:  # fmt: skip
     """Estimates of a policy on a log, doubly robust ones with the training log's model."""
-    v_max = problem.v_max if problem.v_max_given else None  # a log proves no limit
+    lowest, highest = limits or (None, math.inf)
     return off_policy_estimates(
         log, policy, None if log.action_prob is not None else problem.baseline,
-        problem.discount, delta=delta,
-        lowest_return=None if v_max is None else -v_max,
-        highest_return=math.inf if v_max is None else v_max,
+        problem.discount, delta=delta, lowest_return=lowest, highest_return=highest,
         model=typical_model(problem.counts, problem.discount), rng=rng,
         bounds=[b for b in bounds if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
     )  # fmt: skip
+
+
+def _limits(result: Improvement) -> tuple[float, float] | None:
+    """The limits of returns that were declared to `certified`.
+
+    The estimators take a lowest return L to say that no reward is below (1 − γ)·L: where a lower
+    reward is declared, over few steps, L is what that reward would add up to for ever.
+    """
+    if not isinstance(result, CertifiedImprovement) or result.facts is None:
+        return None
+    bounds, reward = result.facts.bounds, result.facts.declared.lowest_reward
+    endless = math.inf if reward is None else reward * discounted_steps(result.problem.discount)
+    return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high
