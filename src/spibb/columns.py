@@ -357,26 +357,26 @@ def ignored(present: Sequence[str], found: Mapping[str, tuple[str, ...]]) -> tup
 
 def _absent(wanted: str, present: Sequence[str]) -> InputError:
     """The error for a column that is not there; without episodes it may be a bandit's log."""
+    if len(present) == 1:
+        return _single(wanted, present[0])
     line = (
         f"the log has no column {wanted!r}{did_you_mean(wanted, present)}: its columns are "
         f"{some(present, 20)}; rename one or map it"
     )
-    if len(present) == 1:
-        return InputError(
-            f"the log has no column {wanted!r}: its first line has one name only, {present[0]!r}; "
-            "the names of the columns belong there: remove lines above them, or name the separator"
-        )
     alone = {"episode_id", *ALIASES["episode_id"], "step", "terminated"}.isdisjoint(present)
     if wanted == "episode_id" and alone:
-        line = f"{line}, or add --bandit if every row is a decision"
-    if len(present) == 1 and (signs := SEPARATORS.findall(present[0])):
-        often = max(signs, key=signs.count)
-        return FixableError(
-            f"{line}; or name the sign between columns (--separator)", separator=often
-        )
-    if wanted == "episode_id" and alone:
-        return FixableError(line, bandit=True)
+        return FixableError(f"{line}, or add --bandit if every row is a decision", bandit=True)
     return InputError(line)
+
+
+def _single(wanted: str, name: str) -> InputError:
+    """The same where the first line is one name: a title, or names with an unknown sign between."""
+    line = (
+        f"the log has no column {wanted!r}: its first line has one name only, {name!r}; the names "
+        "of the columns belong there: remove lines above them, or name the separator"
+    )
+    signs = SEPARATORS.findall(name)
+    return FixableError(line, separator=max(signs, key=signs.count)) if signs else InputError(line)
 
 
 def _check_not_misspelt(
