@@ -525,9 +525,7 @@ for text, *parts in (
 ):  # fmt: skip
     case(text, *parts)
 for value in ("0", "1", "-0.5", "nan"):
-    case(
-        f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 0.5]"
-    )
+    case(f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 1)")
 case("split log.csv", "episode_id is missing in row 1", log_csv=LOG.replace("0,1,b", ",1,b"))
 case("evaluate log.csv --policy improved --behaviour estimate:x", "write estimate:0.5")
 case("evaluate log.csv --policy improved --behaviour estimate:-1", "write estimate:0.5")
