@@ -225,7 +225,7 @@ class TableWork:
             source if in_memory else table, self.baseline, self.algorithm, discount=self.discount,
             v_max=self.v_max,
         )  # fmt: skip
-        inspection = inspect_log(table, problem.counts)
+        inspection = inspect_log(table, problem.counts, problem.log)
         read = None if in_memory else ColumnMap.read_by(table)
         del table  # and with it what the engine holds in memory
         release_memory()

@@ -154,7 +154,8 @@ def test_the_command_that_demo_prints_gives_its_numbers(run, demo):
         f"{summary['values']['new']['mean']:.4f}", summary["verdict"]["grade"],
         f"{summary['bootstrapped_pairs_share']:.0%}",
     ]  # fmt: skip
-    words = " ".join(printed.split()).partition("pi-b: ")[2].partition(". This")[0]
+    words = " ".join(printed.split()).partition("pi-b: ")[2].partition(" pi-leq-b:")[0]
+    assert "loses at most" in words
     assert words in " ".join(again.split())
 
 

@@ -287,7 +287,7 @@ def test_copies_are_dropped(tmp_path):
         assert open_log(source, duplicates="drop").left_out.copies == 3
         with pytest.raises(FixableError, match="--duplicates drop") as refused:
             read_log(source)
-        assert refused.value.handling == {"duplicates": "drop"}
+        assert refused.value.changes == {"duplicates": "drop"}
 
 
 def test_rows_of_one_step_that_differ_are_no_copies():

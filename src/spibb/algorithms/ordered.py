@@ -8,10 +8,11 @@ import numpy as np
 
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Belief, in_own_order
+from spibb.frozen import Frozen
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered:
+class Ordered(Frozen):
     """What a log says, with labels in an order of their own: draws do not depend on the given one.
 
     `rows` and `columns` are the codes of the labels in that order.

@@ -25,6 +25,7 @@ import numpy as np
 from spibb.algorithms.chooser import NOTHING, TRUSTED, Chooser
 from spibb.algorithms.plans import PlannedTest
 from spibb.betting import MOST
+from spibb.frozen import Frozen
 from spibb.labels import Label
 
 ALIKE = 0.99
@@ -34,7 +35,7 @@ LOWERED = 1.5
 
 
 @dataclass(frozen=True, eq=False)
-class SharedChange:
+class SharedChange(Frozen):
     """A set of actions to keep in some states, with the bet on it, and what is predicted.
 
     `evidence` is the predicted logarithm of the e-value.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.evaluate import returns
+from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.propensities import varies
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, some_episodes
@@ -92,7 +93,7 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
 
 
 @dataclass(frozen=True, eq=False)
-class _Halves:
+class _Halves(Frozen):
     """A log, and which of its episodes [E] are of the second half."""
 
     log: Log
