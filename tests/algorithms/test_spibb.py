@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import dense_p
-from quantecon.markov import DiscreteDP
 from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms import threshold
@@ -24,11 +24,14 @@ from spibb.log import Log
 from spibb.policy import Policy
 
 
-def mixture_ddp(problem: Problem, bootstrapped: np.ndarray) -> DiscreteDP:
+def mixture_ddp(problem: Problem, bootstrapped: np.ndarray) -> Any:
     """Π_b-SPIBB as a plain MDP: each trusted action becomes the row that gives it all free mass.
 
     Termination is made an explicit absorbing state, because DiscreteDP wants stochastic rows.
     """
+    # here, in the one worker that needs it: two that import it first at once spoil its kernels
+    from quantecon.markov import DiscreteDP
+
     n_states, n_actions = problem.baseline.probs.shape
     p = dense_p(problem.model)
     rewards, rows, states, actions = [], [], [], []
