@@ -72,12 +72,16 @@ def rest(rows: pd.DataFrame) -> list[str]:
             f"misled {part['misled:auto'].sum():.0f}, "
             f"sure gain reached {moved['covered:auto'].mean():.1%}"
         )
-    for key in (OLD, PROTOTYPE, "pi-b:n_wedge=5", "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5",
-                "pi-leq-b:n_wedge=20", "basic-rl"):  # fmt: skip
+    others = (OLD, PROTOTYPE, "certified", "certified:delta=0.2", "pi-b:n_wedge=5",
+              "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5", "pi-leq-b:n_wedge=20",
+              "basic-rl")  # fmt: skip
+    for key in (one for one in others if one in rows):
+        worse_of = rows[f"worse:{key}"]
         cells = rows.groupby(CELL)[f"worse:{key}"].mean()
         lines.append(
-            f"{key}: worse {rows[f'worse:{key}'].mean():.2%}, cells above delta "
-            f"{int((cells > 0.05).sum())}, gain {some[key].mean():.3f}"
+            f"{key}: worse in {worse_of.sum():.0f} of {len(rows)} ({worse_of.mean():.2%}), cells "
+            f"above delta {int((cells > 0.05).sum())}, gain {some[key].mean():.3f}, by size "
+            f"{some.groupby('size')[key].mean().round(2).tolist()}"
         )
     return lines
 
