@@ -58,8 +58,8 @@ def test_more_episodes_need_fewer_more():
 def test_a_constant_reward_has_no_prospect(reward):
     log = Log.from_arrays(["s"] * 20, ["a", "b"] * 10, [reward] * 20, terminated=[True] * 20)
     assert str(forecast(log)) == (
-        "Enough evidence to certify a change in 0 of the 1 states that the log decides in; "
-        "more episodes like these promise no further one."
+        "Enough evidence to certify a change in 0 of the 1 states with logged decisions; "
+        "more episodes like these would hardly add one."
     )
 
 

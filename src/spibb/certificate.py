@@ -170,14 +170,14 @@ class Certificate(Shown):
             return f"No certificate: {self.refusal}."
         statement = (
             f"With {'posterior ' if best.credible else ''}probability at least {level(self.delta)} "
-            f"the new policy loses at most {at_most(best.zeta, 4)} against the baseline "
+            f"the new policy loses at most {at_most(best.zeta, 4)} compared with the baseline "
             f"({best.title})"
         )
         if best.vacuous:
             return (
-                "The certificate is vacuous: it is of no use here, and the verdict does not rest "
-                f"on it. {statement}, and returns span only {self.return_range:.4g}. A larger "
-                "n_wedge makes the bound tighter, and needs more data."
+                f"The certificate is vacuous, and the verdict does not rest on it. {statement}, "
+                f"but returns span only {self.return_range:.4g}. A larger n_wedge tightens the "
+                "bound, and needs more data."
             )
         return f"{statement}."
 

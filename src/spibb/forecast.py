@@ -46,10 +46,10 @@ class Forecast:
     def __str__(self) -> str:
         said = (
             f"Enough evidence to certify a change in {self.now:,} of the {self.states:,} states "
-            "that the log decides in"
+            "with logged decisions"
         )
         if self.more_episodes is None:
-            return f"{said}; more episodes like these promise no further one."
+            return f"{said}; more episodes like these would hardly add one."
         more = roughly(self.more_episodes)
         return f"{said}; with about {more} more episodes, in {self.then:,}."
 

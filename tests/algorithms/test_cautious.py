@@ -111,7 +111,7 @@ def test_auto_returns_it_if_its_gain_is_sure():
     assert result.chosen is not None
     assert result.chosen.algorithm == "cautious"
     assert math.isnan(result.chosen.n_wedge)
-    assert "the cautious policy has the surest gain" in result.reason
+    assert "the cautious policy was chosen: it gains at least" in result.reason
     np.testing.assert_allclose(result.policy.probs, [[0, 0, 1]])
     np.testing.assert_array_equal(result.rows_of(result.chosen), result.policy.probs)
     assert not result.bootstrapped.any()

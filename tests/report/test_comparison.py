@@ -71,6 +71,6 @@ def test_the_command_prints_a_table(tmp_path):
     full = CliRunner().invoke(app, [*words, "--log", str(tmp_path / "log.csv")])
     assert full.exit_code == 0, full.output
     assert "A in place of B, if B made the log:" in full.output
-    assert "Supported. At level 0.95" in full.output
+    assert "Supported. According to the model, A gains at least" in full.output
     assert "robability" not in full.output
     assert "visits" in full.output

@@ -145,7 +145,7 @@ def test_changes_that_rest_on_few_episodes_are_not_supported():
     assert decide(evidence).grade == "supported"
     thin = replace(evidence, departures=replace(evidence.departures, effective_episodes=3.0))
     assert decide(thin).grade == "not supported"
-    assert decide(thin).sentence == "The changes rest on 3.0 episodes, in effect."
+    assert decide(thin).sentence == "In effect, the changes rest on 3.0 episodes."
 
 
 def test_held_out_episodes_may_take_a_certificate_back():
@@ -164,7 +164,7 @@ def test_a_model_that_misses_what_the_log_earned_is_not_relied_on():
     off = replace(evidence.earned, completed=evidence.earned.completed + 1)
     doubtful = decide(replace(evidence, earned=off))
     assert doubtful.grade == "not supported"
-    assert "but the log earned" in doubtful.sentence
+    assert "but the mean return in the log is" in doubtful.sentence
 
 
 def test_a_process_with_a_memory_is_noticed():
@@ -313,12 +313,12 @@ def rarely_tried(visits: int) -> Log:
 @pytest.mark.parametrize(
     ("visits", "said"),
     [
-        (2, "1 of 1 changed state rests on fewer than 100 visits of the action that gains there, "
-            "and the least tried on 2, where any event may have stayed unseen"),
-        (30, "and the least tried on 30, where an event in up to 10\N{NO-BREAK SPACE}% of the "
-             "cases may have stayed unseen"),
-        (300, "every changed state rests on at least 300 visits of the action that gains there, "
-              "where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
+        (2, "1 of 1 changed state rests on fewer than 100 visits to the action that is now "
+            "taken more often; the fewest are 2, where any event may have gone unseen"),
+        (30, "the fewest are 30, where an event in up to 10\N{NO-BREAK SPACE}% of the cases may "
+             "have gone unseen"),
+        (300, "every changed state rests on at least 300 visits to the action that is now taken "
+              "more often, where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
     ],
 )  # fmt: skip
 def test_the_assumptions_say_how_rare_an_event_may_have_stayed_unseen(visits, said):
@@ -347,13 +347,16 @@ def test_held_out_episodes_are_mentioned_only_if_they_tell():
     problem = problem_of(two_steps(200))
     result = PiBSpibb(5).improve(problem)
     evidence = gather_for(result, held_out=two_steps(100, seed=9))
-    assert "nor those held out contradict it." in decide(evidence).sentence
+    assert (
+        "their mean return and the held-out episodes do not contradict it."
+        in decide(evidence).sentence
+    )
     only_a = two_steps(400, seed=9)
     of_b = np.add.reduceat(only_a.action == only_a.actions.index["b"], only_a.episode_starts[:-1])
     never = only_a.episodes(np.flatnonzero(of_b == 0))
     silent = decide(gather_for(result, held_out=never)).sentence
     assert "nor those held out" not in silent
-    assert silent.endswith("contradict it; held-out episodes do not tell.")
+    assert silent.endswith("contradict it; held-out episodes are inconclusive.")
 
 
 def test_what_auto_chose_at_one_level_is_not_judged_at_another():
@@ -425,7 +428,7 @@ def test_a_policy_is_judged_with_the_memory_that_the_log_shows(extra, gains):
     assert evidence.memory.lower == pytest.approx(truth, abs=0.15) and (truth > 0) is gains
     if gains:
         verdict = decide(evidence)
-        assert verdict.grade == "supported" and "remember the step before" in verdict.sentence
+        assert verdict.grade == "supported" and "memory of the previous step" in verdict.sentence
         assert verdict.lower_bound <= evidence.memory.lower
         assert verdict.criteria[-1].name == "memory" and verdict.criteria[-1].passed
     else:

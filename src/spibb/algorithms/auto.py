@@ -283,16 +283,16 @@ class Auto(Algorithm):
             )
         models = (
             "in all but a few of the models drawn given the log (delta = "
-            f"{self.delta:g}, divided because the log chose)"
+            f"{self.delta:g}, shared among the candidates)"
         )
         if chosen is not None:
             return (
-                f"{chosen.title} has the surest gain: at least {at_least(chosen.lower, 4)} "
+                f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower, 4)} "
                 f"{models}, and {general(chosen.gain, 4)} on average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
-            f"no candidate has a sure gain: the best, {best.title}, gains at least "
+            f"no candidate is sure enough to gain: the best, {best.title}, gains at least "
             f"{at_least(best.lower, 4)} {models}; the baseline is kept"
         )
 

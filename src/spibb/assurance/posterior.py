@@ -37,10 +37,10 @@ SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 ASSUMES = (
     "states are Markov, and episodes independent",
-    "the process stayed the same while the log was made, and stays so",
-    "an action that is rarely seen in a state does what the other actions did there, within the "
+    "the process did not change while the log was made, and will not change",
+    "an action rarely seen in a state does what the other actions did there, give or take the "
     "differences between actions elsewhere in the log",
-    "episodes start as they did in the log",
+    "new episodes start like those of the log",
 )
 """What the posterior assumes."""
 

@@ -17,6 +17,7 @@ from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND
+from spibb.verdict.evidence import OBSERVED
 from spibb.words import at_least, clipped, counted, general, number, percent, signed
 
 if TYPE_CHECKING:
@@ -111,9 +112,11 @@ def _say_missing_bounds(console: Console, report: OffPolicyReport) -> None:
                     part = (unlimited if exact else others).setdefault(reason, [])
                     part.extend([] if name in part else [f"{name}{what}"])
     if unlimited:
-        say(console, f"– {' and '.join(EXACT)} need a limit that no episode's part can be below:")
-    for reason, names in (unlimited | others).items():
-        say(console, f"  {', '.join(dict.fromkeys(names))}: {reason}")
+        need = "need a limit below which no episode's term can fall"
+        say(console, f"Missing bounds (–): {' and '.join(EXACT)} {need}.")
+    reasons = (unlimited | others).items()
+    if reasons:
+        console.print(_clauses(f"{', '.join(dict.fromkeys(n))}: {why}" for why, n in reasons))
 
 
 def print_differences(console: Console, report: OffPolicyReport) -> None:
@@ -151,7 +154,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         console.print(change_tests(assessment.certificate))
     if report := assessment.held_out:
         doubt = f" Careful: {report.warning}." if report.warning else ""
-        say(console, f"{report.n_episodes:,} held-out episodes trained nothing.{doubt}")
+        say(console, f"{report.n_episodes:,} episodes were held out of training.{doubt}")
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
         say(console, f"The held-out episodes cannot test the policy: {reason}.")
@@ -199,11 +202,11 @@ def _clauses(clauses: Iterable[str]) -> Table:
 def print_values(
     console: Console, evidence: Evidence, worded: Callable[[str], str] = lambda text: text
 ) -> None:
-    """What the log really earned, and what its models say."""
+    """The mean return in the log, and what its models say."""
     table = numbers_table("Value per episode", "", "mean", percent(0.95))
     _without_frame(table)
     if (earned := evidence.earned) is not None:
-        table.add_row("the log earned", number(earned.mean), f"± {number(earned.reach)}")
+        table.add_row(OBSERVED, number(earned.mean), f"± {number(earned.reach)}")
     for name, value, show in (
         ("current policy", evidence.current, number), ("new policy", evidence.new, number),
         ("gain", evidence.gain, signed),
@@ -217,17 +220,17 @@ def print_values(
 def _behind_values(evidence: Evidence) -> str:
     """What the values of an evidence rest on."""
     earned = evidence.earned
-    log = f"What the log earned is not known: {evidence.no_estimates}."
+    log = f"The {OBSERVED} is not known: {evidence.no_estimates}."
     if earned is not None:
         cut = (
-            f", {earned.cut:,} of them cut short: what they would still earn is left out"
+            f", {earned.cut:,} of them cut short; rewards after the cut are not counted"
             if earned.cut
             else ""
         )
         log = f"The log has {earned.episodes:,} episodes{cut}."
     return (
-        f"{log} An interval of the model holds {percent(0.95)} of "
-        f"{len(evidence.posterior.gains):,} drawn models."
+        f"{log} Model intervals hold {percent(0.95)} of {len(evidence.posterior.gains):,} drawn "
+        "models."
     )
 
 
@@ -290,10 +293,10 @@ def change_tests(certificate: ChangeCertificate) -> Table:
 def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
     """Every candidate of a sweep over N∧; the chosen one is marked."""
     table = numbers_table(
-        "Sweep over n_wedge: value in the best-fitting model, the gain that is sure (after sharing "
-        "delta), mean gain in drawn models, off-policy value (wpdis, ± 95 %, on the log that "
-        "trained the policy: it flatters), states changed",
-        "", "n_wedge", "model", "sure", "gain", "off-policy", "states",
+        "Sweep over n_wedge: value in the best-fitting model; gain in drawn models, at least "
+        "(delta shared among the candidates) and on average; off-policy value (wpdis, ± 95 %; "
+        "same log, so optimistic); states changed",
+        "", "n_wedge", "value", "gain ≥", "mean gain", "off-policy", "states",
     )  # fmt: skip
     _without_frame(table)
     for candidate in sweep:

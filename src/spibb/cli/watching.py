@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from spibb.cli.terminal import numbers_table, say
 from spibb.monitoring.watch import UNDECIDED, Mean, Monitoring
+from spibb.words import level
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,12 +17,12 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     """The verdict first, then the numbers behind it."""
     console.print(found.sentence, style="bold", highlight=False, markup=False)
     table = numbers_table(
-        f"Return per episode, with intervals of {1 - found.delta:.0%}:",
+        f"Return per episode, with intervals at level {level(found.delta)}:",
         "policy", "episodes", "mean", "at least", "at most",
     )  # fmt: skip
     rows = (
-        ("baseline, before", found.baseline), ("new, at any time", found.new),
-        ("new, the last of them, at one look", found.recent),
+        ("baseline, before", found.baseline), ("new, all episodes", found.new),
+        ("new, last quarter (one look only)", found.recent),
     )  # fmt: skip
     for name, mean in rows:
         if mean is not None:
@@ -29,7 +30,7 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     console.print(table)
     if found.difference is not None and not found.drifts:
         least, most = found.difference
-        say(console, f"Difference: between {least:+.4g} and {most:+.4g}, at any time.")
+        say(console, f"Difference: between {least:+.4g} and {most:+.4g}, however often you look.")
     if found.verdict == UNDECIDED and not found.drifts:
         say(console, outlook(found))
     say(console, f"Order of the episodes: {found.order}.")

@@ -95,8 +95,8 @@ def verdict_of(
     delta = 0.05 if found is None else found.delta
     assumed = (
         "one process makes all episodes, and the columns hold its whole state",
-        "departures which gain one at a time gain together",
-        *(("the current policy is as its clone shows it",) if cloned else ()),
+        "departures that gain one at a time also gain together",
+        *(("the clone acts as the current policy does",) if cloned else ()),
     )
     reason, remedy = _against(moved, found, whole)
     if reason or found is None:
@@ -136,7 +136,7 @@ def _against(
     dr = whole.difference("dr").estimate
     if whole.effective_sample_size >= FEW_EPISODES and dr.value < 0:
         return (
-            f"Single departures gain, but by whole episodes (dr, {whole.effective_sample_size:.0f} "
+            f"Single departures gain, but in whole episodes (dr, {whole.effective_sample_size:.0f} "
             f"effective ones) the new policy loses {number(-dr.value)} per episode.", more,
         )  # fmt: skip
     return "", ""

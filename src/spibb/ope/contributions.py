@@ -131,9 +131,9 @@ def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]
     nothing limits. Where nothing is declared nothing is limited: a log proves no limit.
     """
     found = dict.fromkeys(
-        WEIGHTED, "a weighted estimator is biased, and no mean of independent terms"
+        WEIGHTED, "weighted estimators are biased, and not means of independent terms"
     )
-    found["dr"] = "an error of its model, times a weight, can be below any limit"
+    found["dr"] = "the model's error, times a weight, can be below any limit"
     if lowest is None:
         return found | dict.fromkeys(LIMITED, "lowest_return was not declared")
     low, high = _ends(returns(log, discount))

@@ -17,6 +17,7 @@ from spibb.report.changes import ChangedRow, changed, changes, other_states
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import FILTERS, fill
 from spibb.sceptic import odds
+from spibb.verdict.evidence import OBSERVED
 
 MAX_STATES = 300
 """Changed states shown; the policy file holds all."""
@@ -68,6 +69,7 @@ def render(assessment: Assessment) -> str:
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
         odds=odds, **_overlap_charts(assessment), sure=1 - assessment.evidence.delta,
+        observed=OBSERVED,
     )  # fmt: skip
 
 
@@ -75,7 +77,7 @@ def render(assessment: Assessment) -> str:
 
 
 def value_lines(assessment: Assessment) -> list[charts.Whisker]:
-    """What the log earned, and both policies' values in the models drawn given it."""
+    """The mean return in the log, and both policies' values in the models drawn given it."""
     evidence = assessment.evidence
     believed = [
         charts.Whisker(label, value.mean, value.low, value.high, new=new)
@@ -88,9 +90,7 @@ def value_lines(assessment: Assessment) -> list[charts.Whisker]:
     if earned is None or not np.isfinite(earned.standard_error):
         return believed
     reach = earned.reach
-    log = charts.Whisker(
-        "the log earned", earned.mean, earned.mean - reach, earned.mean + reach, new=False
-    )
+    log = charts.Whisker(OBSERVED, earned.mean, earned.mean - reach, earned.mean + reach, new=False)
     return [log, *believed]
 
 
@@ -126,8 +126,8 @@ def _scope(assessment: Assessment) -> str:
     visits = assessment.result.problem.counts.pairs.sum(axis=1)
     share = float(visits[moved].sum() / max(visits.sum(), 1))
     return (
-        f"The new policy changes what is done in {int(moved.sum()):,} of {len(visits):,} states, "
-        f"which hold {words.percent(share)} of the log's decisions."
+        f"The new policy differs in {int(moved.sum()):,} of {len(visits):,} states, which hold "
+        f"{words.percent(share)} of the log's decisions."
     )
 
 
@@ -191,8 +191,8 @@ def _sweep_chart(assessment: Assessment) -> Markup | None:
     return charts.sweep_chart(
         assessment.sweep, assessment.chosen,
         f"Mean gain in drawn models with {words.percent(0.95)} interval for "
-        f"{len(assessment.sweep)} candidates; {allowed} of them have a sure gain. The table below "
-        "has the numbers.",
+        f"{len(assessment.sweep)} candidates; {allowed} of them qualify. The table below has the "
+        "numbers.",
     )  # fmt: skip
 
 

@@ -29,6 +29,7 @@ from spibb.report.folder import (
 )
 from spibb.report.origin import Origin
 from spibb.verdict import Verdict
+from spibb.verdict.evidence import OBSERVED
 
 ONNX = "policy.onnx"
 
@@ -121,7 +122,7 @@ def render(assessment: VectorAssessment) -> str:
         "vectors.html.jinja", FILTERS, r=result, policy=result.policy, verdict=result.verdict,
         origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
-        earned=result.returns.mean.value, ranges=_ranges(result),
+        earned=result.returns.mean.value, ranges=_ranges(result), observed=OBSERVED,
     )  # fmt: skip
 
 

@@ -92,7 +92,7 @@ def _of_markov(found: Exchange | None) -> str:
     if found is None:
         return ""
     if not found.pairs:
-        return "Memory: no state was reached in two ways, so nothing can be said."
+        return "Memory: no state was reached in two ways, so this cannot be tested."
     if found.p_value < SUSPICIOUS:
         return (
             "Memory: what happened before predicts what happens next beyond the state "
@@ -110,7 +110,9 @@ def _of_drift(found: Drift | None) -> str:
         return ""
     what = f"returns {found.early:.4g} early, {found.late:.4g} late"
     if found.decisions_p is None:
-        what += "; the recorded probabilities say how the decisions changed, so they were not asked"
+        what += (
+            "; the recorded probabilities say how the decisions changed, so these were not compared"
+        )
     if found.p_value >= SUSPICIOUS:
         return f"Drift: early and late episodes do not differ ({what}; p = {found.p_value:.2g})."
     which = ", ".join(

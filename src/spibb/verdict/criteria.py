@@ -19,7 +19,7 @@ from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.sceptic.drift import Season
 from spibb.sceptic.exchange import SUSPICIOUS
 from spibb.tested import ChangeTest
-from spibb.verdict.evidence import Z95, Earned, Evidence
+from spibb.verdict.evidence import OBSERVED, Z95, Earned, Evidence
 from spibb.verdict.memory import Memory
 from spibb.words import at_least, at_most, number, percent, roughly, signed, surely
 
@@ -31,7 +31,7 @@ ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
 REMEDY = (
     "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
-    "algorithm certified, which reads them all."
+    "certified algorithm, which reads them all."
 )
 REMEMBER = (
     "States that hold what matters of the past: add a column to them (--state ward,severity), such "
@@ -97,7 +97,7 @@ class Kept:
 
 
 UNKNOWN = Kept()
-NO_CHOICE = "the log has one action only in each state, and nothing to compare it with"
+NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
 VARIATION = (
     "Some variation: episodes in which other actions are tried as well. More episodes like these "
     "would not help."
@@ -139,6 +139,9 @@ def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
     )
+
+
+NOT_BELOW = "not significantly below 0"
 
 
 def level(delta: float) -> str:
@@ -216,9 +219,9 @@ def _episodes(evidence: Evidence) -> Criterion:
 def _rewards(evidence: Evidence) -> Criterion:
     n = evidence.telling_rewards
     return Criterion(
-        "rewards", "rewards that differ from the usual one, in effect", number(round(n, 1)),
+        "rewards", "rewards that differ from the usual one (effective number)", number(round(n, 1)),
         f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
-        f"Only {number(round(n, 1))} rewards, in effect, differ from the usual one: too few to "
+        f"In effect, only {number(round(n, 1))} rewards differ from the usual one: too few to "
         "tell actions apart.",
         f"More episodes, until at least {FEWEST_REWARDS} rewards differ.",
     )  # fmt: skip
@@ -231,7 +234,7 @@ def _sure_gain(evidence: Evidence) -> Criterion:
     )
     why = f"At level {at} the new policy {worst} per episode."
     if evidence.lower > 0:
-        why = "The new policy loses by the model, on average."
+        why = "According to the model, the new policy loses on average."
     return Criterion(
         "sure gain", f"gain per episode at level {at}", surely(evidence.lower), "above 0",
         evidence.lower > 0 and evidence.posterior.gain > 0,
@@ -263,17 +266,17 @@ def _model(evidence: Evidence) -> Criterion:
     what = "the model's value of the current policy"
     earned = evidence.earned
     if earned is None or evidence.departures is None:  # the log may be another policy's
-        return _untold(evidence, "model", what, "what the log earned")
+        return _untold(evidence, "model", what, f"the {OBSERVED}")
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
     limit = FAR * math.hypot(earned.completed_error, spread)
     truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
     if earned.cut:
-        truth += ", with what cut episodes would still earn, by the model"
+        truth += " (cut episodes completed by the model)"
     return Criterion(
-        "model", what, f"{number(said)}, and the log earned {truth}", "what the log earned",
+        "model", what, f"{number(said)}; {OBSERVED}: {truth}", f"the {OBSERVED}",
         abs(said - earned.completed) <= limit,
-        f"The model says that the current policy earns {number(said)} per episode, but the log "
-        f"earned {truth}: its gain cannot be relied on.",
+        f"According to the model, the current policy earns {number(said)} per episode, but the "
+        f"{OBSERVED} is {truth}: do not rely on the model's gain.",
         f"{_ends(evidence, earned)}ther states: those given leave out something that matters.",
     )  # fmt: skip
 
@@ -302,10 +305,10 @@ def _ends(evidence: Evidence, earned: Earned) -> str:
 
 
 def _departures(evidence: Evidence) -> Criterion:
-    what = f"gain of the changes one at a time, by the log's own episodes (± {percent(0.95)})"
+    what = f"gain of the changes, one at a time, in the log's episodes (± {percent(0.95)})"
     found = evidence.departures
     if found is None:
-        return _untold(evidence, "single changes", what, "not negative")
+        return _untold(evidence, "single changes", what, NOT_BELOW)
     text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
     alone = weak(evidence)
     passed = (
@@ -314,29 +317,29 @@ def _departures(evidence: Evidence) -> Criterion:
         else found.gain + Z95 * found.standard_error >= 0
     )
     return Criterion(
-        "single changes", what, text, "surely positive" if alone else "not negative", passed,
-        f"The log's own episodes do not confirm the changes: made one at a time they gain {text} "
-        "per episode" + (", and whole episodes are too unlike those of the new policy to tell."
+        "single changes", what, text, "significantly above 0" if alone else NOT_BELOW, passed,
+        f"The log's episodes do not confirm the changes: made one at a time, they gain {text} "
+        "per episode" + (", and whole episodes are too unlike those of the new policy to help."
                          if alone else "."),
         "More episodes, or fewer changes: a larger N∧.",
     )  # fmt: skip
 
 
 def _beyond_chance(evidence: Evidence) -> Criterion:
-    what = "differences between actions where the policy changes (Σ z²), by the log's own episodes"
+    what = "differences between actions where the policy changes (Σ z²), in the log's episodes"
     found = evidence.departures
     if found is None:
         return _untold(evidence, "beyond chance", what, "more than chance")
     if not found.freedom:
         return Criterion(
-            "beyond chance", what, "none: it has one action only there", "more than chance", False,
-            "Where the policy changes, the log has one action only: nothing compares it with "
-            "another.", "Episodes in which the current policy takes other actions there.",
+            "beyond chance", what, "none: the log has one action there", "more than chance", False,
+            "Where the policy changes, the log has only one action, and nothing to compare it "
+            "with.", "Episodes in which the current policy takes other actions there.",
         )  # fmt: skip
     limit = float(chdtri(found.freedom, evidence.delta))
     return Criterion(
         "beyond chance", what, f"{found.surprise:.1f}",
-        f"above {limit:.1f}, as chance gives at level {level(evidence.delta)}",
+        f"above {limit:.1f}, the limit of chance at level {level(evidence.delta)}",
         found.surprise > limit,
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
         f"would often look as good. The differences between actions measure {found.surprise:.1f} "
@@ -353,7 +356,7 @@ def _effective(evidence: Evidence) -> Criterion:
     n = found.effective_episodes
     return Criterion(
         "effective size", what, f"{n:.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
-        f"The changes rest on {n:.1f} episodes, in effect.",
+        f"In effect, the changes rest on {n:.1f} episodes.",
         "More episodes in which the current policy does what the new one would.",
     )  # fmt: skip
 
@@ -365,23 +368,23 @@ def weak(evidence: Evidence) -> bool:
 
 
 def _weighted(evidence: Evidence) -> Criterion:
-    what = f"gain by whole episodes, weighted (± {percent(0.95)}; the same log: it flatters)"
+    what = f"gain in whole episodes, reweighted (± {percent(0.95)}; same log, so optimistic)"
     if evidence.estimates is None or weak(evidence):
         report = evidence.estimates
         why = _unknown(evidence) if report is None else report.warning
         size = math.nan if report is None else report.effective_sample_size
         why = why or f"rests on {size:.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
-    return _against(evidence, evidence.estimates, "whole episodes", what, "The log's own episodes")
+    return _against(evidence, evidence.estimates, "whole episodes", what, "The log's episodes")
 
 
 def _memory(found: Memory, certified: bool) -> Criterion:
     """A certificate assumes Markov states; a drawn model can be given the memory that it lacks."""
-    what = "whether the step before predicts the next one, given state and action (p-value)"
+    what = "whether the previous step predicts the next, given state and action (p-value)"
     p, lower = found.test.p_value, None if certified else found.lower
     wanted, said = f"at least {SUSPICIOUS:g}", ""
     if not certified:
-        wanted += ", or a sure gain in models that remember the step before"
+        wanted += ", or a gain above 0 in models that remember the previous step"
         said = "" if lower is None else f"; gain in models that remember the step: {surely(lower)}"
     judged = "" if lower is None else ", and in models that remember it the new policy may lose"
     return Criterion(
@@ -394,7 +397,7 @@ def _memory(found: Memory, certified: bool) -> Criterion:
 
 
 def _season(found: Season) -> Criterion:
-    what = "whether time can pass for a difference between actions (p-value)"
+    what = "whether change over time can look like a difference between actions (p-value)"
     return Criterion(
         "season", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
         found.p_value >= SUSPICIOUS,
@@ -414,10 +417,10 @@ def surely_worse(evidence: Evidence) -> bool:
 
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
-    what = f"gain by held-out episodes, weighted (± {percent(0.95)})"
+    what = f"gain in held-out episodes, reweighted (± {percent(0.95)})"
     if report.warning:
         return Criterion("held out", what, report.warning, "no contradiction", None)
-    return _against(evidence, report, "held out", what, "Episodes that trained nothing")
+    return _against(evidence, report, "held out", what, "The held-out episodes")
 
 
 def _against(
@@ -430,7 +433,7 @@ def _against(
     return Criterion(
         name, what, text, f"not below {at_least(max(evidence.lower, 0.0))}",
         found.value + error >= max(evidence.lower, 0.0),
-        f"{who}, weighted, contradict the model: they say {text} per episode, the model at least "
+        f"{who}, reweighted, contradict the model: they say {text} per episode, the model at least "
         f"{surely(evidence.lower)}.",
         "Other states, or a larger N∧: the model has too little evidence.",
     )  # fmt: skip

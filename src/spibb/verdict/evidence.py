@@ -59,6 +59,10 @@ class Believed:
         return cls(float(draws.mean()), float(low), float(high))
 
 
+OBSERVED = "mean return in the log"
+"""What `Earned.mean` is called wherever it is shown."""
+
+
 @dataclass(frozen=True)
 class Earned:
     """The mean discounted return of the log's episodes with its standard error.

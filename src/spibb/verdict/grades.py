@@ -26,7 +26,7 @@ from spibb.verdict.criteria import (
     surely_worse,
 )
 from spibb.verdict.evidence import Evidence, gather_for
-from spibb.words import at_least, percent, roughly, surely
+from spibb.words import at_least, listed, percent, roughly
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
@@ -132,14 +132,14 @@ def _certified(
 ) -> Verdict:
     accepted = certificate.accepted
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
-    between = surely(least) if least == most else f"{surely(least)} to {surely(most)}"
-    gain = "The change gains" if len(accepted) == 1 else "The changes gain"
+    each = "The change" if len(accepted) == 1 else "Each change"
+    best = "" if least == most else f", and the best at least {at_least(most)}"
     states = _several(sum(len(test.changes) for test in accepted), "state")
     sentence = (
         f"At level {level(certificate.delta)} the new policy is no worse: {len(accepted):,} of "
         f"{_several(len(certificate.tests), 'change')} ({states}) passed tests on "
-        f"{certificate.judging:,} episodes that did not choose them. {gain} at least {between} per "
-        "visit."
+        f"{certificate.judging:,} episodes that did not choose them. {each} gains at least "
+        f"{at_least(least)} per visit{best}."
     )
     next_one = nearest(certificate.tests)
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
@@ -154,13 +154,14 @@ def _several(n: int, what: str) -> str:
 
 
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
-    shared = ", divided because the log chose the policy," if evidence.shared else ""
+    shared = ", shared among the candidates" if evidence.shared else ""
     remembered = None if evidence.memory is None else evidence.memory.lower
     lower = evidence.lower if remembered is None else min(evidence.lower, remembered)
-    models = "the model" if remembered is None else "models that remember the step before, too"
+    both = "models with and without memory of the previous step"
+    models = "the model" if remembered is None else both
     sentence = (
-        f"At level {level(evidence.delta)}{shared} the new policy gains at least "
-        f"{at_least(lower)} per episode by {models}{_agreement(found)}."
+        f"According to {models}, the new policy gains at least {at_least(lower)} per episode "
+        f"(level {level(evidence.delta)}{shared}). {_agreement(found)}."
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,
@@ -171,11 +172,10 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
 def _agreement(found: tuple[Criterion, ...]) -> str:
     """Which episodes do not contradict the model, and which do not tell."""
     told = {criterion.name: criterion.passed for criterion in found}
-    silent = "; held-out episodes do not tell" if told.get("held out", True) is None else ""
-    others = " nor those held out" if told.get("held out") else ""
-    return (
-        f", and neither the log's own episodes nor what they earned{others} contradict it{silent}"
-    )
+    silent = "; held-out episodes are inconclusive" if told.get("held out", True) is None else ""
+    others = ["the held-out episodes"] if told.get("held out") else []
+    agreeing = listed(["The log's episodes", "their mean return", *others])
+    return f"{agreeing} do not contradict it{silent}"
 
 
 def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion, ...]) -> Verdict:
@@ -188,7 +188,7 @@ def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion,
 def _assumed(evidence: Evidence) -> tuple[str, ...]:
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
-        made = "the current policy is as the log shows it"
+        made = "the current policy takes actions as often as the log shows"
     return made, *ASSUMES, *_single_steps(evidence), *_unseen(evidence.tried)
 
 
@@ -209,16 +209,16 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
     if not len(tried):
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
-    visits = f"{_several(fewest, 'visit')} of the action that gains there"
+    visits = f"{_several(fewest, 'visit')} to the action that is now taken more often"
     rests = f"every changed state rests on at least {visits}"
     if thin:
         rests = (
             f"{thin:,} of {_several(len(tried), 'changed state')} "
-            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits of the action "
-            f"that gains there, and the least tried on {fewest:,}"
+            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to the action "
+            f"that is now taken more often; the fewest are {fewest:,}"
         )
     rare = f"an event in up to {percent(3 / fewest)} of the cases" if fewest > 3 else "any event"
-    return (f"nothing matters that the log has not shown: {rests}, where {rare} may have stayed "
+    return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
             "unseen",)  # fmt: skip
 
 
@@ -227,19 +227,19 @@ def until_certified(evidence: Evidence) -> str:
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
         return (
-            "The algorithm certified, which tests every change on episodes that did not choose it."
+            "The certified algorithm, which tests every change on episodes that did not choose it."
         )
     try:
         tests = Certified(delta=evidence.delta).improve(problem).tests
     except InputError:
         return (
-            "The algorithm certified, after you declare limits that every return stays within "
+            "The certified algorithm, after you declare limits that every return stays within "
             "(v_max, or lowest_reward and highest_reward)."
         )
     if accepted := sum(test.accepted for test in tests):
-        return f"The algorithm certified: it accepts {_several(accepted, 'change')} from this log."
+        return f"The certified algorithm: it accepts {_several(accepted, 'change')} from this log."
     if (more := nearest(tests)) is not None:
         return (
-            f"The algorithm certified; its first change needs about {roughly(more)} more episodes."
+            f"The certified algorithm; its first change needs about {roughly(more)} more episodes."
         )
-    return "The algorithm certified, with more episodes: it can accept no change from these."
+    return "The certified algorithm, with more episodes: it can accept no change from these."

@@ -101,4 +101,4 @@ def _evaluate(
     terminal.print_estimates(console, report)
     if behaviour is not None and is_of_log(behaviour) and made is not None:
         terminal.say(console, "The behaviour was estimated from this log: the bounds do not "
-                              "include the error of that.")  # fmt: skip
+                              "include the error of that estimate.")  # fmt: skip
