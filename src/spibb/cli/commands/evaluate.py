@@ -52,7 +52,7 @@ def evaluate(
     """Estimate what a policy would earn from a log that another policy made.
 
     Prints six off-policy estimates with four lower bounds each, and the same for the difference
-    from what the log earned. A policy looks better than it is on the log that trained it, so
+    from the log's mean return. A policy looks better than it is on the log that trained it, so
     evaluate it on episodes that were held out.
     """
     import numpy as np
