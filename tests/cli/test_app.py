@@ -542,7 +542,7 @@ def test_policies_are_judged_with_the_discount_they_were_made_with(run, demo, tm
     assert earned(*judge, near) == earned(*judge, baseline, "--discount", 0.5)
     assert earned(*judge, near / "policy.csv") == earned(*judge, near)
     assert earned(*judge, near, "--discount", 0.9) == earned(*judge, baseline, "--discount", 0.9)
-    assert f"Discount 0.5, the one that {near} was made with" in printed(*judge, near)
+    assert f"Discount 0.5, as stored with {near}" in printed(*judge, near)
     assert "Discount 0.95, the default" in printed(*judge, baseline)
     assert "Discount 0.5, the one that" in printed("compare", near, baseline, "--log", log)
     both = "compare", near, tmp_path / "far"

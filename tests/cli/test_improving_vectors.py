@@ -75,7 +75,7 @@ def test_evaluate_and_act_take_the_folder(made):
     words = " ".join(done.stdout.split())
     assert "Departing once" in words
     assert "Probabilities of the logged actions: action_prob" in words
-    assert "Discount 0.95, the one that out was made with" in words
+    assert "Discount 0.95, as stored with out" in words
     acted = spibb("act", "out", *CASE, folder=folder)
     assert acted.returncode == 0, acted.stderr
     row = load_vector_policy(folder / "out").row({"x_mm": 10, "speed": -3, "angle": 1, "spin": 2})

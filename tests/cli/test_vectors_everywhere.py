@@ -121,7 +121,7 @@ def test_later_logs_need_no_options(home):
         ["compare", "out", "out", "--log", "before.csv"],
     ):
         assert run(home, *command) == run(home, *command, *OPTIONS)
-    assert "Discount 0.95, the one that out was made with" in run(
+    assert "Discount 0.95, as stored with out" in run(
         home, "evaluate", "before.csv", "--policy", "out/policy.npz"
     ).replace("out/policy.npz was", "out was")
 

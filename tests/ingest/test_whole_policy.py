@@ -146,5 +146,5 @@ def test_every_command_takes_it(tmp_path, monkeypatch):
         done = run.invoke(app, command.split())
         assert done.exit_code == 0, done.output
         if command.startswith(("evaluate", "compare")):
-            assert "Discount 0.8, the one that p.spibb was made with" in done.output
+            assert "Discount 0.8, as stored with p.spibb" in done.output
     assert "0 of" in run.invoke(app, ["compare", "p.spibb", "improved"]).output

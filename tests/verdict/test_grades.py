@@ -348,7 +348,7 @@ def test_held_out_episodes_are_mentioned_only_if_they_tell():
     result = PiBSpibb(5).improve(problem)
     evidence = gather_for(result, held_out=two_steps(100, seed=9))
     assert (
-        "their mean return and the held-out episodes do not contradict it."
+        "their mean return and the held-out episodes do not contradict this."
         in decide(evidence).sentence
     )
     only_a = two_steps(400, seed=9)
@@ -356,7 +356,7 @@ def test_held_out_episodes_are_mentioned_only_if_they_tell():
     never = only_a.episodes(np.flatnonzero(of_b == 0))
     silent = decide(gather_for(result, held_out=never)).sentence
     assert "nor those held out" not in silent
-    assert silent.endswith("contradict it; held-out episodes are inconclusive.")
+    assert silent.endswith("contradict this; held-out episodes are inconclusive.")
 
 
 def test_what_auto_chose_at_one_level_is_not_judged_at_another():

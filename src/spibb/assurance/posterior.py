@@ -36,7 +36,7 @@ MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
 ASSUMES = (
-    "states are Markov, and episodes independent",
+    "states are Markov, and episodes are independent",
     "the process did not change while the log was made, and will not change",
     "an action rarely seen in a state does what the other actions did there, give or take the "
     "differences between actions elsewhere in the log",

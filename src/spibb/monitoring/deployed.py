@@ -71,7 +71,7 @@ def discount_for(given: float | None, policies: Mapping[str, Loaded]) -> tuple[f
     if not known:
         return DISCOUNT, "the default"
     path, found = next(iter(known.items()))
-    return found, f"the one that {path} was made with"
+    return found, f"as stored with {path}"
 
 
 def _read_returns(folder: Path) -> np.ndarray:

@@ -126,8 +126,8 @@ def _scope(assessment: Assessment) -> str:
     visits = assessment.result.problem.counts.pairs.sum(axis=1)
     share = float(visits[moved].sum() / max(visits.sum(), 1))
     return (
-        f"The new policy differs in {int(moved.sum()):,} of {len(visits):,} states, which hold "
-        f"{words.percent(share)} of the log's decisions."
+        f"The new policy differs in {int(moved.sum()):,} of {len(visits):,} states, which account "
+        f"for {words.percent(share)} of the log's decisions."
     )
 
 

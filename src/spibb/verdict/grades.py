@@ -175,7 +175,7 @@ def _agreement(found: tuple[Criterion, ...]) -> str:
     silent = "; held-out episodes are inconclusive" if told.get("held out", True) is None else ""
     others = ["the held-out episodes"] if told.get("held out") else []
     agreeing = listed(["The log's episodes", "their mean return", *others])
-    return f"{agreeing} do not contradict it{silent}"
+    return f"{agreeing} do not contradict this{silent}"
 
 
 def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion, ...]) -> Verdict:
