@@ -176,7 +176,7 @@ def test_single_decisions_stay_single_decisions(tmp_path, monkeypatch):
     frame(800, 0)[["ward", "drug", "gain"]].to_csv("single.csv", index=False)
     names = "--state ward --action drug --reward gain"
     run(f"improve single.csv --bandit {names} --out one --n-wedge inf --v-max 1")
-    assert "Every row: is an episode of one step" in run("monitor one single.csv").output
+    assert "Rows: each is an episode of one step" in run("monitor one single.csv").output
     frame(800, 0).to_csv("train.csv", index=False)
     run(f"improve train.csv {OPTIONS} --state ward --action drug --out many --n-wedge inf")
     refused = run("evaluate single.csv --bandit --policy many --behaviour estimate", code=1)

@@ -109,8 +109,8 @@ def test_one_change_is_singular():
     )
     verdict = result.verdict
     assert verdict.grade == "certified"
-    assert "1 of 1 change (1 state) passed tests" in verdict.sentence
-    assert "them. The change gains at least" in verdict.sentence
+    assert "the one change tested (1 state) passed on" in verdict.sentence
+    assert "choose it. The change gains at least" in verdict.sentence
     assert "[−2, 0]" in " ".join(verdict.assumptions)
 
 

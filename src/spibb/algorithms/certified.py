@@ -234,13 +234,13 @@ class _Facts:
         source = "as the log records it" if self.recorded else "as given"
         if self.by_row:
             source += (
-                ", row by row; in the states that do not change it goes on, and the policy file "
-                "shows its average there"
+                ", row by row; it continues in the states that do not change, where the policy "
+                "file shows its average"
             )
         elif self.guessed:
             source += (
-                "; in the states that do not change it goes on, and of the actions never taken in "
-                "a state the policy file shows a guess there"
+                "; it continues in the states that do not change, where the policy file guesses "
+                "the probabilities of actions never taken"
             )
         made = (
             f"the baseline made the log, {source}"
@@ -253,7 +253,7 @@ class _Facts:
         return (
             made,
             "episodes are independent, and one unchanging process made them",
-            "every episode has one step, as all in the log have"
+            "every episode has one step, as in the log"
             if self.declared.horizon == 1
             else "the process is Markov in the states given",
             f"every return lies in [{low}, {high}] ({self.bounds.source})",

@@ -38,7 +38,7 @@ def print_inspection(
         discounted = f"discount {forecast.discount:g}, " if forecast.discount else ""
         console.print(Text(
             f"A rough forecast of --algorithm certified ({discounted}delta {forecast.delta:g}) "
-            "by the returns in the log; nothing was trained."
+            "from the returns in the log; nothing was trained."
         ))  # fmt: skip
 
 

@@ -301,7 +301,7 @@ def assumptions(table: TypedTable) -> tuple[Finding, ...]:
 
 def _assumptions(table: TypedTable) -> Iterator[Finding]:
     if table.handling.bandit:
-        yield Finding("Every row", "is an episode of one step that ends (bandit)")
+        yield Finding("Rows", "each is an episode of one step (bandit)")
         if unread := ignored(list(table.engine.columns), table.names):
             yield Finding(
                 "Warning", f"--bandit ignores {listed(unread)}: a decision has no "

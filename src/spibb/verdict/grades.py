@@ -135,10 +135,13 @@ def _certified(
     each = "The change" if len(accepted) == 1 else "Each change"
     best = "" if least == most else f", and the best at least {at_least(most)}"
     states = _several(sum(len(test.changes) for test in accepted), "state")
+    passed, one = f"the one change tested ({states}) passed", "it"
+    if len(certificate.tests) > 1:
+        passed = f"{len(accepted):,} of {len(certificate.tests):,} changes ({states}) passed tests"
+        one = "them"
     sentence = (
-        f"At level {level(certificate.delta)} the new policy is no worse: {len(accepted):,} of "
-        f"{_several(len(certificate.tests), 'change')} ({states}) passed tests on "
-        f"{certificate.judging:,} episodes that did not choose them. {each} gains at least "
+        f"At level {level(certificate.delta)} the new policy is no worse: {passed} on "
+        f"{certificate.judging:,} episodes that did not choose {one}. {each} gains at least "
         f"{at_least(least)} per visit{best}."
     )
     next_one = nearest(certificate.tests)
@@ -218,6 +221,7 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
             f"that is now taken more often; the fewest are {fewest:,}"
         )
     rare = f"an event in up to {percent(3 / fewest)} of the cases" if fewest > 3 else "any event"
+    rare = rare.replace("up to less than", "less than")
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
             "unseen",)  # fmt: skip
 
