@@ -30,7 +30,7 @@ KINDS = (CAUTIOUS, *SHARES)
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Of a sweep over thresholds alone."""
 FEWEST_SHARES = 4
-"""Parts into which δ is divided at least: the log that judges a policy also made it."""
+"""δ is divided into at least so many parts: the log that evaluates a policy also trained it."""
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
@@ -43,7 +43,7 @@ ESTIMATOR = "wpdis"
 
 @dataclass(frozen=True)
 class OffPolicyValue:
-    """An off-policy estimate of ρ(π) from the log that trained π, so it flatters π."""
+    """An off-policy estimate of ρ(π) from the log that trained π, so it is optimistic."""
 
     value: float
     interval: tuple[float, float]
@@ -91,7 +91,7 @@ def surest(candidates: Sequence[Candidate]) -> Candidate | None:
 
 @dataclass(frozen=True)
 class Auto(Algorithm):
-    """The policy whose gain is surest, by the percentile criterion (Equation 1):
+    """The candidate whose gain has the largest lower limit (percentile criterion, Equation 1):
 
     argmax_π q_{δ/k}(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
 
@@ -100,11 +100,11 @@ class Auto(Algorithm):
     other and from the baseline, or 4 if that is more.
 
     The first candidate is the *cautious* policy (`algorithms.cautious`): in every state the
-    baseline's row without its worst actions, if the advantage of that is worth its doubt. The
+    baseline's row without its worst actions, if the advantage outweighs its uncertainty. The
     others are Π_≤b-SPIBB, or what `kinds` names, at every N∧ of `n_wedges`.
 
-    1. δ is divided because the policy was made by the log that judges it, and because the best of
-       many looks better than it is.
+    1. δ is divided because the log that trained the policy also evaluates it, and because the best
+       of many looks better than it is.
     2. `kinds` may have several: all their candidates compete.
     3. Of candidates with equal quantiles the one with the largest N∧ is taken.
     4. Quantiles are those of finitely many draws: `draws`, or 2 k/δ if that is more.
@@ -135,7 +135,7 @@ class Auto(Algorithm):
     answers_at_delta: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = (
         "Theorem 2 requires N∧ to be fixed before the log is seen; here the log chose the policy. "
-        "What is known is in the verdict"
+        "See the verdict instead"
     )
 
     delta: float = 0.05
@@ -165,7 +165,7 @@ class Auto(Algorithm):
         return cls(delta=delta, n_wedges=N_WEDGES, kinds=tuple(SHARES))
 
     def improve(self, problem: Problem) -> AutoImprovement:
-        """Judge every candidate, and return the one whose gain is surest."""
+        """Evaluate every candidate, and return the one with the largest lower limit of the gain."""
         ordered = Ordered.of(problem)
         named, policies = self._fitted(problem, ordered)
         sweep, rho = self._judged(problem, ordered, named, policies)
