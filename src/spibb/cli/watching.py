@@ -22,7 +22,7 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     )  # fmt: skip
     rows = (
         ("baseline, before", found.baseline), ("new, all episodes", found.new),
-        ("new, last quarter (one look only)", found.recent),
+        ("new, latest episodes (one look only)", found.recent),
     )  # fmt: skip
     for name, mean in rows:
         if mean is not None:

@@ -100,7 +100,7 @@ class Monitoring:
         if self.verdict == UNDECIDED and self.drifts:
             return (
                 f"Undecided after {self.new.episodes:,} episodes: the returns changed over time, "
-                "so that no answer holds for all of them; look at the last ones."
+                "so no single answer holds for all of them; look at the latest ones."
             )
         if self.verdict == UNDECIDED:
             return (
@@ -127,12 +127,12 @@ class Monitoring:
         if self.drifts:
             found.append(
                 "the returns changed over time: no constant mean fits the episodes; look at early "
-                "and late ones apart"
+                "and late ones separately"
             )
         if self.cut:
             found.append(
-                f"{self.cut:,} of {self.new.episodes:,} episodes were cut short and count with "
-                "what was recorded; leave out those that are still running"
+                f"{self.cut:,} of {self.new.episodes:,} episodes were cut short and count only "
+                "with what was recorded; leave out those that are still running"
             )
         return tuple(found)
 

@@ -82,9 +82,9 @@ class OffPolicyReport(Shown):
         better = sum(bound > 0 for bound in bounds)
         if better == len(bounds) and self.warning is None:
             return (
-                "Supported, if these episodes did not train the policy. By all six estimators it "
-                f"earns more than the policy that made them, at least "
-                f"{words.at_least(min(bounds))} per episode {sure}."
+                "Supported, if these episodes did not train the policy. According to all six "
+                f"estimators, it earns at least {words.at_least(min(bounds))} more per episode than "
+                f"the policy that made them, {sure}."
             )
         doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
         why = self.warning or doubt
