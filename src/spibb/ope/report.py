@@ -83,8 +83,8 @@ class OffPolicyReport(Shown):
         if better == len(bounds) and self.warning is None:
             return (
                 "Supported, if these episodes did not train the policy. According to all six "
-                f"estimators, it earns at least {words.at_least(min(bounds))} more per episode than "
-                f"the policy that made them, {sure}."
+                f"estimators, it earns at least {words.at_least(min(bounds))} more per episode "
+                f"than the policy that made them, {sure}."
             )
         doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
         why = self.warning or doubt
