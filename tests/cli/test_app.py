@@ -544,7 +544,7 @@ def test_policies_are_judged_with_the_discount_they_were_made_with(run, demo, tm
     assert earned(*judge, near, "--discount", 0.9) == earned(*judge, baseline, "--discount", 0.9)
     assert f"Discount 0.5, as stored with {near}" in printed(*judge, near)
     assert "Discount 0.95, the default" in printed(*judge, baseline)
-    assert "Discount 0.5, the one that" in printed("compare", near, baseline, "--log", log)
+    assert "Discount 0.5, as stored with" in printed("compare", near, baseline, "--log", log)
     both = "compare", near, tmp_path / "far"
     assert "Discount 0.7, as given" in printed(*both, "--log", log, "--discount", 0.7)
     assert "Discount" not in printed(*both)
