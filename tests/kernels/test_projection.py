@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from oracles import algorithm_1, algorithm_2, best_vertex
 
 from spibb.kernels.projection import SORT_FROM, project, rank
+from spibb.kernels.tuples import Box
 
 Q = np.array([1.0, 2.0, 3.0, 4.0])
 BASELINE = np.array([0.1, 0.4, 0.3, 0.2])
@@ -25,10 +26,10 @@ def pi_leq_b(q, baseline, bootstrapped):
 
 
 def project_row(q, lower, upper, start):
-    out = np.empty(len(q))
-    value = project(q, lower, upper, start, 0.0, out)
-    assert value == pytest.approx(out @ q, abs=1e-12)
-    return out
+    box, out = Box(lower[None], upper[None], start[None]), np.empty((1, len(q)))
+    value = project(q[None], box, 0.0, out, 0)
+    assert value == pytest.approx(out[0] @ q, abs=1e-12)
+    return out[0]
 
 
 def test_the_worked_table_of_appendix_a5_for_pi_b():

@@ -205,15 +205,14 @@ def improve(rows, rewards, discount: float, box, v, ties, pi, q) -> float:
     v(s), less that. Where a tie keeps a row that is not the best, it is judged again by the
     rounding of the actions that can take or give mass: others may be worth far more.
     """
-    lower, upper, start = box
     gain = -np.inf
     for s in range(len(v)):
         q_row(rows, rewards, discount, v, s, q[s])
-        value = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+        value = project(q, box, ties[s], pi, s)
         if not is_best(q, box, pi, s):
             tie = rounding_of_choice(rows, rewards, box, ties, s)
             if tie < ties[s]:
-                value = project(q[s], lower[s], upper[s], start[s], tie, pi[s])
+                value = project(q, box, tie, pi, s)
         gain = max(gain, value - v[s] - ties[s])
     return gain
 
@@ -252,14 +251,13 @@ def is_best(q, box, pi, s: int) -> bool:
 @njit(cache=True)
 def hidden_gains(q: np.ndarray, box, pi: np.ndarray) -> np.ndarray:
     """What each state's best row gains over its row of `pi`, which was chosen by a tie [S]."""
-    lower, upper, start = box
-    row, gains = np.empty(q.shape[1]), np.zeros(len(q))
+    best, gains = np.empty(q.shape), np.zeros(len(q))
     for s in range(len(q)):
         if is_best(q, box, pi, s):
             continue
-        project(q[s], lower[s], upper[s], start[s], 0.0, row)
+        project(q, box, 0.0, best, s)
         for a in range(q.shape[1]):  # what does not move cancels, however large
-            gains[s] += (row[a] - pi[s, a]) * q[s, a]
+            gains[s] += (best[s, a] - pi[s, a]) * q[s, a]
     return gains
 
 

@@ -79,11 +79,11 @@ def comes_before(values: np.ndarray, i: int, k: int) -> bool:
 
 
 @njit(cache=True, inline="always")
-def next_best(q: np.ndarray, upper: np.ndarray, out: np.ndarray, tie: float) -> int:
+def next_best(q: np.ndarray, upper: np.ndarray, out: np.ndarray, tie: float, s: int) -> int:
     """The best action whose mass is below `upper`, the first of several; −1 if there is none."""
     best = -1
-    for a in range(len(q)):
-        if out[a] < upper[a] and (best < 0 or q[a] > q[best] + tie):
+    for a in range(q.shape[1]):
+        if out[s, a] < upper[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
             best = a
     return best
 
@@ -106,74 +106,69 @@ def rank_with_ties(q: np.ndarray, tie: float) -> np.ndarray:
 
 
 @njit(cache=True, inline="always")
-def top_up(a: int, upper: np.ndarray, rest: float, out: np.ndarray) -> float:
-    """Raise out(a) by `rest`, at most to upper(a); return what is left."""
-    room = upper[a] - out[a]
+def top_up(upper: np.ndarray, rest: float, out: np.ndarray, s: int, a: int) -> float:
+    """Raise out(s, a) by `rest`, at most to upper(s, a); return what is left."""
+    room = upper[s, a] - out[s, a]
     if rest < room:
-        out[a] += rest
+        out[s, a] += rest
         return 0.0
-    out[a] = upper[a]
+    out[s, a] = upper[s, a]
     return rest - room
 
 
-@njit(cache=True, inline="always")
-def fill_ranked(q: np.ndarray, upper: np.ndarray, rest: float, tie: float, out: np.ndarray):
-    """Add the mass `rest` to `out` [A], best q first, each up to `upper`; ties by index.
+@njit(cache=True)
+def fill_ranked(q: np.ndarray, upper: np.ndarray, rest: float, tie: float, out: np.ndarray, s: int):
+    """Add the mass `rest` to row s of `out`, best q first, each up to `upper`; ties by index.
 
-    Algorithm 2 of the paper when `out` is 0. Few actions are ranked one after the other until the
+    Algorithm 2 of the paper when the row is 0. Few actions are ranked one after the other until the
     mass is spent, many are sorted first. Returns Σ_a out·q.
     """
-    if len(q) > SORT_FROM:
-        for a in rank_with_ties(q, tie):
-            if out[a] < upper[a]:
-                rest = top_up(a, upper, rest, out)
+    if q.shape[1] > SORT_FROM:
+        for a in rank_with_ties(q[s], tie):
+            if out[s, a] < upper[s, a]:
+                rest = top_up(upper, rest, out, s, a)
     else:
-        a = next_best(q, upper, out, tie)
+        a = next_best(q, upper, out, tie, s)
         while a >= 0 and rest > 0.0:
-            rest = top_up(a, upper, rest, out)
-            a = next_best(q, upper, out, tie)
+            rest = top_up(upper, rest, out, s, a)
+            a = next_best(q, upper, out, tie, s)
     value = 0.0
-    for a in range(len(q)):
-        value += out[a] * q[a]
+    for a in range(q.shape[1]):
+        value += out[s, a] * q[s, a]
     return value
 
 
 @njit(cache=True)
-def project(
-    q: np.ndarray,
-    lower: np.ndarray,
-    upper: np.ndarray,
-    start: np.ndarray,
-    tie: float,
-    out: np.ndarray,
-) -> float:
-    """Fill `out` [A] with the best row between the bounds; return its value Σ_a out·q.
+def project(q: np.ndarray, box, tie: float, out: np.ndarray, s: int) -> float:
+    """Fill row s of `out` [S, A] with the best row of the box; return its value Σ_a out·q.
 
-    Where the row `start` is as good to within `tie`, `start` is kept: evidence that makes no
+    Where the row of `start` is as good to within `tie`, that is kept: evidence that makes no
     difference changes nothing. Of actions whose q differ by at most `tie` the first is taken, so
-    that rounding decides nothing. Most often a single one takes all mass that may move.
+    that rounding decides nothing. Most often a single one takes all mass that may move. Tables and
+    the number of a row are passed, because six views of rows cost more than the projection.
     """
+    lower, upper, start = box
     rest = value = gain = 0.0
     best = -1
-    for a in range(len(q)):
-        rest += start[a] - lower[a]
-        value += lower[a] * q[a]
-        out[a] = lower[a]
-        if upper[a] > lower[a] and (best < 0 or q[a] > q[best] + tie):
+    for a in range(q.shape[1]):
+        rest += start[s, a] - lower[s, a]
+        value += lower[s, a] * q[s, a]
+        out[s, a] = lower[s, a]
+        if upper[s, a] > lower[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
             best = a
-    if best >= 0 and upper[best] - lower[best] >= rest:
-        out[best] += rest
-        value += rest * q[best]
+    if best >= 0 and upper[s, best] - lower[s, best] >= rest:
+        out[s, best] += rest
+        value += rest * q[s, best]
     elif best >= 0:
-        value = fill_ranked(q, upper, rest, tie, out)
-    for a in range(len(q)):  # what does not move cancels, however large
-        gain += (out[a] - start[a]) * q[a]
+        value = fill_ranked(q, upper, rest, tie, out, s)
+    for a in range(q.shape[1]):  # what does not move cancels, however large
+        gain += (out[s, a] - start[s, a]) * q[s, a]
     if best >= 0 and gain > tie:
         return value
     value = 0.0
-    for a in range(len(q)):
-        out[a] = start[a]
-        value += start[a] * q[a]
+    for a in range(q.shape[1]):
+        out[s, a] = start[s, a]
+        value += start[s, a] * q[s, a]
     return value
 
 
@@ -183,8 +178,7 @@ def greedy(q: np.ndarray, box, ties: np.ndarray, pi: np.ndarray) -> np.ndarray:
 
     Values of a state within ties(s) [S] of one another are equal.
     """
-    lower, upper, start = box
     v = np.empty(len(q))
     for s in range(len(q)):
-        v[s] = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+        v[s] = project(q, box, ties[s], pi, s)
     return v

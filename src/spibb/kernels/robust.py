@@ -182,10 +182,9 @@ def largest_fall(v: np.ndarray, ties: np.ndarray, pi: np.ndarray, q: np.ndarray)
 @njit(cache=True)
 def improve(q: np.ndarray, box, v: np.ndarray, ties: np.ndarray, pi: np.ndarray) -> float:
     """The best row of the box in every state into `pi` [S, A]; as `dense.improve`."""
-    lower, upper, start = box
     gain = -np.inf
     for s in range(len(v)):
-        value = project(q[s], lower[s], upper[s], start[s], ties[s], pi[s])
+        value = project(q, box, ties[s], pi, s)
         gain = max(gain, value - v[s] - ties[s])
     return gain
 
@@ -269,10 +268,9 @@ def improve_values(q: np.ndarray, box, v: np.ndarray, pi: np.ndarray):
 
     Returns the largest change and the largest value, that of Σ_a π|q|: sums may cancel.
     """
-    lower, upper, start = box
     change = level = 0.0
     for s in range(len(v)):
-        value = project(q[s], lower[s], upper[s], start[s], 0.0, pi[s])
+        value = project(q, box, 0.0, pi, s)
         change = max(change, abs(value - v[s]))
         v[s] = value
         size = 0.0

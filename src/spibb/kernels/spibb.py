@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import counting, dense
-from spibb.kernels.projection import project
+from spibb.kernels.projection import greedy
 from spibb.kernels.tuples import Box
 
 
@@ -68,8 +68,7 @@ def policies(data, grid, pis: np.ndarray):
             counting.with_unseen(model, grid.unseen[m], rewards)
             dense.copy(box.start, pis[m])
         else:
-            for s in range(len(q)):
-                project(q[s], box.lower[s], box.upper[s], box.start[s], ties[s], pis[m, s])
+            greedy(q, box, ties, pis[m])
             if dense.equal(pis[m], pis[m - 1]):
                 continue
         ties = dense.policy_iteration(model.rows, rewards, model.discount, box, pis[m], q)[1]
