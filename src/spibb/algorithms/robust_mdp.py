@@ -93,13 +93,11 @@ class RobustMDP(Algorithm):
 
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP of the problem's log."""
-        xi = self.uncertainty(problem)
+        xi, baseline = self.uncertainty(problem), problem.baseline.probs
         if self.released:
             kept = worst_case(xi, self._as_released(problem), method=self.method)
-            safety = SafetyTest.untested(kept.value)
-            return TestedImprovement.after_test(kept, kept.mdp, safety, problem, self)
-        baseline = problem.baseline.probs
-        kept = optimise_worst_case(xi, problem.seen_first, method=self.method)
+        else:
+            kept = optimise_worst_case(xi, problem.seen_first, method=self.method)
         safety = SafetyTest.untested(kept.value)
         if self.safety_test:
             best = best_case(xi, baseline, method=self.method)
