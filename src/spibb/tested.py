@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
 from typing import Any
@@ -72,6 +72,11 @@ class ChangeTest:
             f"{general(self.advantage, 3)}, at least {at_least(self.lower_bound, 3)}, "
             f"{self.visits:,} visits"
         )
+
+
+def nearest(tests: Sequence[ChangeTest]) -> int | None:
+    """Episodes that the nearest of the changes that failed needs, if any may pass."""
+    return min((test.more_episodes for test in tests if test.more_episodes), default=None)
 
 
 @dataclass(frozen=True)

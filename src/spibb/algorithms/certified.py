@@ -9,14 +9,15 @@ from typing import ClassVar
 
 import numpy as np
 
-from spibb import betting, checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb import checks
+from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.baselines import Provenance
+from spibb.algorithms.certified_result import CertifiedImprovement, Premises, reason_for
 from spibb.algorithms.chooser import Chooser
 from spibb.algorithms.halves import Halves
-from spibb.algorithms.plans import PlannedTest, best_group, worth_testing
+from spibb.algorithms.judge import Family, Judge
+from spibb.algorithms.plans import best_group, worth_testing
 from spibb.algorithms.shared import best_shared
-from spibb.betting import Sample
 from spibb.conformity import decisions, recorded_table
 from spibb.errors import InputError
 from spibb.labels import Label
@@ -24,10 +25,9 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.propensities import behaviour_probs, varies
 from spibb.solve import evaluate
-from spibb.tested import Change, ChangeCertificate, ChangeTest, certify_changes
+from spibb.tested import ChangeTest
 from spibb.value_limits import narrowed
-from spibb.visits import Declared, ReturnBounds, Visits, check_rewards
-from spibb.words import counted, short
+from spibb.visits import Declared, check_rewards
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and
@@ -147,17 +147,18 @@ class Certified(Algorithm):
         """Choose changes with some of the episodes, and test them with the others."""
         chooser, visits, bounds = halves.chooser.at(self.delta), halves.judging, halves.bounds
         one_step = halves.declared.horizon == 1
-        families, rules = self._families(chooser, one_step, log.states.labels)
+        families, rules = _families(chooser, one_step, log.states.labels)
         if chooser.spent:
             visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
-        judge = _Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
+        judge = Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
         families, tests = judge.best(families, rules)
         probs = judge.accepted(families, tests, problem.baseline.probs)
-        facts = _Facts(
+        premises = Premises(
             bounds, halves.declared, chooser.known, log.action_prob is not None, chooser.by_row,
             visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
-        return self._result(problem, probs, tests, _reason(problem, tests), facts, halves.sizes)
+        reason = reason_for(problem, tests)
+        return self._result(problem, probs, tests, reason, premises, halves.sizes)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -168,212 +169,36 @@ class Certified(Algorithm):
         check_rewards(log, declared)
         return declared
 
-    def _families(
-        self, chooser: Chooser, one_step: bool, labels: Sequence[Label]
-    ) -> tuple[list[_Family], list[_Family]]:
-        """What is tested: single changes or one group of them; and a rule that states share."""
-        plans = chooser.plans()
-        singles = worth_testing(plans, chooser.delta)
-        families = [_Family((plan,), plan.bet) for plan in singles]
-        if not (one_step and chooser.known):
-            return families, []
-        group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
-        alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
-        if score > alone:
-            families = [_Family(tuple(group), bet)]
-        found = best_shared(chooser, labels)
-        rules = [] if found is None else [_Family(found.plans(chooser), found.bet)]
-        known = {frozenset(), *(family.changes for family in families)}
-        return families, [rule for rule in rules if rule.changes not in known]
-
     def _result(
         self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
-        facts: _Facts | None = None, episodes: tuple[int, int] = (0, 0),
+        premises: Premises | None = None, episodes: tuple[int, int] = (0, 0),
     ) -> CertifiedImprovement:  # fmt: skip
         solution = evaluate(self.model(problem), probs)
         same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, reason, facts, episodes,
+            tests, reason, premises, episodes,
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class _Family:
-    """Changes that one test decides on, and its bet."""
-
-    plans: tuple[PlannedTest, ...]
-    bet: float
-
-    @property
-    def changes(self) -> frozenset[tuple[int, bytes]]:
-        """What it changes: states, and the actions that stay there."""
-        return frozenset((plan.state, plan.kept.tobytes()) for plan in self.plans)
-
-    def sample(self, visits: Visits, bounds: ReturnBounds) -> Sample:
-        """The values of all the plans' episodes; each plan's are those of other episodes."""
-        return betting.together([plan.sample(visits, bounds) for plan in self.plans])
-
-
-@dataclass(frozen=True)
-class _Facts:
-    """What the assumptions of the certificate name."""
-
-    bounds: ReturnBounds
-    declared: Declared
-    known: bool
-    recorded: bool
-    by_row: bool
-    cut: bool
-    guessed: bool
-    cuts_count: str
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        source = "as the log records it" if self.recorded else "as given"
-        if self.by_row:
-            source += (
-                ", row by row; it continues in the states that do not change, where the policy "
-                "file shows its average"
-            )
-        elif self.guessed:
-            source += (
-                "; it continues in the states that do not change, where the policy file guesses "
-                "the probabilities of actions never taken"
-            )
-        made = (
-            f"the baseline made the log, {source}"
-            if self.known
-            else "one policy made the log; it is not known, and the certificate is about avoiding "
-            "the listed actions while that policy decides the rest: the other probabilities of the "
-            "policy file are estimates of it"
-        )
-        low, high = short(self.bounds.low + 0.0), short(self.bounds.high + 0.0)
-        return (
-            made,
-            "episodes are independent, and one unchanging process made them",
-            "every episode has one step, as in the log"
-            if self.declared.horizon == 1
-            else "the process is Markov in the states given",
-            f"every return lies in [{low}, {high}] ({self.bounds.source})",
-            *(("no record was cut because of what would have followed",) if self.cut else ()),
-        )
-
-
-@dataclass(frozen=True)
-class _Judge:
-    """The episodes that chose nothing; their returns are in units of `bounds`.
-
-    Of δ, `spent` went to limits of the values at which episodes were cut: a p-value is the test's
-    own and `spent`.
-    """
-
-    problem: Problem
-    visits: Visits
-    bounds: ReturnBounds
-    delta: float
-    spent: float
-
-    def best(
-        self, families: list[_Family], rules: list[_Family]
-    ) -> tuple[list[_Family], tuple[ChangeTest, ...]]:
-        """What to change: the families or the rules, whichever surely gain more.
-
-        All are tested together, so that it does not matter for the error rate which are taken: all
-        that are accepted are right with probability 1 − δ. If none is, all tests are shown.
-        """
-        both = [*families, *rules]
-        tests = self.tests(both)
-        parts = (families, tests[: len(families)]), (rules, tests[len(families) :])
-        gains = [sum(t.visits * t.lower_bound for t in found if t.accepted) for _, found in parts]
-        if not any(test.accepted for test in tests):
-            return both, tests
-        return parts[gains[1] > gains[0] or not any(t.accepted for t in parts[0][1])]
-
-    def tests(self, families: Sequence[_Family]) -> tuple[ChangeTest, ...]:
-        """Test all families together."""
-        if not families:
-            return ()
-        samples = [family.sample(self.visits, self.bounds) for family in families]
-        log_e = np.array([
-            betting.log_e_value(sample, family.bet) for sample, family in zip(samples, families)
-        ])  # fmt: skip
-        adjusted = np.minimum(betting.adjusted_p_values(log_e) + self.spent, 1.0)
-        return tuple(
-            self._test(family, sample, float(e), float(p), len(families))
-            for family, sample, e, p in zip(families, samples, log_e, adjusted)
-        )
-
-    def _test(
-        self, family: _Family, sample: Sample, log_e: float, adjusted: float, n_tests: int
-    ) -> ChangeTest:
-        accepted = adjusted <= self.delta
-        wanted = math.log(n_tests / (self.delta - self.spent))
-        lower = betting.lower_rate(sample, family.bet, wanted) * self.bounds.unit
-        blocks = family.plans[0].block
-        scale = 1 / family.plans[0].mass if blocks else 1.0
-        if blocks and lower < 0:  # Cov(1_K, G) = π_b(K)·A, and how small π_b(K) is nobody knows
-            lower = -self.bounds.span * self.bounds.unit
-        return ChangeTest(
-            changes=tuple(self._change(plan) for plan in family.plans),
-            accepted=accepted,
-            p_value=min(adjusted, math.exp(-log_e) + self.spent),
-            adjusted_p_value=adjusted,
-            advantage=sample.rate * scale * self.bounds.unit,
-            lower_bound=max(lower, 0.0) if accepted else lower,
-            visits=int(len(sample.x) * blocks if blocks else sample.times.sum()),
-            episodes=int(len(sample.x) * max(blocks, 1)),
-            more_episodes=0 if accepted else self._more(log_e, wanted),
-        )
-
-    def _more(self, log_e: float, wanted: float) -> int | None:
-        """Further episodes until log e, which grows linearly at the bet made, is log(K/δ)."""
-        if log_e <= 0:
-            return None
-        log = self.problem.log
-        assert log is not None  # `improve` has checked it
-        return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
-
-    def _change(self, plan: PlannedTest) -> Change:
-        gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
-        labels = self.problem.actions
-        avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())
-        return Change(self.problem.states[plan.state], avoided)
-
-    def accepted(
-        self, families: Sequence[_Family], tests: Sequence[ChangeTest], baseline: np.ndarray
-    ) -> np.ndarray:
-        """The baseline's rows [S, A] with the accepted changes."""
-        probs = baseline.copy()
-        plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
-        for plan in plans:
-            probs[plan.state] = plan.played / plan.played.sum()
-        return probs
-
-
-@dataclass(frozen=True, eq=False)
-class CertifiedImprovement(Improvement):
-    """The policy, the tests of its changes and of those that failed, and the reason in words.
-
-    `iterations` counts the tests; `episodes` those that chose and those that judged.
-    """
-
-    tests: tuple[ChangeTest, ...]
-    reason: str
-    facts: _Facts | None
-    episodes: tuple[int, int]
-
-    def certificate(self, delta: float | None = None) -> ChangeCertificate:
-        """The tested changes; at a smaller δ than the algorithm's it may be refused."""
-        asked = self.algorithm.delta if delta is None else checks.delta(delta)  # type: ignore[attr-defined]
-        facts = self.facts
-        return certify_changes(
-            self.tests, asked, self.reason,
-            return_range=math.nan if facts is None else facts.bounds.span,
-            assumptions=() if facts is None else facts.assumptions,
-            episodes=self.episodes, cuts="" if facts is None else facts.cuts_count,
-        )  # fmt: skip
+def _families(
+    chooser: Chooser, one_step: bool, labels: Sequence[Label]
+) -> tuple[list[Family], list[Family]]:
+    """What is tested: single changes or one group of them; and a rule that states share."""
+    plans = chooser.plans()
+    singles = worth_testing(plans, chooser.delta)
+    families = [Family((plan,), plan.bet) for plan in singles]
+    if not (one_step and chooser.known):
+        return families, []
+    group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
+    alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
+    if score > alone:
+        families = [Family(tuple(group), bet)]
+    found = best_shared(chooser, labels)
+    rules = [] if found is None else [Family(found.plans(chooser), found.bet)]
+    known = {frozenset(), *(family.changes for family in families)}
+    return families, [rule for rule in rules if rule.changes not in known]
 
 
 def _guessed(problem: Problem, log: Log) -> bool:
@@ -381,24 +206,6 @@ def _guessed(problem: Problem, log: Log) -> bool:
     if problem.baseline_source is not Provenance.RECORDED:
         return False
     return bool((problem.baseline.probs[decisions(log) == 0] > 0).any())
-
-
-def _reason(problem: Problem, tests: Sequence[ChangeTest]) -> str:
-    """What happened, in one line."""
-    if not tests and (problem.available.sum(axis=1) < 2).all():
-        return "every state has one action only: there is nothing to choose"
-    if not tests:
-        return "no change has enough evidence among the choosing episodes to be worth a test"
-    passed = sum(test.accepted for test in tests)
-    if passed:
-        return f"{passed} of {counted(len(tests), 'change')} passed"
-    nearest = min((t.more_episodes for t in tests if t.more_episodes is not None), default=None)
-    which, failed = "the nearest", f"none of the {len(tests)} changes tested passed"
-    if len(tests) == 1:
-        which, failed = "it", "the one change tested did not pass"
-    if nearest is None:
-        return failed
-    return f"{failed}; {which} needs about {counted(nearest, 'more episode')}"
 
 
 def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:

@@ -18,7 +18,7 @@ from spibb.ope import BOUNDS, OffPolicyReport
 from spibb.report.origin import Origin
 from spibb.sceptic import Sceptic
 from spibb.solve import DENSE_UP_TO
-from spibb.verdict import Evidence, Kept, Verdict, decide, gather_for
+from spibb.verdict import Evidence, Unchanged, Verdict, decide, gather_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,7 @@ def assess(
         small = len(problem.states) <= DENSE_UP_TO
         sweep = Auto.over_thresholds(evidence.delta).sweep(problem) if small else ()
     certificate = result.certificate(evidence.delta)
-    verdict = decide(evidence, certificate, Kept.of(result))
+    verdict = decide(evidence, certificate, Unchanged.of(result))
     logs = [log for log in (problem.log, held_out) if log is not None]
     returns = EpisodeReturns.of(logs, problem.discount) if logs else None
     return Assessment(

@@ -7,7 +7,6 @@ model contradicts them (`criteria`). **not supported**: keep the current policy.
 """
 
 from spibb.verdict.criteria import Criterion as Criterion
-from spibb.verdict.criteria import Kept as Kept
 from spibb.verdict.evidence import Believed as Believed
 from spibb.verdict.evidence import Earned as Earned
 from spibb.verdict.evidence import Evidence as Evidence
@@ -17,3 +16,4 @@ from spibb.verdict.grades import Grade as Grade
 from spibb.verdict.grades import Verdict as Verdict
 from spibb.verdict.grades import decide as decide
 from spibb.verdict.grades import judge as judge
+from spibb.verdict.remedies import Unchanged as Unchanged

@@ -7,21 +7,26 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-import numpy as np
 from scipy.special import chdtri
 
-from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM, AutoImprovement
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.certified import CertifiedImprovement
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.sceptic.drift import Season
 from spibb.sceptic.exchange import SUSPICIOUS
-from spibb.tested import ChangeTest
-from spibb.verdict.evidence import OBSERVED, Z95, Earned, Evidence
+from spibb.verdict.evidence import OBSERVED, Z95, Evidence
 from spibb.verdict.memory import Memory
-from spibb.words import at_least, at_most, number, percent, roughly, signed, surely
+from spibb.verdict.remedies import (
+    EPISODES,
+    REMEMBER,
+    UNKNOWN,
+    Unchanged,
+    more_episodes,
+    other_states,
+    until_sure,
+)
+from spibb.words import at_least, at_most, number, percent, signed, surely
 
 Z90 = 1.645
 """Standard errors of a one-sided 95 % interval."""
@@ -29,14 +34,6 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
-REMEDY = (
-    "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
-    "certified algorithm, which reads them all."
-)
-REMEMBER = (
-    "States that hold what matters of the past: add a column to them (--state ward,severity), such "
-    "as what was done before, or the step where time matters."
-)
 OF_CHANGES = (
     "sure gain", "single changes", "beyond chance", "effective size", "whole episodes", "held out",
 )  # fmt: skip
@@ -60,67 +57,6 @@ class Criterion:
     remedy: str = ""
 
 
-@dataclass(frozen=True)
-class Kept:
-    """Why an algorithm left the policy as it is, and what would change that."""
-
-    reason: str = "the evidence is too thin for any change"
-    remedy: str = "More episodes of the current policy."
-
-    @classmethod
-    def of(cls, result: Improvement) -> Kept:
-        """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
-        found, pairs = cls._said(result), result.problem.counts.pairs
-        if not (np.count_nonzero(pairs, axis=1) > 1).any():
-            return cls(found.reason if hasattr(result, "reason") else NO_CHOICE, VARIATION)
-        if few_visits(pairs):
-            return replace(found, remedy=f"{COARSER} {found.remedy}")
-        return found
-
-    @classmethod
-    def _said(cls, result: Improvement) -> Kept:
-        """What the algorithm itself says."""
-        reason = getattr(result, "reason", UNKNOWN.reason)
-        if isinstance(result, CertifiedImprovement):
-            more = nearest(result.tests)
-            return cls(reason) if more is None else cls(reason, _wanted(more))
-        if isinstance(result, AutoImprovement):
-            moving = [c for c in result.sweep if c.states_changed]
-            best = max(moving, key=lambda c: c.lower, default=None)
-            n = result.problem.n_episodes
-            return (
-                cls(reason)
-                if best is None
-                else cls(reason, until_sure(n, best.gain, best.lower, searched=True))
-            )
-        return cls(reason)
-
-
-UNKNOWN = Kept()
-NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
-VARIATION = (
-    "Some variation: episodes in which other actions are tried as well. More episodes like these "
-    "would not help."
-)
-MANY_STATES, FEW_EACH = 100, 10
-COARSER = (
-    "Coarser states (fewer columns, wider bins): most decisions are in rare states. Otherwise:"
-)
-
-
-def few_visits(pairs: np.ndarray) -> bool:
-    """Whether many states share the log, so that half of the decisions were taken < 10 times."""
-    seen = np.sort(pairs[pairs > 0])
-    half = np.searchsorted(np.cumsum(seen), seen.sum() / 2)
-    many = np.count_nonzero(pairs.sum(axis=1)) >= MANY_STATES
-    return bool(many and seen[half] < FEW_EACH)
-
-
-def nearest(tests: Sequence[ChangeTest]) -> int | None:
-    """Episodes that the nearest of the changes that failed needs, if any may pass."""
-    return min((test.more_episodes for test in tests if test.more_episodes), default=None)
-
-
 NEEDED = ("model", "single changes", "beyond chance", "effective size")
 """The criteria that must be known: without them nothing but the model speaks for a change."""
 
@@ -130,9 +66,9 @@ def lacking(found: Sequence[Criterion]) -> list[Criterion]:
     return [c for c in found if c.passed is False or (c.passed is None and c.name in NEEDED)]
 
 
-def criteria(evidence: Evidence, kept: Kept = UNKNOWN) -> tuple[Criterion, ...]:
-    """All conditions, the most telling first; `kept` says why nothing changed, if that is so."""
-    found = tuple(_criteria(evidence, kept))
+def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
+    """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
+    found = tuple(_criteria(evidence, unchanged))
     if evidence.changed.any():
         return (*found, *_slow_criteria(evidence, found))
     return tuple(
@@ -149,8 +85,8 @@ def level(delta: float) -> str:
     return format(1 - Decimal(f"{delta:.6g}"), "f")
 
 
-def _criteria(evidence: Evidence, kept: Kept) -> Iterator[Criterion]:
-    yield _changes(evidence, kept)
+def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
+    yield _changes(evidence, unchanged)
     yield _baseline(evidence)
     yield _episodes(evidence)
     yield _rewards(evidence)
@@ -174,11 +110,11 @@ def _slow_criteria(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[C
         yield _memory(evidence.memory, evidence.certified)
 
 
-def _changes(evidence: Evidence, kept: Kept) -> Criterion:
+def _changes(evidence: Evidence, unchanged: Unchanged) -> Criterion:
     n, of = int(evidence.changed.sum()), len(evidence.changed)
     return Criterion(
         "changes", "states that change", f"{n:,} of {of:,}", "at least one", n > 0,
-        f"No state changes: {kept.reason}.", kept.remedy,
+        f"No state changes: {unchanged.reason}.", unchanged.remedy,
     )  # fmt: skip
 
 
@@ -246,22 +182,6 @@ def _sure_gain(evidence: Evidence) -> Criterion:
     )  # fmt: skip
 
 
-def until_sure(n: int, gain: float, lower: float, *, searched: bool) -> str:
-    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n.
-
-    `searched` says that the log has already chosen the threshold.
-    """
-    if searched and (gain <= 0 or lower > 0):
-        return "More episodes."
-    if gain <= 0 or lower > 0:
-        return "More episodes, or another threshold: n_wedge = auto looks for one."
-    return _wanted(n * (((gain - lower) / gain) ** 2 - 1))
-
-
-def _wanted(more: float) -> str:
-    return f"About {roughly(more)} more episodes, if they are like these."
-
-
 def _model(evidence: Evidence) -> Criterion:
     what = "the model's value of the current policy"
     earned = evidence.earned
@@ -277,31 +197,8 @@ def _model(evidence: Evidence) -> Criterion:
         abs(said - earned.completed) <= limit,
         f"According to the model, the current policy earns {number(said)} per episode, but the "
         f"{OBSERVED} is {truth}: do not rely on the model's gain.",
-        f"{_ends(evidence, earned)}ther states: those given leave out something that matters.",
+        other_states(evidence, earned),
     )  # fmt: skip
-
-
-def _ends(evidence: Evidence, earned: Earned) -> str:
-    """What to look at before other states, where ends may be wrong; then how these begin."""
-    log = evidence.problem.log
-    if log is not None and log.hides_time:
-        length = int(log.episode_starts[1])
-        return (
-            f"First, the step as a part of the state (--state ward,step): all episodes have "
-            f"{length:,} steps, and what is left to gain depends on how many are left; or, if only "
-            "the record stops there, last rows marked as truncated. Then o"
-        )
-    if evidence.ends_assumed:
-        return (
-            "First, columns terminated and truncated: without them every last row counts as an "
-            "end, and the model is wrong if some episodes went on. Then o"
-        )
-    if 2 * earned.cut > earned.episodes:
-        return (
-            f"First, longer records, or real ends marked as terminated: {earned.cut:,} of "
-            f"{earned.episodes:,} episodes were cut short. Then o"
-        )
-    return "O"
 
 
 def _departures(evidence: Evidence) -> Criterion:
@@ -344,7 +241,7 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
         f"would often look as good. The differences between actions measure {found.surprise:.1f} "
         f"(Σ z²); luck alone gives up to {limit:.1f} at level {level(evidence.delta)}.",
-        _wanted(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
+        more_episodes(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
     )  # fmt: skip
 
 
@@ -447,5 +344,5 @@ def _untold(evidence: Evidence, name: str, what: str, wanted: str) -> Criterion:
     """A condition that needs the log's episodes, which were not kept."""
     return Criterion(
         name, what, _unknown(evidence), wanted, None,
-        f"Only the model supports the changes: {evidence.no_estimates}.", REMEDY,
+        f"Only the model supports the changes: {evidence.no_estimates}.", EPISODES,
     )  # fmt: skip

@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.auto import AutoImprovement, telling_rewards
 from spibb.algorithms.base import Improvement, Problem
-from spibb.algorithms.certified import CertifiedImprovement
+from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.departures import (
@@ -308,8 +308,8 @@ def _limits(result: Improvement) -> tuple[float, float] | None:
     The estimators take a lowest return L to say that no reward is below (1 − γ)·L: where a lower
     reward is declared, over few steps, L is what that reward would add up to for ever.
     """
-    if not isinstance(result, CertifiedImprovement) or result.facts is None:
+    if not isinstance(result, CertifiedImprovement) or result.premises is None:
         return None
-    bounds, reward = result.facts.bounds, result.facts.declared.lowest_reward
+    bounds, reward = result.premises.bounds, result.premises.declared.lowest_reward
     endless = math.inf if reward is None else reward * discounted_steps(result.problem.discount)
     return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high

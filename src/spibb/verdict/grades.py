@@ -14,18 +14,10 @@ from spibb.certificate import Certificate
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.log import Log
-from spibb.tested import ChangeCertificate
-from spibb.verdict.criteria import (
-    UNKNOWN,
-    Criterion,
-    Kept,
-    criteria,
-    lacking,
-    level,
-    nearest,
-    surely_worse,
-)
+from spibb.tested import ChangeCertificate, nearest
+from spibb.verdict.criteria import Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for
+from spibb.verdict.remedies import UNKNOWN, Unchanged
 from spibb.words import at_least, listed, percent, roughly
 
 TRIED_UP_TO = 100_000
@@ -108,14 +100,14 @@ def judge(
     <Grade.NOT_SUPPORTED: 'not supported'>
     """
     evidence = gather_for(result, delta=delta, seed=seed, held_out=held_out)
-    return decide(evidence, result.certificate(evidence.delta), Kept.of(result))
+    return decide(evidence, result.certificate(evidence.delta), Unchanged.of(result))
 
 
 def decide(
-    evidence: Evidence, certificate: Certificate | None = None, kept: Kept = UNKNOWN
+    evidence: Evidence, certificate: Certificate | None = None, unchanged: Unchanged = UNKNOWN
 ) -> Verdict:
-    """The grade that the evidence gives; `kept` says why nothing changed, if that is so."""
-    found = criteria(evidence, kept)
+    """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
+    found = criteria(evidence, unchanged)
     failed = lacking(found)
     if isinstance(certificate, ChangeCertificate) and not certificate.refusal:
         against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence))

@@ -1,0 +1,111 @@
+"""What `certified` returns: the policy, the tests of its changes, and what they rest on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spibb import checks
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
+from spibb.tested import ChangeCertificate, ChangeTest, certify_changes, nearest
+from spibb.visits import Declared, ReturnBounds
+from spibb.words import counted, short
+
+
+@dataclass(frozen=True)
+class Premises:
+    """What a certificate rests on: the limits of returns, and what is known of the baseline.
+
+    `recorded` says that the log has its probabilities, `by_row` that these vary within a state,
+    `guessed` that it has actions that the log never takes. `cut` says that values of cut episodes
+    were limited, and `cuts_count` how they count.
+    """
+
+    bounds: ReturnBounds
+    declared: Declared
+    known: bool
+    recorded: bool
+    by_row: bool
+    cut: bool
+    guessed: bool
+    cuts_count: str
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """They complete "It assumes that …"."""
+        low, high = short(self.bounds.low + 0.0), short(self.bounds.high + 0.0)
+        return (
+            self._made,
+            "episodes are independent, and one unchanging process made them",
+            "every episode has one step, as in the log"
+            if self.declared.horizon == 1
+            else "the process is Markov in the states given",
+            f"every return lies in [{low}, {high}] ({self.bounds.source})",
+            *(("no record was cut because of what would have followed",) if self.cut else ()),
+        )
+
+    @property
+    def _made(self) -> str:
+        """Which policy made the log."""
+        if not self.known:
+            return (
+                "one policy made the log; it is not known, and the certificate is about avoiding "
+                "the listed actions while that policy decides the rest: the other probabilities of "
+                "the policy file are estimates of it"
+            )
+        source = "as the log records it" if self.recorded else "as given"
+        if self.by_row:
+            source += (
+                ", row by row; it continues in the states that do not change, where the policy "
+                "file shows its average"
+            )
+        elif self.guessed:
+            source += (
+                "; it continues in the states that do not change, where the policy file guesses "
+                "the probabilities of actions never taken"
+            )
+        return f"the baseline made the log, {source}"
+
+
+@dataclass(frozen=True, eq=False)
+class CertifiedImprovement(Improvement):
+    """The policy, the tests of its changes and of those that failed, and the reason in words.
+
+    `iterations` counts the tests; `episodes` those that chose and those that judged.
+    """
+
+    tests: tuple[ChangeTest, ...]
+    reason: str
+    premises: Premises | None
+    episodes: tuple[int, int]
+
+    def certificate(self, delta: float | None = None) -> ChangeCertificate:
+        """The tested changes; at a smaller δ than the algorithm's it may be refused."""
+        asked = self.algorithm.delta if delta is None else checks.delta(delta)  # type: ignore[attr-defined]
+        premises = self.premises
+        return certify_changes(
+            self.tests, asked, self.reason,
+            return_range=math.nan if premises is None else premises.bounds.span,
+            assumptions=() if premises is None else premises.assumptions,
+            episodes=self.episodes, cuts="" if premises is None else premises.cuts_count,
+        )  # fmt: skip
+
+
+def reason_for(problem: Problem, tests: Sequence[ChangeTest]) -> str:
+    """What happened, in one line."""
+    if not tests and (problem.available.sum(axis=1) < 2).all():
+        return "every state has one action only: there is nothing to choose"
+    if not tests:
+        return "no change has enough evidence among the choosing episodes to be worth a test"
+    passed = sum(test.accepted for test in tests)
+    if passed:
+        return f"{passed} of {counted(len(tests), 'change')} passed"
+    more = nearest(tests)
+    which, failed = "the nearest", f"none of the {len(tests)} changes tested passed"
+    if len(tests) == 1:
+        which, failed = "it", "the one change tested did not pass"
+    if more is None:
+        return failed
+    return f"{failed}; {which} needs about {counted(more, 'more episode')}"

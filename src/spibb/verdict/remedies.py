@@ -1,0 +1,123 @@
+"""What would help where a log supports nothing, in a sentence each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spibb.algorithms.auto import AutoImprovement
+from spibb.algorithms.base import Improvement
+from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.tested import nearest
+from spibb.verdict.evidence import Earned, Evidence
+from spibb.words import roughly
+
+EPISODES = (
+    "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
+    "certified algorithm, which reads them all."
+)
+REMEMBER = (
+    "States that hold what matters of the past: add a column to them (--state ward,severity), such "
+    "as what was done before, or the step where time matters."
+)
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Why an algorithm left the policy as it is, and what would change that."""
+
+    reason: str = "the evidence is too thin for any change"
+    remedy: str = "More episodes of the current policy."
+
+    @classmethod
+    def of(cls, result: Improvement) -> Unchanged:
+        """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
+        found, pairs = cls._said(result), result.problem.counts.pairs
+        if not (np.count_nonzero(pairs, axis=1) > 1).any():
+            return cls(found.reason if hasattr(result, "reason") else NO_CHOICE, VARIATION)
+        if few_visits(pairs):
+            return replace(found, remedy=f"{COARSER} {found.remedy}")
+        return found
+
+    @classmethod
+    def _said(cls, result: Improvement) -> Unchanged:
+        """What the algorithm itself says."""
+        reason = getattr(result, "reason", UNKNOWN.reason)
+        if isinstance(result, CertifiedImprovement):
+            more = nearest(result.tests)
+            return cls(reason) if more is None else cls(reason, more_episodes(more))
+        if isinstance(result, AutoImprovement):
+            moving = [c for c in result.sweep if c.states_changed]
+            best = max(moving, key=lambda c: c.lower, default=None)
+            n = result.problem.n_episodes
+            if best is not None:
+                return cls(reason, until_sure(n, best.gain, best.lower, searched=True))
+        return cls(reason)
+
+
+UNKNOWN = Unchanged()
+STATES = "other states: those given leave out something that matters."
+NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
+VARIATION = (
+    "Some variation: episodes in which other actions are tried as well. More episodes like these "
+    "would not help."
+)
+MANY_STATES, FEW_EACH = 100, 10
+COARSER = (
+    "Coarser states (fewer columns, wider bins): most decisions are in rare states. Otherwise:"
+)
+
+
+def few_visits(pairs: np.ndarray) -> bool:
+    """Whether many states share the log, so that half of the decisions were taken < 10 times."""
+    seen = np.sort(pairs[pairs > 0])
+    half = np.searchsorted(np.cumsum(seen), seen.sum() / 2)
+    many = np.count_nonzero(pairs.sum(axis=1)) >= MANY_STATES
+    return bool(many and seen[half] < FEW_EACH)
+
+
+def until_sure(n: int, gain: float, lower: float, *, searched: bool) -> str:
+    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n.
+
+    `searched` says that the log has already chosen the threshold.
+    """
+    if searched and (gain <= 0 or lower > 0):
+        return "More episodes."
+    if gain <= 0 or lower > 0:
+        return "More episodes, or another threshold: n_wedge = auto looks for one."
+    return more_episodes(n * (((gain - lower) / gain) ** 2 - 1))
+
+
+def more_episodes(more: float) -> str:
+    """The remedy of a number of episodes."""
+    return f"About {roughly(more)} more episodes, if they are like these."
+
+
+def other_states(evidence: Evidence, earned: Earned) -> str:
+    """What helps where the model misses what the log earned."""
+    first = _before_states(evidence, earned)
+    return f"First, {first}. Then {STATES}" if first else STATES[0].upper() + STATES[1:]
+
+
+def _before_states(evidence: Evidence, earned: Earned) -> str:
+    """What to look at before that, where ends may be wrong."""
+    log = evidence.problem.log
+    if log is not None and log.hides_time:
+        length = int(log.episode_starts[1])
+        return (
+            "the step as a part of the state (--state ward,step): all episodes have "
+            f"{length:,} steps, and what is left to gain depends on how many are left; or, if only "
+            "the record stops there, last rows marked as truncated"
+        )
+    if evidence.ends_assumed:
+        return (
+            "columns terminated and truncated: without them every last row counts as an "
+            "end, and the model is wrong if some episodes went on"
+        )
+    if 2 * earned.cut > earned.episodes:
+        return (
+            f"longer records, or real ends marked as terminated: {earned.cut:,} of "
+            f"{earned.episodes:,} episodes were cut short"
+        )
+    return ""
