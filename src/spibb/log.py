@@ -36,7 +36,9 @@ BLOCK = 1 << 18
 class Transitions(Frozen):
     """Rows by episode and step, whatever their states are; `by_row` names the fields [N]."""
 
-    by_row: ClassVar[tuple[str, ...]]
+    by_row: ClassVar[tuple[str, ...]] = (
+        "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
+    )  # fmt: skip
     action: np.ndarray
     reward: np.ndarray
     truncated: np.ndarray
@@ -124,10 +126,6 @@ class Log(Transitions):
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
     ends_assumed: bool = field(default=False, kw_only=True)
-
-    by_row: ClassVar[tuple[str, ...]] = (
-        "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
-    )  # fmt: skip
 
     def _facts(self) -> Mapping[str, Any]:
         return self._sized(states=len(self.states), actions=len(self.actions))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,6 +52,15 @@ def simulate(
     5
     """
     return Sampler(mdp, policy, max_steps).log(n_episodes, rng=rng)
+
+
+class Slots(NamedTuple):
+    """The outcomes of each state, side by side [S, W]; unused slots have weight 0 and action −1."""
+
+    weight: np.ndarray
+    action: np.ndarray
+    successor: np.ndarray
+    reward: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,15 +188,14 @@ class Sampler:
         return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property
-    def _listed(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    def _slots(self) -> Slots:
         paid, width = self.mdp.paid, 1 << self.shift
         outcomes = paid.indptr, paid.successors, paid.probs, paid.rewards
-        return sampling.list_outcomes(outcomes, self.policy.probs, width)
+        return Slots(*sampling.list_outcomes(outcomes, self.policy.probs, width))
 
     @cached_property
     def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        weight, _, successor, _ = self._listed
-        return *sampling.alias_tables(weight), successor
+        return *sampling.alias_tables(self._slots.weight), self._slots.successor
 
     @cached_property
     def _initial(self) -> np.ndarray:
@@ -200,7 +209,7 @@ class Sampler:
     @cached_property
     def action(self) -> np.ndarray:
         """The action of each outcome code."""
-        return self._listed[1].reshape(-1)
+        return self._slots.action.reshape(-1)
 
     @cached_property
     def _pair(self) -> np.ndarray:
@@ -210,9 +219,9 @@ class Sampler:
     @cached_property
     def successor(self) -> np.ndarray:
         """The successor of each outcome code, −1 at the end."""
-        return self._listed[2].reshape(-1)
+        return self._slots.successor.reshape(-1)
 
     @cached_property
     def reward(self) -> np.ndarray:
         """The reward of each outcome code."""
-        return self._listed[3].reshape(-1)
+        return self._slots.reward.reshape(-1)

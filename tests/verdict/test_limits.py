@@ -53,5 +53,5 @@ def test_a_lowest_reward_over_few_steps_is_not_taken_for_a_higher_one():
     algorithm = Certified(lowest_reward=-1, highest_reward=1, horizon=1)
     result = algorithm.improve(problem(low=-1.0, discount=0.5))
     found = gather_for(result, bounds=BOUNDS).estimates
-    assert result.premises.bounds.low == -1
+    assert result.grounds.bounds.low == -1
     assert [found[name].estimate.limit for name in ("is", "pdis")] == [-2, -2]

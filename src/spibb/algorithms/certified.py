@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.certified_result import CertifiedImprovement, Premises, reason_for
+from spibb.algorithms.certified_result import CertifiedImprovement, Grounds, reason_for
 from spibb.algorithms.chooser import Chooser
 from spibb.algorithms.halves import Halves
 from spibb.algorithms.judge import Family, Judge
@@ -153,12 +153,12 @@ class Certified(Algorithm):
         judge = Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
         families, tests = judge.best(families, rules)
         probs = judge.accepted(families, tests, problem.baseline.probs)
-        premises = Premises(
+        grounds = Grounds(
             bounds, halves.declared, chooser.known, log.action_prob is not None, chooser.by_row,
             visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
         reason = reason_for(problem, tests)
-        return self._result(problem, probs, tests, reason, premises, halves.sizes)
+        return self._result(problem, probs, tests, reason, grounds, halves.sizes)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -171,14 +171,14 @@ class Certified(Algorithm):
 
     def _result(
         self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
-        premises: Premises | None = None, episodes: tuple[int, int] = (0, 0),
+        grounds: Grounds | None = None, episodes: tuple[int, int] = (0, 0),
     ) -> CertifiedImprovement:  # fmt: skip
         solution = evaluate(self.model(problem), probs)
         same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, reason, premises, episodes,
+            tests, reason, grounds, episodes,
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from spibb.words import counted, short
 
 
 @dataclass(frozen=True)
-class Premises:
+class Grounds:
     """What a certificate rests on: the limits of returns, and what is known of the baseline.
 
     `recorded` says that the log has its probabilities, `by_row` that these vary within a state,
@@ -78,18 +78,18 @@ class CertifiedImprovement(Improvement):
 
     tests: tuple[ChangeTest, ...]
     reason: str
-    premises: Premises | None
+    grounds: Grounds | None
     episodes: tuple[int, int]
 
     def certificate(self, delta: float | None = None) -> ChangeCertificate:
         """The tested changes; at a smaller δ than the algorithm's it may be refused."""
         asked = self.algorithm.delta if delta is None else checks.delta(delta)  # type: ignore[attr-defined]
-        premises = self.premises
+        grounds = self.grounds
         return certify_changes(
             self.tests, asked, self.reason,
-            return_range=math.nan if premises is None else premises.bounds.span,
-            assumptions=() if premises is None else premises.assumptions,
-            episodes=self.episodes, cuts="" if premises is None else premises.cuts_count,
+            return_range=math.nan if grounds is None else grounds.bounds.span,
+            assumptions=() if grounds is None else grounds.assumptions,
+            episodes=self.episodes, cuts="" if grounds is None else grounds.cuts_count,
         )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from spibb.certificate import Premises, error_radius
 from spibb.checks import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
+from spibb.kernels.tuples import Rows
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import (
@@ -189,6 +190,18 @@ def _only(probs: np.ndarray) -> Box:
     return Box(rows, rows, rows)
 
 
+class _Game(NamedTuple):
+    """What the robust kernels take: (P̂, R̂, e, γ) in units of the largest reward, the box, and
+    room for the policy, for Q and for nature's reply."""
+
+    ambiguous: tuple[Rows, np.ndarray, np.ndarray, float]
+    box: Box
+    probs: np.ndarray
+    q: np.ndarray
+    kept: np.ndarray
+    moved: np.ndarray
+
+
 def _solve(
     xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
 ) -> ExtremeSolution:
@@ -207,46 +220,44 @@ def _kernel(
     mdp, unit = xi.mdp, unit_of(rewards)
     probs, q = box.start.copy(), np.empty(xi.shape)
     kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
-    ambiguous = (mdp.task.rows, rewards / unit, xi.radius, mdp.discount)
-    arrays = ambiguous, box, probs, q, kept, moved
+    game = _Game(
+        (mdp.task.rows, rewards / unit, xi.radius, mdp.discount), box, probs, q, kept, moved
+    )
     if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
-        v, ties, worst, iterations, settled = robust.policy_iteration(*arrays)
+        v, ties, worst, iterations, settled = robust.policy_iteration(*game)
         rounding = largest(ties)
         error = largest_error(rounding, mdp.discount)
         converged = settled and error <= tolerance / dense.ROUNDING * rounding
     else:
-        v, worst, error, iterations, converged = _sweep(arrays, tolerance)
+        v, worst, error, iterations, converged = _sweep(game, tolerance)
     solution = Solution.in_units(unit, Found(probs, q, v, iterations, converged, error))
     return solution, (kept, moved, worst)
 
 
-def _sweep(
-    arrays: tuple[Any, Any, Any, Any, Any, Any], tolerance: float
-) -> tuple[np.ndarray, int, float, int, bool]:
+def _sweep(game: _Game, tolerance: float) -> tuple[np.ndarray, int, float, int, bool]:
     """V, the worst outcome, the error, the sweeps and whether they were enough.
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
-    (*_, discount), _, probs, *_ = arrays
-    v, worst, error, wanted, sweeps = robust.sweep(*arrays, tolerance, MAX_SWEEPS)
-    probs[:], doubtful = _settle(arrays, v, worst, error, tolerance)
+    discount = game.ambiguous[3]
+    v, worst, error, wanted, sweeps = robust.sweep(*game, tolerance, MAX_SWEEPS)
+    game.probs[:], doubtful = _settle(game, v, worst, error, tolerance)
     if doubtful:
         closer = tolerance * (1 - discount) / 4
-        v, worst, error, _, more = robust.sweep(*arrays, closer, MAX_SWEEPS)
-        probs[:], doubtful = _settle(arrays, v, worst, error, tolerance)
+        v, worst, error, _, more = robust.sweep(*game, closer, MAX_SWEEPS)
+        game.probs[:], doubtful = _settle(game, v, worst, error, tolerance)
         sweeps += more
     return v, worst, error, sweeps, error <= wanted and not doubtful
 
 
 def _settle(
-    arrays: tuple[Any, Any, Any, Any, Any, Any], v: np.ndarray, worst: int, error: float,
-    tolerance: float,
-) -> tuple[np.ndarray, bool]:  # fmt: skip
+    game: _Game, v: np.ndarray, worst: int, error: float, tolerance: float
+) -> tuple[np.ndarray, bool]:
     """The greedy policy against nature's reply to V, and whether a tie in it is in doubt.
 
     An error of V counts at most as if nature moved its mass to where the error is largest.
     """
-    (rows, rewards, radius, discount), box, _, q, kept, moved = arrays
+    (rows, rewards, radius, discount), box, _, q, kept, moved = game
     indptr, successors, _ = rows
     zero, lowest = np.zeros(q.shape), abs(v[worst]) if worst >= 0 else 0.0
     sizes = dense.q_values((indptr, successors, kept), np.abs(rewards), discount, np.abs(v))

@@ -307,14 +307,12 @@ def row_of(
         key, moved = column.key, (result.policy.probs != scene.baseline.probs).any()
         row |= {key: scene.share(gain), worse(key): gain < 0, changed(key): moved}
         if isinstance(result, AutoImprovement) and states_bounds(column):
-            row |= _stated(scene, problem, result, key, gain)
+            row |= _stated(scene, result, key, gain)
     improved.cache_clear()
     return row
 
 
-def _stated(
-    scene: Scene, problem: Problem, result: AutoImprovement, key: str, gain: float
-) -> dict[str, float]:
+def _stated(scene: Scene, result: AutoImprovement, key: str, gain: float) -> dict[str, float]:
     """What `auto` stated, and the truth: of its choice, and of the candidate that it likes best."""
     lower, holds, believed = math.nan, math.nan, False
     if result.chosen is not None:

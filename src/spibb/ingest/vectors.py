@@ -39,10 +39,6 @@ class VectorLog(Transitions):
     actions: Vocabulary
     action_prob: np.ndarray | None = None
 
-    by_row: ClassVar[tuple[str, ...]] = (
-        "state", "action", "reward", "next_state", "terminated", "truncated", "action_prob",
-    )  # fmt: skip
-
     def _facts(self) -> Mapping[str, Any]:
         return self._sized(features=len(self.features), actions=len(self.actions))
 

@@ -308,8 +308,8 @@ def _limits(result: Improvement) -> tuple[float, float] | None:
     The estimators take a lowest return L to say that no reward is below (1 − γ)·L: where a lower
     reward is declared, over few steps, L is what that reward would add up to for ever.
     """
-    if not isinstance(result, CertifiedImprovement) or result.premises is None:
+    if not isinstance(result, CertifiedImprovement) or result.grounds is None:
         return None
-    bounds, reward = result.premises.bounds, result.premises.declared.lowest_reward
+    bounds, reward = result.grounds.bounds, result.grounds.declared.lowest_reward
     endless = math.inf if reward is None else reward * discounted_steps(result.problem.discount)
     return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high
