@@ -17,10 +17,10 @@ from spibb.algorithms.hcpi_result import ALPHAS
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.episodes.propensities import behaviour_probs
 from spibb.estimate import estimate_mdp
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.propensities import behaviour_probs
 from spibb.simulate import simulate
 
 WANTED = 10e6

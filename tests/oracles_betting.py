@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 
-from spibb.betting import MOST, SPREADS, WEIGHTS
+from spibb.bounds.betting import MOST, SPREADS, WEIGHTS
 
 
 def e_value(x, most_lost, bet):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spibb
-from spibb.departures import typical_model
+from spibb.episodes.departures import typical_model
 from spibb.ope.estimate import out_of_reach
 from spibb.solve import evaluate
 

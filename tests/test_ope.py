@@ -9,14 +9,15 @@ import numpy as np
 import oracles_ope as slow
 import pytest
 
-from spibb import mean_bounds, ope
+from spibb import ope
+from spibb.bounds import means as mean_bounds
+from spibb.episodes.propensities import behaviour_probs, disagreement
 from spibb.errors import InputError
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.estimate import warning_of
 from spibb.policy import Policy
-from spibb.propensities import behaviour_probs, disagreement
 
 N_LOGS = 2_000
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from strategies import random_problem
 
 from spibb.algorithms import REGISTRY, Problem, make
+from spibb.bounds.means import bca_bound, bernstein_bound, student_t_bound
 from spibb.certificate import Premises, n_wedge_for
 from spibb.envs.softening import softened_baseline
 from spibb.errors import InputError
@@ -21,7 +22,6 @@ from spibb.evaluate import monte_carlo_value, returns
 from spibb.labels import vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.mean_bounds import bca_bound, bernstein_bound, student_t_bound
 from spibb.policy import Policy
 from spibb.solve import TOLERANCE, Box, evaluate, free_box, optimise
 

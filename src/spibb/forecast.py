@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.betting import growth
+from spibb.bounds.betting import growth
 from spibb.log import Log, returns_to_go
 from spibb.words import roughly
 

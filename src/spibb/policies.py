@@ -16,7 +16,7 @@ from spibb.ingest.vectors import VectorTable, open_vectors
 from spibb.sql.sources import Source
 
 if TYPE_CHECKING:
-    from spibb.conformity import Conformity
+    from spibb.episodes.conformity import Conformity
 
 
 def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
@@ -60,9 +60,9 @@ def need_deep() -> None:
 
 
 def conformity_of(loaded: Loaded, log: Any) -> Conformity:
-    """Compare a log's decisions with a policy; see `spibb.conformity`."""
+    """Compare a log's decisions with a policy; see `spibb.episodes.conformity`."""
     if isinstance(loaded, LoadedPolicy):
-        from spibb.conformity import conformity
+        from spibb.episodes.conformity import conformity
 
         return conformity(log, loaded.policy)
     from spibb.deep.conforming import conformity_on

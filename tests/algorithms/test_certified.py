@@ -21,6 +21,7 @@ from spibb.algorithms.windows import FOREVER
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.errors import InputError
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -28,7 +29,6 @@ from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.splits import shuffled_by_content
 from spibb.tested import Change, ChangeTest, certify_changes
-from spibb.visits import ReturnBounds, Visits
 
 UNIT = ReturnBounds(0.0, 1.0, "declared")
 

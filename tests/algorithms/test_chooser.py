@@ -15,8 +15,8 @@ from spibb.algorithms import windows
 from spibb.algorithms.chooser import Chooser
 from spibb.algorithms.plans import PlannedTest
 from spibb.algorithms.windows import EARLIEST, FOREVER, Passages
-from spibb.betting import MOST, growth
-from spibb.visits import ReturnBounds, Visits
+from spibb.bounds.betting import MOST, growth
+from spibb.episodes.visits import ReturnBounds, Visits
 
 BOUNDS = ReturnBounds(-1.0, 11.0, "declared")
 

@@ -17,11 +17,11 @@ from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.hcpi_result import ALPHAS
 from spibb.algorithms.spibb import PiBSpibb
+from spibb.bounds.means import student_t_bound
 from spibb.errors import InputError
 from spibb.kernels import hcpi as kernels
 from spibb.kernels.tuples import Codebook
 from spibb.log import Log
-from spibb.mean_bounds import student_t_bound
 from spibb.policy import Policy
 
 UNIFORM = Policy([[0.5, 0.5]], ["x"], ["bad", "good"])

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spibb import departures, open_log
+from spibb import open_log
+from spibb.episodes import departures
 from spibb.sql.duck import MEMORY, PER_THREAD, open_duckdb, shared
 from spibb.sql.duck_files import SMALL_MEMORY
 

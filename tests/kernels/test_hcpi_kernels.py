@@ -9,13 +9,13 @@ from scipy.special import stdtrit
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi_result import ALPHAS
+from spibb.bounds.means import student_t_bound
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import pessimistic_model
 from spibb.kernels import hcpi
 from spibb.kernels.mixtures import Mixtures
 from spibb.kernels.tuples import Codebook
-from spibb.mean_bounds import student_t_bound
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.solve import evaluate

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from spibb.bounds.means import betting_shares
 from spibb.kernels.wealth import wealth
-from spibb.mean_bounds import betting_shares
 from spibb.monitoring.evidence import (
     CAPITAL,
     IN_HAND,

@@ -16,10 +16,10 @@ from spibb.algorithms.ordered import Ordered
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import Posterior, draws_for, gains_over
+from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
-from spibb.mean_bounds import student_t_bound
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
 from spibb.solve import METHODS, Solution, evaluate

@@ -10,8 +10,8 @@ from typing import Any
 
 from spibb import checks
 from spibb.checks import InputError
-from spibb.conformity import recorded_table
 from spibb.counts import Counts
+from spibb.episodes.conformity import recorded_table
 from spibb.estimate import Baseline, Counted, as_policy, estimate_baseline
 from spibb.ingest.policy_files import read_policy
 from spibb.ingest.policy_frames import is_frame, policy_from_frame

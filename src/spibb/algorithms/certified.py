@@ -18,16 +18,16 @@ from spibb.algorithms.halves import Halves
 from spibb.algorithms.judge import Family, Judge
 from spibb.algorithms.plans import best_group, worth_testing
 from spibb.algorithms.shared import best_shared
-from spibb.conformity import decisions, recorded_table
+from spibb.episodes.conformity import decisions, recorded_table
+from spibb.episodes.propensities import behaviour_probs, varies
+from spibb.episodes.value_limits import narrowed
+from spibb.episodes.visits import Declared, check_rewards
 from spibb.errors import InputError
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import behaviour_probs, varies
 from spibb.solve import evaluate
 from spibb.tested import ChangeTest
-from spibb.value_limits import narrowed
-from spibb.visits import Declared, check_rewards
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and

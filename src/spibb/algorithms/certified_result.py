@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
+from spibb.episodes.visits import Declared, ReturnBounds
 from spibb.tested import ChangeCertificate, ChangeTest, certify_changes, nearest
-from spibb.visits import Declared, ReturnBounds
 from spibb.words import counted, short
 
 

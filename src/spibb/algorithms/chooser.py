@@ -15,12 +15,12 @@ from scipy.special import ndtr
 
 from spibb.algorithms.plans import PlannedTest
 from spibb.algorithms.windows import Departing, Passages
-from spibb.betting import MOST
+from spibb.bounds.betting import MOST
 from spibb.counts import Counts
-from spibb.departures import values_where_seen
+from spibb.episodes.departures import values_where_seen
+from spibb.episodes.value_limits import narrowed
+from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.log import Log
-from spibb.value_limits import narrowed
-from spibb.visits import ReturnBounds, Visits
 
 TRUSTED = 3
 """Visits that a pair needs before its mean is worth a look."""

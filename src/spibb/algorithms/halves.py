@@ -9,10 +9,10 @@ import numpy as np
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.chooser import Chooser
 from spibb.algorithms.problem import Problem
-from spibb.conformity import recorded_probs, recorded_table
+from spibb.episodes.conformity import recorded_probs, recorded_table
+from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns
 from spibb.log import Log
 from spibb.splits import shuffled_by_content
-from spibb.visits import Declared, ReturnBounds, Visits, check_returns
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,6 +18,7 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, reason_for
 from spibb.algorithms.released import only_the_end_pays
 from spibb.algorithms.replay import replay_uniforms, replayed_policy
+from spibb.episodes.propensities import behaviour_probs
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
 from spibb.evaluate import returns
@@ -25,7 +26,6 @@ from spibb.kernels import hcpi as kernels
 from spibb.kernels.mixtures import LAST
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import behaviour_probs
 from spibb.solve import evaluate
 
 SOURCES = ("baseline", "action-prob")

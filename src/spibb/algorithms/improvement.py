@@ -18,7 +18,7 @@ from spibb.algorithms.problem import ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.checks import InputError
-from spibb.departures import changed_states
+from spibb.episodes.departures import changed_states
 from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy

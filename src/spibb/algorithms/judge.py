@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb import betting
 from spibb.algorithms.plans import PlannedTest
 from spibb.algorithms.problem import Problem
-from spibb.betting import Sample
+from spibb.bounds import betting
+from spibb.bounds.betting import Sample
+from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.tested import Change, ChangeTest
-from spibb.visits import ReturnBounds, Visits
 
 
 @dataclass(frozen=True)

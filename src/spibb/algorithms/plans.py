@@ -51,8 +51,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr
 
-from spibb.betting import MOST, Rests, Sample
-from spibb.visits import ReturnBounds, Visits
+from spibb.bounds.betting import MOST, Rests, Sample
+from spibb.episodes.visits import ReturnBounds, Visits
 
 WORTH_TESTING = 0.3
 """A change is tested if this share of the evidence that it will need is predicted."""

@@ -20,9 +20,10 @@ from spibb.algorithms.baselines import (
     is_of_log,
 )
 from spibb.checks import InputError
-from spibb.conformity import contradiction, decisions, misrecorded
 from spibb.counts import Counts
-from spibb.departures import values_where_seen
+from spibb.episodes.conformity import contradiction, decisions, misrecorded
+from spibb.episodes.departures import values_where_seen
+from spibb.episodes.propensities import disagreement, varies
 from spibb.estimate import (
     UNSEEN,
     Baseline,
@@ -36,7 +37,6 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
-from spibb.propensities import disagreement, varies
 from spibb.showing import Shown
 from spibb.solve import Box, free_box, unit_of
 from spibb.words import apart

@@ -24,7 +24,7 @@ import numpy as np
 
 from spibb.algorithms.chooser import NOTHING, TRUSTED, Chooser
 from spibb.algorithms.plans import PlannedTest
-from spibb.betting import MOST
+from spibb.bounds.betting import MOST
 from spibb.frozen import Frozen
 from spibb.labels import Label
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.visits import Visits
+from spibb.episodes.visits import Visits
 
 FOREVER = np.iinfo(np.int64).max
 EARLIEST = np.array([0.2, 0.4, 0.6, 0.8])

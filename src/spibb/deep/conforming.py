@@ -1,9 +1,9 @@
 """Was a log made by a policy on vectors? Its decisions must be about as frequent as it says.
 
 No state occurs twice, so that decisions are pooled by what the policy would most probably do. In
-each pool, N(a) is compared with Σ π(a|x) over its rows, as `spibb.conformity` compares counts with
-probabilities of one state. Sums of different probabilities vary less than those of their mean, so
-that the p-value is too large rather than too small.
+each pool, N(a) is compared with Σ π(a|x) over its rows, as `spibb.episodes.conformity` compares
+counts with probabilities of one state. Sums of different probabilities vary less than those of
+their mean, so that the p-value is too large rather than too small.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from spibb.checks import instance
-from spibb.conformity import Conformity, Frequencies, Oddest
 from spibb.deep.estimates import with_actions
 from spibb.deep.vector_policy import VectorPolicy
+from spibb.episodes.conformity import Conformity, Frequencies, Oddest
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 

@@ -27,7 +27,7 @@ from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
-from spibb.episode_returns import EpisodeReturns
+from spibb.episodes.returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.vectors import VectorLog

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.bounds.means import bca_bound, student_t_bound
 from spibb.deep.estimates import propensities, with_actions
 from spibb.deep.vector_policy import VectorPolicy
 from spibb.ingest.vectors import VectorLog
 from spibb.log import returns_to_go
-from spibb.mean_bounds import bca_bound, student_t_bound
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict import Grade, Verdict
 from spibb.words import at_least, number, percent, signed, surely

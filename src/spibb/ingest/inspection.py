@@ -289,7 +289,7 @@ def _clock(table: LogTable) -> tuple[str, ...]:
 
 
 def _misrecorded(log: Log) -> str | None:
-    from spibb.conformity import misrecorded  # with SciPy, which most logs do not need
+    from spibb.episodes.conformity import misrecorded  # with SciPy, which most logs do not need
 
     return misrecorded(log)
 

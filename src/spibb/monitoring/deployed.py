@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import from_arrow
-from spibb.episode_returns import FILE
+from spibb.episodes.returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
 from spibb.frozen import Frozen

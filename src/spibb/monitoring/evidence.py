@@ -18,7 +18,7 @@ there. Both lie between declared limits. Hypothesis H: E[X] ≥ E[Z] − margin 
 
 The bets are fixed mixtures with equal capital: on the new policy's side shares of the wealth from
 0.95 down to 10⁻⁴, because it is not known when it will be decided; on the baseline's the shares of
-`mean_bounds.betting_shares`, with half of the capital kept in hand, so that B never falls below
+`bounds.means.betting_shares`, with half of the capital kept in hand, so that B never falls below
 1/2, however certain the baseline's mean is. Only the supremum over time depends on the order of the
 episodes.
 
@@ -34,11 +34,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.betting import MOST
+from spibb.bounds.betting import MOST
+from spibb.bounds.means import betting_bound, betting_shares
 from spibb.frozen import Frozen
 from spibb.halving import halved
 from spibb.kernels.wealth import wealth
-from spibb.mean_bounds import betting_bound, betting_shares
 
 SHARES = MOST / 1.7 ** np.arange(18)
 """κ: the shares of the wealth that the bets on the new policy's returns stake."""

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.conformity import Conformity
-from spibb.episode_returns import EpisodeReturns
+from spibb.episodes.conformity import Conformity
+from spibb.episodes.limits import slack
+from spibb.episodes.returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.evaluate import MonteCarlo, mean_of
 from spibb.ingest.aggregate import LogTable
@@ -31,7 +32,6 @@ from spibb.monitoring.evidence import (
     interval_at_any_time,
 )
 from spibb.policies import conformity_of
-from spibb.return_limits import slack
 from spibb.words import apart
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb import checks
+from spibb.bounds.means import bca_bound, bernstein_bound, betting_bound, student_t_bound
 from spibb.errors import InputError
-from spibb.mean_bounds import bca_bound, bernstein_bound, betting_bound, student_t_bound
 from spibb.ope.estimate import Estimate
 
 

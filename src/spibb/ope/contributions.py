@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb import checks
+from spibb.episodes.limits import discounted_steps, slack
 from spibb.errors import InputError
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
-from spibb.return_limits import discounted_steps, slack
 from spibb.words import apart
 
 ESTIMATORS = tuple(TERMS)

@@ -11,7 +11,9 @@ import numpy as np
 
 from spibb import checks, words
 from spibb.counts import Counts
-from spibb.departures import typical_model
+from spibb.episodes.departures import typical_model
+from spibb.episodes.limits import slack
+from spibb.episodes.propensities import behaviour_probs
 from spibb.estimate import in_common
 from spibb.evaluate import returns
 from spibb.log import Log
@@ -21,8 +23,6 @@ from spibb.ope.contributions import ESTIMATORS, contributions
 from spibb.ope.estimate import Estimate
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
-from spibb.propensities import behaviour_probs
-from spibb.return_limits import slack
 from spibb.showing import Shown
 
 

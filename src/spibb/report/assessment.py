@@ -10,7 +10,7 @@ from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
-from spibb.episode_returns import EpisodeReturns
+from spibb.episodes.returns import EpisodeReturns
 from spibb.ingest.inspection import ENDS, Finding
 from spibb.ingest.mapping import ColumnMap
 from spibb.log import Log

@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb import words
 from spibb.algorithms.base import Improvement
-from spibb.departures import changed_states
+from spibb.episodes.departures import changed_states
 from spibb.labels import Label
 from spibb.tables import long_form
 

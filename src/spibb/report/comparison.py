@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.algorithms.base import Problem
-from spibb.departures import MOVED
+from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
 from spibb.estimate import in_common
 from spibb.labels import Label, Vocabulary

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.algorithms.base import Problem
-from spibb.departures import changed_states, completed_returns, values_where_seen
+from spibb.episodes.departures import changed_states, completed_returns, values_where_seen
 from spibb.frozen import Frozen
 from spibb.halving import halved
 from spibb.labels import Label

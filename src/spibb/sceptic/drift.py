@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.episodes.propensities import varies
 from spibb.evaluate import returns
 from spibb.frozen import Frozen
 from spibb.log import Log
-from spibb.propensities import varies
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, some_episodes
 
 

@@ -15,7 +15,7 @@ from spibb.algorithms.base import Improvement, Problem
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
-from spibb.departures import (
+from spibb.episodes.departures import (
     Departures,
     changed_states,
     completed_returns,
@@ -23,12 +23,12 @@ from spibb.departures import (
     typical_model,
     values_where_seen,
 )
+from spibb.episodes.limits import discounted_steps
 from spibb.errors import InputError
 from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
-from spibb.return_limits import discounted_steps
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.memory import Memory, memory_of
 

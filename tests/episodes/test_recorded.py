@@ -12,10 +12,10 @@ import spibb
 from spibb import Log, Problem
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import Certified
-from spibb.conformity import recorded_probs, recorded_table
+from spibb.episodes.conformity import recorded_probs, recorded_table
+from spibb.episodes.propensities import check_recorded
+from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.errors import InputError
-from spibb.propensities import check_recorded
-from spibb.visits import ReturnBounds, Visits
 
 
 def bandit(state, action, reward, prob):

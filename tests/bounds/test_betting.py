@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from oracles_betting import betting_wealth, closed_p_values, e_value, e_value_with_rests, holm
 from scipy.stats import binom
 
-from spibb.betting import Rests, Sample, adjusted_p_values, log_e_value, lower_rate, together
+from spibb.bounds.betting import Rests, Sample, adjusted_p_values, log_e_value, lower_rate, together
+from spibb.bounds.means import betting_bound, student_t_bound
 from spibb.errors import InputError
-from spibb.mean_bounds import betting_bound, student_t_bound
 
 
 def sample_of(x, c, times=None, longest=1.0):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spibb import InputError, Log, Policy
-from spibb.conformity import conformity
+from spibb.episodes.conformity import conformity
 
 PROBS = np.array([[0.5, 0.3, 0.2, 0.0], [0.01, 0.01, 0.98, 0.0], [1.0, 0.0, 0.0, 0.0]])
 POLICY = Policy(PROBS, ["a", "b", "c"], ["w", "x", "y", "z"])

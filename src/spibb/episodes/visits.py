@@ -9,11 +9,11 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import stable_order
+from spibb.episodes.limits import discounted_steps, slack
+from spibb.episodes.propensities import at_most
 from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 from spibb.log import Log
-from spibb.propensities import at_most
-from spibb.return_limits import discounted_steps, slack
 from spibb.words import apart, counted
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from scipy.special import gammaincc
 
 from spibb.checks import takes
+from spibb.episodes.propensities import check_recorded, half_a_digit, varies
 from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
-from spibb.propensities import check_recorded, half_a_digit, varies
 from spibb.words import percent
 
 LEAST_EXPECTED = 5.0

@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri, stdtrit
 
 from spibb import checks
 from spibb.arrays import fair_permutation, on_grid
-from spibb.betting import MOST, Sample, refuted_rate
+from spibb.bounds.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
 from spibb.solve import unit_of

@@ -9,9 +9,9 @@ import pytest
 from oracles_betting import lowest_value
 from oracles_ope import exact_values, random_mdp, simulate
 
-from spibb import value_limits
-from spibb.value_limits import narrowed
-from spibb.visits import ReturnBounds, Visits
+from spibb.episodes import value_limits
+from spibb.episodes.value_limits import narrowed
+from spibb.episodes.visits import ReturnBounds, Visits
 
 BOUNDS = ReturnBounds(0.0, 10.0, "declared")
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
 from spibb.errors import InputError
 from spibb.log import Log
-from spibb.visits import Declared, ReturnBounds, Visits, check_returns, check_rewards
 
 
 def random_log(seed: int) -> Log:

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.betting import MOST
-from spibb.visits import ReturnBounds, Visits
+from spibb.bounds.betting import MOST
+from spibb.episodes.visits import ReturnBounds, Visits
 
 ROUNDS = 4
 """How often the limits tighten each other."""
