@@ -94,35 +94,60 @@ def _best(chooser: Chooser, states: np.ndarray) -> SharedChange | None:
     """
     states = states[np.ptp(chooser.q[states], axis=1) > chooser.rounding]
     n, b = chooser.counts[states], chooser.baseline[states]
-    rows, tried = n.sum(axis=1), n.sum(axis=0)
-    usable = np.flatnonzero((tried >= TRUSTED) & (b.sum(axis=0) > 0))
+    usable = np.flatnonzero((n.sum(axis=0) >= TRUSTED) & (b.sum(axis=0) > 0))
     if len(usable) < 2:
         return None
-    total = float(rows.sum())
-    played = rows @ b / total
-    effect = (n * (chooser.q[states] - chooser.v[states][:, None])).sum(axis=0) / np.maximum(
-        tried, 1
-    )
-    noise = float(rows @ chooser.noise[states] / total)
-    v = float(rows @ chooser.v[states] / total)
-    centre = float(rows @ chooser.centre[states] / total)
-    order = usable[np.argsort(np.round(effect[usable] / chooser.rounding), kind="stable")]
-    best: SharedChange | None = None
-    for worst in range(1, len(order)):
-        kept = np.zeros(len(tried), dtype=bool)
-        kept[order[worst:]] = True
-        mass = float(played[kept].sum())
+    region = _Region.of(chooser, states)
+    order = usable[np.argsort(np.round(region.effect[usable] / chooser.rounding), kind="stable")]
+    found = (region.change(chooser, order[worst:]) for worst in range(1, len(order)))
+    return max((c for c in found if c is not None), key=lambda c: c.evidence, default=None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Region(Frozen):
+    """States as one: `rows` in all, and how often each action was tried in them [A].
+
+    `played` [A] is the baseline's mass, `effect` [A] is u; the others are means over the rows.
+    """
+
+    states: np.ndarray
+    rows: float
+    tried: np.ndarray
+    played: np.ndarray
+    effect: np.ndarray
+    noise: float
+    v: float
+    centre: float
+
+    @classmethod
+    def of(cls, chooser: Chooser, states: np.ndarray) -> _Region:
+        """What the choosing episodes say of some states together."""
+        n = chooser.counts[states]
+        rows, tried = n.sum(axis=1), n.sum(axis=0)
+        total = float(rows.sum())
+        above = (n * (chooser.q[states] - chooser.v[states][:, None])).sum(axis=0)
+        noise, v, centre = (
+            float(rows @ values[states] / total)
+            for values in (chooser.noise, chooser.v, chooser.centre)
+        )
+        played, effect = rows @ chooser.baseline[states] / total, above / np.maximum(tried, 1)
+        return cls(states, total, tried, played, effect, noise, v, centre)
+
+    def change(self, chooser: Chooser, actions: np.ndarray) -> SharedChange | None:
+        """Keep only some actions: the best bet on that; None if no gain is predicted."""
+        kept = np.zeros(len(self.tried), dtype=bool)
+        kept[actions] = True
+        mass = float(self.played[kept].sum())
         if not 0 < mass < 1 - NOTHING:
-            continue
-        moved = np.where(kept, played / mass, 0.0) - played
-        error = math.sqrt(noise * float((moved**2 / np.maximum(tried, 1)).sum()))
-        gain = float(moved @ effect) - LOWERED * error
-        second = (1 / mass - 1) * (noise + (v - centre) ** 2)
+            return None
+        moved = np.where(kept, self.played / mass, 0.0) - self.played
+        error = math.sqrt(self.noise * float((moved**2 / np.maximum(self.tried, 1)).sum()))
+        gain = float(moved @ self.effect) - LOWERED * error
+        second = (1 / mass - 1) * (self.noise + (self.v - self.centre) ** 2)
         if gain <= chooser.rounding or second <= 0:
-            continue
-        loss = max(chooser.bounds.high - centre, (1 / mass - 1) * (centre - chooser.bounds.low))
+            return None
+        high, low = chooser.bounds.high, chooser.bounds.low
+        loss = max(high - self.centre, (1 / mass - 1) * (self.centre - low))
         bet = min(gain / second, MOST / loss)
-        evidence = chooser.scale * total * (bet * gain - bet**2 * second / 2)
-        if best is None or evidence > best.evidence:
-            best = SharedChange(states, kept, bet, gain, second, evidence)
-    return best
+        evidence = chooser.scale * self.rows * (bet * gain - bet**2 * second / 2)
+        return SharedChange(self.states, kept, bet, gain, second, evidence)

@@ -242,30 +242,11 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     """
     source = policy_file(path)
     file = source.path
-    if file is None:
-        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
-    if file.suffix == ENDING:
+    if file is not None and file.suffix == ENDING:
         return LoadedPolicy(**read_whole_policy(file))
-    sidecar = file.with_name(SIDECAR)
-    if file.name in read_manifest(file.parent):
-        check_manifest(file.parent, (SIDECAR,))
-    if not sidecar.is_file():
+    content = None if file is None else _sidecar_of(file)
+    if file is None or content is None:
         return LoadedPolicy(_mapped(source, columns or {}), {}, {})
-    content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
-    expected = content["files"].get(file.name)
-    if expected is None and file.name in WRITTEN:
-        raise InputError(
-            f"{str(sidecar)!r} does not list {file.name!r}, so that its bins may not fit: write "
-            "the policy again, or delete it"
-        )
-    if expected is None:
-        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
-    check_readable(file)
-    if sha256(file) != expected:
-        raise InputError(
-            f"{str(file)!r} was changed after {SIDECAR} was written, so that its encoders may not "
-            f"fit: restore it, or delete {SIDECAR}"
-        )
     names = tuple(content["state"]), tuple(content["action"])
     bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
     cells = _cells(source)
@@ -275,6 +256,31 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
         verdict=content.get("verdict"), discount=content.get("discount"),
         reading=ColumnMap.of(content["reading"]) if "reading" in content else None,
     )  # fmt: skip
+
+
+def _sidecar_of(file: Path) -> dict[str, Any] | None:
+    """What policy.json beside a policy file says of it, if anything; the file must fit it."""
+    sidecar = file.with_name(SIDECAR)
+    if file.name in read_manifest(file.parent):
+        check_manifest(file.parent, (SIDECAR,))
+    if not sidecar.is_file():
+        return None
+    content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
+    expected = content["files"].get(file.name)
+    if expected is None and file.name in WRITTEN:
+        raise InputError(
+            f"{str(sidecar)!r} does not list {file.name!r}, so that its bins may not fit: write "
+            "the policy again, or delete it"
+        )
+    if expected is None:
+        return None
+    check_readable(file)
+    if sha256(file) != expected:
+        raise InputError(
+            f"{str(file)!r} was changed after {SIDECAR} was written, so that its encoders may not "
+            f"fit: restore it, or delete {SIDECAR}"
+        )
+    return content
 
 
 def _mapped(source: Source, columns: ColumnNames) -> Policy:

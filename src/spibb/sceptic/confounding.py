@@ -31,6 +31,7 @@ from spibb.episodes.departures import changed_states, completed_returns, values_
 from spibb.frozen import Frozen
 from spibb.halving import halved
 from spibb.labels import Label
+from spibb.log import Log
 from spibb.policy import Policy
 
 LARGEST = 1000.0
@@ -95,9 +96,7 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
     e = baseline[log.state, log.action] if log.action_prob is None else log.action_prob
     if not (e > 0).all():
         return None
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    often = np.bincount(log.state, discount**step, len(log.states)) / log.n_episodes
+    often = _discounted_visits(log, discount)
     order = np.argsort(log.state, kind="stable")
     starts = np.searchsorted(log.state[order], np.arange(len(log.states) + 1))
     bounds, changes = [], []
@@ -116,6 +115,13 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
     return Confounding(
         threshold(total), total(1.0), tuple(sorted(changes, key=lambda c: (c.gamma, -c.visits)))
     )
+
+
+def _discounted_visits(log: Log, discount: float) -> np.ndarray:
+    """Σ_t γ^t P(x_t = x) of every state [S], as the episodes show it."""
+    lengths = np.diff(log.episode_starts)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
+    return np.asarray(np.bincount(log.state, discount**step, len(log.states)) / log.n_episodes)
 
 
 def _advantage(
