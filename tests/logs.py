@@ -1,13 +1,15 @@
-"""A log of two-column states, in every form that the tests read it in."""
+"""Logs that several tests read: one of two-column states in every form, and a data set."""
 
 from __future__ import annotations
 
 import json
 from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
+from parts import needed
 
 from spibb import Counts, PiBSpibb, Problem, estimate_baseline
 from spibb.tables import write_table
@@ -98,3 +100,21 @@ def assert_same_counts_and_policy(one: Counts, other: Counts) -> None:
         for c in (one, other)
     )
     np.testing.assert_array_equal(ours.policy.probs, theirs.policy.probs)
+
+
+def three_lakes(name):
+    """Three episodes of FrozenLake as a data set of Minari, in its folder."""
+    minari = needed("minari")
+    env = minari.DataCollector(gymnasium.make("FrozenLake-v1"))
+    rng = np.random.default_rng(0)
+    for seed in range(3):
+        env.reset(seed=seed)
+        done = False
+        while not done:
+            *_, terminated, truncated, _ = env.step(int(rng.integers(4)))
+            done = terminated or truncated
+    dataset = env.create_dataset(
+        name, algorithm_name="random", code_permalink="", author="", author_email=""
+    )
+    env.close()
+    return dataset

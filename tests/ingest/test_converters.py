@@ -8,7 +8,7 @@ import gymnasium
 import numpy as np
 import pandas as pd
 import pytest
-from parts import needed
+from logs import three_lakes
 
 from spibb import Counts, Policy, collect, from_bandit, from_d3rlpy, from_minari
 from spibb.errors import InputError
@@ -34,23 +34,12 @@ def test_minari_knows_what_followed_a_cut():
 
 
 def test_a_real_minari_dataset_is_read(tmp_path, monkeypatch):
-    minari = needed("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    env = minari.DataCollector(gymnasium.make("FrozenLake-v1"))
-    rng = np.random.default_rng(0)
-    for seed in range(3):
-        env.reset(seed=seed)
-        done = False
-        while not done:
-            *_, terminated, truncated, _ = env.step(int(rng.integers(4)))
-            done = terminated or truncated
-    dataset = env.create_dataset("lake/test-v0", algorithm_name="random", code_permalink="",
-                                 author="", author_email="")  # fmt: skip
+    dataset = three_lakes("lake/test-v0")
     log = from_minari(dataset)
     assert log.n_episodes == 3
     assert len(log) == dataset.total_steps
     assert (log.terminated | log.truncated).sum() == 3
-    env.close()
 
 
 def test_d3rlpy_drops_the_last_step_of_a_timed_out_episode():

@@ -10,13 +10,12 @@ import json
 import threading
 import zipfile
 
-import gymnasium
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from logs import COLUMNS, assert_same_counts_and_policy, hospital, write
+from logs import COLUMNS, assert_same_counts_and_policy, hospital, three_lakes, write
 from parts import needed
 
 from spibb import Counts, InputError, Log, Source, count_log, from_minari, read_log, read_policy
@@ -493,19 +492,8 @@ def test_hdf5_reads_nothing_outside_the_file(tmp_path, how):
 
 
 def test_minari_by_id_and_by_folder(tmp_path, monkeypatch):
-    minari = needed("minari")
     monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
-    env = minari.DataCollector(gymnasium.make("FrozenLake-v1"))
-    rng = np.random.default_rng(0)
-    for seed in range(3):
-        env.reset(seed=seed)
-        done = False
-        while not done:
-            *_, terminated, truncated, _ = env.step(int(rng.integers(4)))
-            done = terminated or truncated
-    dataset = env.create_dataset("lake/expert-v0", algorithm_name="random", code_permalink="",
-                                 author="", author_email="")  # fmt: skip
-    env.close()
+    dataset = three_lakes("lake/expert-v0")
     truth = Counts.from_log(from_minari(dataset))
     assert_same_counts_and_policy(count_log("minari:lake/expert-v0"), truth)
     assert_same_counts_and_policy(count_log(f"minari:{tmp_path / 'lake' / 'expert-v0'}"), truth)
