@@ -173,7 +173,7 @@ def test_hcpi_and_certified_take_probabilities_that_vary():
     assert spibb.HCPI(train_share=0.5).improve(problem).converged
     found = Certified(lowest_reward=0, highest_reward=1).improve(problem)
     assert [test.accepted for test in found.tests] == [True]
-    assert "row by row" in found.facts.assumptions[0]
+    assert "row by row" in found.grounds.assumptions[0]
     assert found.policy.row("x") == {0: 0.0, 1: 1.0}
 
 
@@ -274,7 +274,7 @@ def test_the_mass_of_an_action_never_seen_is_not_the_kept_actions():
     found = Certified(lowest_return=0, highest_return=1).improve(Problem.from_log(log))
     assert [str(c) for c in found.tests[0].changes] == ["in state 'x' avoid 'b', 'd'"]
     assert found.policy.row("x") == {"a": 1.0, "b": 0.0, "d": 0.0}
-    assert "shows a guess" in found.facts.assumptions[0]
+    assert "shows a guess" in found.grounds.assumptions[0]
 
 
 def hidden_context(seed, n, rates):
