@@ -274,7 +274,7 @@ def test_the_mass_of_an_action_never_seen_is_not_the_kept_actions():
     found = Certified(lowest_return=0, highest_return=1).improve(Problem.from_log(log))
     assert [str(c) for c in found.tests[0].changes] == ["in state 'x' avoid 'b', 'd'"]
     assert found.policy.row("x") == {"a": 1.0, "b": 0.0, "d": 0.0}
-    assert "shows a guess" in found.grounds.assumptions[0]
+    assert "the policy file guesses" in found.grounds.assumptions[0]
 
 
 def hidden_context(seed, n, rates):
