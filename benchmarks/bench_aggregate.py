@@ -5,13 +5,13 @@ Every measurement is a process of its own.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from benchmarks.alone import alone
 from spibb.experiments.finite import GRIDWORLD_SIZES as SIZES
 from spibb.experiments.parts import Chunk, store
 from spibb.experiments.runner import SPEC
@@ -21,13 +21,12 @@ RUNS = 100_000, 1_000_000, 3_000_000
 PER_PART = 20_000
 
 MEASURE = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 {job}
 begin = time.perf_counter()
 aggregate(Path(sys.argv[1]))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-print(f"{{time.perf_counter() - begin:6.1f}} s {{peak:6.0f}} MB")
+print(f"{{time.perf_counter() - begin:6.1f}} s")
 """
 SPIBB = "from spibb.experiments.results import load_results as aggregate"
 PANDAS = """
@@ -67,8 +66,9 @@ def main() -> None:
             write_rows(Path(folder), runs)
             for name, job in (("spibb, with intervals", SPIBB), ("pandas, without", PANDAS)):
                 command = [sys.executable, "-c", MEASURE.format(job=job), folder]
-                printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-                print(f"{runs:>10,} runs of one column: {name:22} {printed.strip()}", flush=True)
+                taken = alone(command)
+                spent = f"{taken.printed} {taken.megabytes:6.0f} MB"
+                print(f"{runs:>10,} runs of one column: {name:22} {spent}", flush=True)
 
 
 if __name__ == "__main__":

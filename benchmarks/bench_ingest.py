@@ -1,30 +1,30 @@
 """Counts from a Parquet log: rows per second and per core, and peak memory, against pandas.
 
-Run: python benchmarks/bench_ingest.py [rows]   (10,000,000 rows unless told; 100,000,000 need 1 GB
-of disk). Every measurement is a process of its own; rates are per second of processor time, since
+Run: python -m benchmarks.bench_ingest [rows] (10,000,000 rows unless told; 100,000,000 need 1 GB of
+disk). Every measurement is a process of its own; rates are per second of processor time, since
 the cores may be shared, and per second of the wall clock.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from benchmarks.alone import alone
 
 ROWS = 10_000_000
 WANTED = 15e6
 """Rows per second and core."""
 
 MEASURE = """
-import json, resource, sys, time
+import json, sys, time
 {job}
 wall, cpu = time.perf_counter(), time.process_time()
 total = count(sys.argv[1])
-usage = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps(dict(total=int(total), wall=time.perf_counter() - wall,
-                      cpu=time.process_time() - cpu, memory=usage.ru_maxrss / 1024)))
+                      cpu=time.process_time() - cpu)))
 """
 SPIBB = """
 import spibb.ingest, spibb.sql.reading
@@ -79,8 +79,8 @@ def measure(job: str, path: Path, repeats: int) -> dict[str, float]:
     runs = []
     for _ in range(repeats):
         command = [sys.executable, "-c", MEASURE.format(job=job), str(path)]
-        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-        runs.append(json.loads(printed))
+        taken = alone(command)
+        runs.append(json.loads(taken.printed) | {"memory": taken.megabytes})
     return min(runs, key=lambda run: run["cpu"])
 
 

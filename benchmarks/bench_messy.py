@@ -1,18 +1,17 @@
 """A messy export of two million rows: processor time and peak memory of `spibb improve`.
 
-Run: python -m benchmarks messy, or python benchmarks/bench_messy.py [rows]. A CSV file in no order,
+Run: python -m benchmarks messy, or python -m benchmarks.bench_messy [rows]. A CSV file in no order,
 with times as steps, words for ends, columns that nobody needs, missing values and copies of rows;
 and the same file without those two, for versions that refuse them.
 """
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from benchmarks.alone import Taken, alone
 
 ROWS = 2_000_000
 SECONDS, MEGABYTES = 15, 500
@@ -48,16 +47,11 @@ def write_export(path: Path, rows: int, dirty: bool) -> None:
     )
 
 
-def measure(path: Path, options: list[str]) -> tuple[float, float, float]:
-    """Seconds of processor and wall clock, and peak memory in MB, of one process."""
+def measure(path: Path, options: list[str]) -> Taken:
+    """What one process takes to improve from the export."""
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "spibb", "improve", str(path), *OPTIONS, *options]
-        began = time.perf_counter()
-        child = subprocess.Popen([*command, "--out", f"{folder}/out"], stdout=subprocess.DEVNULL)
-        _, status, used = os.wait4(child.pid, 0)
-        if status:
-            raise SystemExit(f"spibb improve ended with {os.waitstatus_to_exitcode(status)}")
-    return used.ru_utime + used.ru_stime, time.perf_counter() - began, used.ru_maxrss / 1024
+        return alone([*command, "--out", f"{folder}/out"])
 
 
 def main(rows: int = ROWS) -> None:
@@ -67,11 +61,11 @@ def main(rows: int = ROWS) -> None:
             path = Path(folder) / "export.csv"
             write_export(path, rows, dirty)
             size = path.stat().st_size / 1e6
-            cpu, wall, memory = measure(path, DIRTY if dirty else [])
+            taken = measure(path, DIRTY if dirty else [])
             kind = "with missing values and copies" if dirty else "clean"
             print(
-                f"{rows:,} rows {kind}, {size:.0f} MB: {cpu:.1f} s of processor time, {wall:.1f} s "
-                f"on the clock, {memory:.0f} MB",
+                f"{rows:,} rows {kind}, {size:.0f} MB: {taken.cpu:.1f} s of processor time, "
+                f"{taken.wall:.1f} s on the clock, {taken.megabytes:.0f} MB",
                 flush=True,
             )
     print(f"wanted: {SECONDS} s of processor time, {MEGABYTES} MB")
