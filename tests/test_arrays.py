@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from spibb.arrays import as_floats, as_type, densify, from_arrow, texts_to_arrow, to_arrow
+from spibb.arrays import (
+    as_floats,
+    as_type,
+    densify,
+    from_arrow,
+    release_memory,
+    texts_to_arrow,
+    to_arrow,
+)
 
 
 @pytest.mark.parametrize("size", [3, 1000, 1 << 21, 1 << 50, (1 << 63) - 1])
@@ -75,3 +88,22 @@ def test_numbers_of_any_type_become_floats(kind):
     column = pa.chunked_array([pa.array([1, None, 3], pa.int64()).cast(wanted)])
     np.testing.assert_array_equal(as_floats(column), [1.0, np.nan, 3.0])
     assert as_floats(column).dtype == np.float64
+
+
+def resident():
+    """Bytes of this process that are in memory."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "malloc_trim"),
+    reason="only GNU's C library gives memory back when it is asked",
+)
+def test_memory_that_was_freed_goes_back_to_the_system():
+    """Many small pieces below one that stays: the C library keeps them by itself."""
+    pieces = [b"x" * 100_000 for _ in range(2000)]
+    stays = b"x" * 100_000
+    held = resident()
+    del pieces
+    release_memory()
+    assert held - resident() > 100_000_000 and stays

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -89,11 +91,15 @@ def _bits(buffer: Any) -> np.ndarray:
 
 
 def release_memory() -> None:
-    """Give memory that was freed back to the system: Arrow and the C library keep it for later."""
+    """Give memory that was freed back to the system: Arrow and the C library keep it for later.
+
+    Arrow does not ask the C library itself, and of those only GNU's can be asked.
+    """
     import pyarrow as pa
 
-    for pool in (pa.default_memory_pool(), pa.system_memory_pool()):
-        pool.release_unused()
+    pa.default_memory_pool().release_unused()
+    if sys.platform == "linux":
+        getattr(ctypes.CDLL(None), "malloc_trim", lambda pad: 0)(0)
 
 
 def scrambled(x: np.ndarray) -> np.ndarray:

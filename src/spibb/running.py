@@ -238,6 +238,7 @@ class TableWork:
         found = assess(
             improved, made, delta=self.delta, findings=inspection.findings, held_out=held_out
         )
+        release_memory()
         if self.sceptic:
             tell("asking what a sceptic would", 0.0)
             found = replace(found, sceptic=doubts(improved, problem.log, self.seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -517,6 +518,19 @@ def test_a_drawn_world_is_one_of_the_models():
     transitions, rewards = belief.world(rng(3))
     np.testing.assert_allclose(transitions, slow_rows(belief.rows, models, 0), atol=1e-15)
     np.testing.assert_array_equal(rewards, belief.unit * models.rewards.reshape(rewards.shape))
+
+
+def test_models_are_drawn_in_little_more_memory_than_they_have():
+    """Their mass, mean rewards of the outcomes, and the products of both."""
+    problem = random_problem(6, 40, 2, 400, 0.9)
+    belief = Belief.of(problem.counts, problem.baseline, 0.9)
+    assert belief.rows.doubt and not belief.rows.two_valued
+    which = np.zeros(5000, dtype=int)
+    tracemalloc.start()
+    models = belief._draw(which, rng())
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 5 * models.mass.nbytes
 
 
 def test_policies_are_read_by_label():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import tracemalloc
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -96,6 +98,25 @@ def test_a_relation_that_keeps_no_order_is_sorted_at_the_end(rows, path):
     assert [row[0] for row in found] == [row[2] for row in by_name]
 
 
+def test_no_answer_is_held_before_it_is_fetched(path):
+    """DuckDB 1.5 computes a query that has parameters at once, and holds all of its rows."""
+    engine = open_log(path).engine
+    spy = Mock(wraps=engine.connection)
+    asked = replace(engine, connection=spy)
+    assert asked.table("SELECT COUNT(*) AS n FROM log").column(0)[0].as_py() >= ROWS
+    assert asked.rows("SELECT state FROM log").num_rows >= ROWS
+    assert [len(call.args) for call in spy.sql.call_args_list] == [1, 1]
+    assert not any(call.kwargs for call in spy.sql.call_args_list)
+
+
+def test_a_query_leaves_the_limit_of_memory_as_it_is(path):
+    engine = open_log(path).engine
+    limit = "SELECT current_setting('memory_limit')"
+    before = engine.connection.execute(limit).fetchall()
+    engine.rows("SELECT state FROM log ORDER BY reward")
+    assert engine.connection.execute(limit).fetchall() == before
+
+
 @pytest.mark.parametrize("limits", [(MEMORY, MEMORY), SMALL_MEMORY])
 @pytest.mark.parametrize("cores", [1, 2, 3, 8, 64])
 def test_duckdb_has_no_more_threads_than_its_memory_is_for(cores, limits):
@@ -126,3 +147,17 @@ def test_parts_of_a_log_give_what_the_whole_gives(path, monkeypatch):
     assert sum(part.n_episodes for part in parts) == log.n_episodes
     assert departures.single_departures(log, policy, baseline, q, 0.9) == whole
     assert (departures.completed_returns(log, q[:, 0], 0.9) == returns).all()
+
+
+def test_departures_hold_little_more_than_the_rows_that_change(path, monkeypatch):
+    """16 bytes of each for what it gains, its state and episode; the rest is of episodes."""
+    log = open_log(path).log()
+    rng = np.random.default_rng(0)
+    policy, baseline = rng.dirichlet(np.ones(3), (2, len(log.states)))
+    q = rng.normal(size=policy.shape)
+    monkeypatch.setattr("spibb.log.BLOCK", 1000)
+    tracemalloc.start()
+    departures.single_departures(log, policy, baseline, q, 0.9)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 45 * len(log)

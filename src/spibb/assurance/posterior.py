@@ -210,8 +210,10 @@ class Belief:
         drawn = np.flatnonzero(rows.reward_squares)
         n = rows.n[drawn]
         error = np.sqrt(rows.reward_squares[drawn] / (n * (n + 1)))
-        means = rows.mean_reward[drawn] + error * rng.standard_normal((size, len(n)))
-        return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high))
+        means = rng.standard_normal((size, len(n)))
+        means *= error
+        means += rows.mean_reward[drawn]
+        return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high, out=means))
 
     @cached_property
     def _rates(self) -> SuccessRates:

@@ -162,9 +162,10 @@ class PooledRows(Frozen):
         owner, starts = np.unique(self.owner[paid.outcomes], return_index=True)
         own = np.zeros_like(total)
         if len(owner):
-            some = mass if len(paid.outcomes) == len(self.n) else mass.take(paid.outcomes, axis=1)
-            earned = some * paid.means
+            some = len(paid.outcomes) < len(self.n)
+            earned = (mass.take(paid.outcomes, axis=1) if some else mass) * paid.means
             own[:, owner] = np.add.reduceat(earned, starts, axis=1) / total[:, owner]
+            del earned  # as large as the mass
         pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
         pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
         rewards = (1 - weight) * np.repeat(pooled, self.shape[1], axis=1)

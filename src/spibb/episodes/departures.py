@@ -170,9 +170,12 @@ def _surprise(parts: Sequence[_Block]) -> float:
     unit = np.max([largest(part.x) for part in parts])
     if not unit > 0:
         return 0.0
-    found = [_summed(part.x / unit, part.state, part.episode) for part in parts if len(part.x)]
-    where, sums = (np.concatenate(column) for column in zip(*found))
-    total, squares = np.bincount(where, weights=sums), np.bincount(where, weights=sums**2)
+    some = [part for part in parts if len(part.x)]
+    total, squares = np.zeros((2, 1 + max(int(part.state.max()) for part in some)))
+    for part in some:
+        where, sums = _summed(part.x / unit, part.state, part.episode)
+        np.add.at(total, where, sums)
+        np.add.at(squares, where, sums**2)
     good = (total > 0) & (squares > 0)
     return float((total[good] ** 2 / squares[good]).sum())
 

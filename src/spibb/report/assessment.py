@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
 from spibb.algorithms.base import Improvement
+from spibb.arrays import release_memory
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
 from spibb.episodes.returns import EpisodeReturns
@@ -93,6 +94,7 @@ def assess(
     """Ask everything about an improvement; all draws come from the origin's seed."""
     problem = result.problem
     evidence = gather_for(result, delta=delta, seed=origin.seed, held_out=held_out, bounds=BOUNDS)
+    release_memory()  # what the estimators needed, before the sweep draws its models
     if any(found.what == ENDS for found in findings):  # also known where only counts were kept
         evidence = replace(evidence, ends_assumed=True)
     if isinstance(result, AutoImprovement) and _thresholds(result):

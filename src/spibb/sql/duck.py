@@ -50,6 +50,11 @@ def shared(cores: int, least: int, most: int) -> tuple[int, int]:
     return threads, max(least, threads * PER_THREAD)
 
 
+def give_back(connection: Any) -> None:
+    """Have freed memory given back to the system: DuckDB 1.5 keeps it until its limit is set."""
+    connection.execute("SET memory_limit = current_setting('memory_limit')")
+
+
 @contextmanager
 def os_errors() -> Iterator[None]:
     """What the system refused DuckDB, which says it in words of its own, as the system says it."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spibb.checks import InputError, some
 from spibb.errors import FixableError
-from spibb.sql.duck import open_duckdb, private_path
+from spibb.sql.duck import give_back, open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, narrow_table, text_literal
 from spibb.sql.sources import TEXTS, Files
 from spibb.sql.staging import likely_encoding
@@ -50,11 +50,14 @@ CAUSE = re.compile("Invalid unicode|Maximum line size")
 
 @dataclass(frozen=True, eq=False)
 class DuckFiles:
-    """Files, read by DuckDB as often as there are queries, never held whole."""
+    """Files, read by DuckDB as often as there are queries, never held whole.
+
+    `options` are more of DuckDB's reader than the files themselves ask for.
+    """
 
     files: Files
     connection: Any
-    source: str
+    options: str
     kinds: Mapping[str, str]
     loose: frozenset[str]
     repeated: frozenset[str]
@@ -75,13 +78,14 @@ class DuckFiles:
 
     def table(self, sql: str) -> pa.Table:
         """The rows that a query gives."""
-        with readable(self.files), reported(self.connection, self.progress):
-            return _run(self.connection, self.source, sql, self.files).to_arrow_table()
+        with self._asking():
+            return self._run(sql).to_arrow_table()
 
     def rows(self, sql: str) -> pa.Table:
         """The same, with codes in the place of text."""
-        with readable(self.files), reported(self.connection, self.progress):
-            return narrow_table(_run(self.connection, self.source, sql, self.files))
+        with self._asking():
+            found = narrow_table(self._run(sql))
+        return found.unify_dictionaries()  # a copy, made when the query has let go of its memory
 
     def place(self, row: int) -> tuple[str, int]:
         """The file that a row is in, and the row's number there, from 0."""
@@ -90,9 +94,8 @@ class DuckFiles:
             return self.files.name, row
         with readable(self.files):
             for path in paths:
-                one = replace(self.files, paths=(path,))
-                counted = _run(self.connection, self.source, "SELECT COUNT(*) FROM log", one)
-                n = int(counted.fetchall()[0][0])
+                one = replace(self, files=replace(self.files, paths=(path,)))
+                n = int(one._run("SELECT COUNT(*) FROM log").fetchall()[0][0])
                 if row < n:
                     break
                 row -= n
@@ -106,21 +109,33 @@ class DuckFiles:
         if not (self.files.untyped and WORTH_A_COPY <= self.files.size <= LARGEST_COPY):
             return None
         path = private_path(".parquet")
-        with readable(self.files), reported(self.connection, self.progress):
-            _run(self.connection, self.source, sql, self.files).write_parquet(str(path))
+        with self._asking():
+            self._run(sql).write_parquet(str(path))
         copy = replace(
             self.files, paths=(path,), kind=".parquet", hive=False, called=self.files.name
         )
-        return replace(self, files=copy, source="read_parquet($files)")
+        return replace(self, files=copy, options="")
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """Say what goes wrong and how far a query is, and then let go of what it needed."""
+        with readable(self.files), reported(self.connection, self.progress):
+            yield
+        give_back(self.connection)
+
+    def _run(self, sql: str) -> Any:
+        """A relation that is computed when its rows are fetched."""
+        log = f"WITH log AS NOT MATERIALIZED (SELECT * FROM {_reader(self.files, self.options)})"
+        return self.connection.sql(f"{log} {sql}")
 
 
 def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
     """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
     connection = open_duckdb(*SMALL_MEMORY if files.size <= LARGEST_COPY else ())
-    source = _reader(files, csv)
+    options = csv
     with readable(files):
         _check_schemas(connection, files)
-        types = _describe(connection, source, files)
+        types = _describe(connection, files, options)
     _check_separated(types, files)
     with readable(files):
         repeated = _repeated(connection, files)
@@ -129,11 +144,11 @@ def open_files(files: Files, progress: Progress | None = None, csv: str = "") ->
         columns = ", ".join(
             f"{text_literal(name)}: {text_literal(kind)}" for name, kind in types.items()
         )
-        source = _reader(files, f"columns={{{columns}}}")
+        options = f"columns={{{columns}}}"
     partitions = _partitions(files) if files.hive else frozenset()
     loose = frozenset(types) if files.untyped else partitions & types.keys()
     kinds = {name: kind_of(kind) for name, kind in types.items()}
-    return DuckFiles(files, connection, source, kinds, loose, repeated, progress)
+    return DuckFiles(files, connection, options, kinds, loose, repeated, progress)
 
 
 def _reader(files: Files, more: str = "", header: bool = True) -> str:
@@ -146,7 +161,7 @@ def _reader(files: Files, more: str = "", header: bool = True) -> str:
         options += [f"delim={text_literal(separator)}"] if separator else []
     options += [JSON[files.kind]] if files.kind in JSON else []
     call = "read_csv" if files.untyped else "read_json" if files.kind in JSON else "read_parquet"
-    return f"{call}({', '.join(['$files', *options, *([more] if more else [])])})"
+    return f"{call}({', '.join([_names(files), *options, *([more] if more else [])])})"
 
 
 def _said_separator(files: Files) -> str:
@@ -170,19 +185,17 @@ def _as_written(kind: str) -> str:
     return "VARCHAR" if kind == "UUID" or kind_of(kind) == TIME else kind
 
 
-def _run(connection: Any, source: str, sql: str, files: Files) -> Any:
-    log = f"WITH log AS NOT MATERIALIZED (SELECT * FROM {source})"
-    return connection.sql(f"{log} {sql}", params={"files": _literal(files)})
+def _names(files: Files) -> str:
+    """The files as an SQL literal; as a parameter, DuckDB 1.5 would hold all rows of the answer.
+
+    Names are taken as they are written, though DuckDB would expand patterns in them.
+    """
+    plain = (re.sub(r"([*?[])", r"[\1]", str(path)) for path in files.paths)
+    return f"[{', '.join(map(text_literal, plain))}]"
 
 
-def _literal(files: Files) -> list[str]:
-    """Names are taken as they are written, though DuckDB would expand patterns in them."""
-    return [re.sub(r"([*?[])", r"[\1]", str(path)) for path in files.paths]
-
-
-def _describe(connection: Any, source: str, files: Files) -> dict[str, str]:
-    query = f"DESCRIBE SELECT * FROM {source}"
-    rows = connection.execute(query, {"files": _literal(files)}).fetchall()
+def _describe(connection: Any, files: Files, options: str = "") -> dict[str, str]:
+    rows = connection.execute(f"DESCRIBE SELECT * FROM {_reader(files, options)}").fetchall()
     return {name: kind for name, kind, *_ in rows}
 
 
@@ -242,11 +255,12 @@ def _repeated(connection: Any, files: Files) -> frozenset[str]:
     if files.untyped:
         one = replace(files, paths=files.paths[:1], hive=False)
         query = f"SELECT * FROM {_reader(one, header=False)}"
-        cells = connection.execute(f"{query} LIMIT 1", {"files": _literal(one)}).fetchall()
+        cells = connection.execute(f"{query} LIMIT 1").fetchall()
         names = [name for row in cells for name in row if name]
     elif files.kind == ".parquet":
-        query = "SELECT name, num_children FROM parquet_schema($files)"
-        names = _outermost(connection.execute(query, {"files": _literal(files)[:1]}).fetchall())
+        one = replace(files, paths=files.paths[:1])
+        query = f"SELECT name, num_children FROM parquet_schema({_names(one)})"
+        names = _outermost(connection.execute(query).fetchall())
     else:
         return frozenset()
     times = Counter(name.lower() for name in names)
@@ -279,7 +293,7 @@ def _check_schemas(connection: Any, files: Files) -> None:
     first: tuple[Path, dict[str, str]] | None = None
     for path in files.paths:
         one = replace(files, paths=(path,), hive=False)
-        schema = _describe(connection, _reader(one), one)
+        schema = _describe(connection, one)
         first = first or (path, schema)
         if schema != first[1]:
             raise InputError(

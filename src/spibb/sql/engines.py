@@ -100,7 +100,7 @@ class DuckFrame:
     def rows(self, sql: str) -> pa.Table:
         """The same, with codes in the place of text."""
         with answered("the frame"):
-            return narrow_table(self.connection.sql(sql))
+            return narrow_table(self.connection.sql(sql)).unify_dictionaries()
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,14 +129,14 @@ class DuckRelation:
     def rows(self, sql: str) -> pa.Table:
         """The same, with codes in the place of text."""
         with answered("the DuckDB relation"):
-            return narrow_table(self.relation.query("log", sql))
+            return narrow_table(self.relation.query("log", sql)).unify_dictionaries()
 
 
 def narrow_table(relation: Any) -> pa.Table:
     """The rows of a relation, batch by batch, with codes of a dictionary in the place of text.
 
-    Labels are repeated on many rows. What is left of a batch is copied, since a batch is freed as a
-    whole: one column that is kept would keep its text too.
+    Labels are repeated on many rows; every batch has a dictionary of its own. What is left of a
+    batch is copied, since it is freed as a whole: one column that is kept would keep its text too.
     """
     import pyarrow as pa
 
@@ -154,7 +154,7 @@ def narrow_table(relation: Any) -> pa.Table:
         pa.chunked_array(mine, None if mine else field.type)
         for mine, field in zip(columns, batches.schema)
     ]
-    return pa.table(fields, names=batches.schema.names).unify_dictionaries()
+    return pa.table(fields, names=batches.schema.names)
 
 
 def open_arrow(table: pa.Table, loose: frozenset[str] = frozenset()) -> DuckFrame:

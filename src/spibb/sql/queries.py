@@ -184,7 +184,7 @@ def rows_query(x: Expressions, by_number: bool, sort_once: bool) -> str:
     prob = "" if x.action_prob is None else f", {x.action_prob} AS p"
     order = "TRY_CAST(e AS BIGINT), e, t" if by_number else "e, t"
     labels, successor, rows = _sequence(x, prob, order=order if sort_once else None)
-    columns = [*labels, *successor, "ended", "cut", "r", "p" if prob else "NULL",
+    columns = [*labels, *successor, "ended", "cut", "r", "p" if prob else "CAST(NULL AS BOOLEAN)",
                "previous IS NULL", f"COALESCE({REPEATED}, FALSE)", GOES_ON]  # fmt: skip
     found = f"SELECT {_aliased(columns)} FROM ({rows}) AS ordered"
     return found if sort_once else f"{found} ORDER BY {order}"
