@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 
 from spibb.sceptic import exchange
 from spibb.sceptic.exchange import _chi_square, _codes, _Stratified, exchange_test
@@ -19,16 +20,66 @@ def rows_of(seed: int, n: int):
 def test_long_columns_are_sorted_in_the_same_order(n):
     stratum, group, _, rng = rows_of(n, n)
     found = _Stratified.of(stratum, group)
-    for _ in range(20):
-        key = rng.random(len(found.rows))
-        assert (found._order(key) == np.argsort(found.stratum + key, kind="stable")).all()
+    keys = rng.random((20, len(found.rows)))
+    assert (found.orders(keys) == np.argsort(found.stratum + keys, kind="stable")).all()
 
 
-def test_keys_that_agree_in_their_first_digits_are_compared_in_full():
-    stratum, group, _, rng = rows_of(1, 4000)
+@pytest.mark.parametrize("digits", [2.0**-27, 2.0**-20])
+def test_keys_that_agree_in_their_first_digits_are_compared_in_full(digits):
+    stratum, group, _, rng = rows_of(1, 1200)
     found = _Stratified.of(stratum, group)
-    key = 0.5 + rng.random(len(found.rows)) * 2.0**-33
-    assert (found._order(key) == np.argsort(found.stratum + key)).all()
+    keys = 0.5 + rng.random((3, len(found.rows))) * digits
+    assert (found.orders(keys) == np.argsort(found.stratum + keys)).all()
+
+
+def plain_p_values(stratum, outcome, reward, group, rng):
+    """One exchange after the other, every table and every mean anew."""
+
+    def exchanged(within):
+        found = group.copy()
+        strata = map(np.flatnonzero, within == np.unique(within)[:, None])
+        rows = [r for r in strata if len(set(group[r])) > 1]
+        keys = np.split(rng.random(sum(map(len, rows))), np.cumsum([len(r) for r in rows])[:-1])
+        for r, key in zip(rows, keys):
+            found[r] = group[r][np.argsort(key)]
+        return found
+
+    def chi(g):
+        strata = map(np.flatnonzero, stratum == np.unique(stratum)[:, None])
+        tables = [table_of(g[rows], outcome[rows]) for rows in strata]
+        return sum(chi2_contingency(table, correction=False).statistic for table in tables)
+
+    def between(g):
+        total = 0.0
+        for r in map(np.flatnonzero, both == np.unique(both)[:, None]):
+            means = [reward[r][g[r] == one] - reward[r].mean() for one in set(g[r])]
+            total += sum(len(part) * part.mean() ** 2 for part in means)
+        return total
+
+    both = stratum * (outcome.max() + 1) + outcome
+    for within, statistic in ((stratum, chi), (both, between)):
+        least, larger, tried = statistic(group) * (1 - 1e-9) - 1e-12, 0, 0
+        while larger < exchange.ENOUGH and tried < exchange.PERMUTATIONS:
+            larger, tried = larger + (statistic(exchanged(within)) >= least), tried + 1
+        yield larger / tried if larger == exchange.ENOUGH else (1 + larger) / (1 + tried)
+
+
+def table_of(group, outcome):
+    table = np.zeros((len(set(group)), len(set(outcome))))
+    np.add.at(table, (_codes(group), _codes(outcome)), 1)
+    return table
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_p_values_are_those_of_one_exchange_after_the_other(seed, monkeypatch):
+    monkeypatch.setattr(exchange, "PERMUTATIONS", 59)
+    rng = np.random.default_rng(seed)
+    stratum, group, outcome = (rng.integers(k, size=60) for k in (3, 3, 2))
+    outcome[stratum == 2] = 1  # nothing to compare there
+    reward = rng.normal(size=60) + (seed % 2) * group
+    wanted = tuple(plain_p_values(stratum, outcome, reward, group, np.random.default_rng(seed)))
+    found = exchange_test(stratum, outcome, reward, group, np.random.default_rng(seed))
+    assert (found.successors_p, found.rewards_p) == wanted
 
 
 @pytest.mark.parametrize("sparse", [0, 10**9])
@@ -45,11 +96,14 @@ def test_chi_square_is_that_of_a_table(sparse, monkeypatch):
         assert found[s] == pytest.approx(wanted)
 
 
-def test_rewards_that_never_differ_leave_the_random_numbers_where_a_test_would():
+def test_what_never_differs_leaves_the_random_numbers_where_a_test_would():
     stratum, group, outcome, _ = rows_of(3, 200)
     tested, skipped = np.random.default_rng(0), np.random.default_rng(0)
     by_outcome = _Stratified.of(_codes(stratum, outcome), group)
-    assert by_outcome.p_value(lambda _: 0.0, tested) == by_outcome.without_effect(skipped) == 1
+    nothing = by_outcome.p_value(lambda orders: np.zeros(len(orders)), tested)
+    assert nothing == by_outcome.p_value(None, skipped) == 1
     assert tested.random() == skipped.random()
     result = exchange_test(stratum, outcome, np.ones(200), group, np.random.default_rng(0))
     assert result.rewards_p == 1
+    result = exchange_test(stratum, stratum, np.ones(200), group, np.random.default_rng(0))
+    assert result.successors_p == 1

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -33,14 +34,19 @@ ENOUGH = 20
 """Exchanges with as large a statistic, after which no further one is tried."""
 MOST_ROWS = 20_000
 """Rows of a longer log beyond these are left out, by whole episodes drawn at random."""
-LONG = 3000
+AT_ONCE = 1 << 16
+"""Rows that are exchanged at once, about: as many as fit a core's cache."""
+LONG = 1000
 """Rows from which sorting digit by digit is faster than by comparing."""
 SPARSE = 8
-"""Codes per row from which counting them one by one is slower than sorting."""
+"""Codes per row from which a table of all of them is slower than sorting."""
 CANCELLED = 1e-13
 """Differences of values of size 1 below this are rounding."""
 ROUNDING = 1e-9
 """Statistics that differ by less, relative to their size, are equal."""
+
+Statistic = Callable[[np.ndarray], np.ndarray]
+"""Of exchanges [B, n], the row whose group each row gets: one number each [B]."""
 
 
 @dataclass(frozen=True)
@@ -67,15 +73,8 @@ def exchange_test(
     by_outcome = _Stratified.of(_codes(pair, outcome), group)
     cells = _codes(by_pair.stratum, outcome[by_pair.rows])
     centred = _centred(reward[by_outcome.rows], by_outcome.stratum)
-
-    def chi(g: np.ndarray) -> float:
-        return float(_chi_square(by_pair.stratum, g, cells).sum())
-
-    def between(g: np.ndarray) -> float:
-        return float((np.bincount(g, centred) ** 2 / np.bincount(g)).sum())
-
-    first = by_pair.p_value(chi, rng)
-    second = by_outcome.p_value(between, rng) if centred.any() else by_outcome.without_effect(rng)
+    first = by_pair.p_value(_chi_squares(by_pair, cells), rng)
+    second = by_outcome.p_value(_squares_between(by_outcome, centred), rng)
     return Exchange(
         min(1.0, 2 * min(first, second)), first, second, len(by_pair.rows),
         len(np.unique(by_pair.stratum)), by_pair.oddest(pair, cells),
@@ -101,34 +100,35 @@ class _Stratified(Frozen):
         rows = rows[np.argsort(stratum[rows], kind="stable")]
         return cls(rows, _codes(stratum[rows]), _codes(stratum[rows], group[rows]))
 
-    def p_value(self, statistic: Callable[[np.ndarray], float], rng: np.random.Generator) -> float:
-        """How rarely an exchange of groups within strata gives as large a statistic."""
-        if not len(self.rows):
+    def p_value(self, statistic: Statistic | None, rng: np.random.Generator) -> float:
+        """How rarely an exchange of groups within strata gives as large a statistic.
+
+        None is one that is always 0; it takes the random numbers that another would.
+        """
+        n, larger, tried = len(self.rows), 0, 0
+        if not n or statistic is None:
+            rng.random((ENOUGH, n))
             return 1.0
-        found, larger = statistic(self.group), 0
-        for tried in range(1, PERMUTATIONS + 1):
-            order = self._order(rng.random(len(self.rows)))
-            larger += statistic(self.group[order]) >= found * (1 - ROUNDING) - ROUNDING**2
-            if larger == ENOUGH:
-                return larger / tried
-        return (1 + larger) / (1 + PERMUTATIONS)
+        least = float(statistic(np.arange(n)[None])[0]) * (1 - ROUNDING) - ROUNDING**2
+        while larger < ENOUGH and tried < PERMUTATIONS:
+            # at most as many as are needed in any case
+            size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))
+            larger += int((statistic(self.orders(rng.random((size, n)))) >= least).sum())
+            tried += size
+        return larger / tried if larger == ENOUGH else (1 + larger) / (1 + PERMUTATIONS)
 
-    def without_effect(self, rng: np.random.Generator) -> float:
-        """The p-value of a statistic that is always 0; takes the numbers that a test would."""
-        for _ in range(ENOUGH if len(self.rows) else 0):
-            rng.random(len(self.rows))
-        return 1.0
+    def orders(self, keys: np.ndarray) -> np.ndarray:
+        """Orders of the rows by stratum, and by keys in [0, 1) within each [B, n]."""
+        scale, begin = self._scale
+        place = keys * scale
+        place += begin
+        return np.argsort(place, axis=1) if len(scale) < LONG else _orders(place)
 
-    def _order(self, key: np.ndarray) -> np.ndarray:
-        """The order of the rows by stratum, and by a key in [0, 1) within each."""
-        if not len(key) >= LONG or self.stratum[-1] >= 1 << 16:
-            return np.argsort(self.stratum + key)
-        digits = (key * 2.0**32).astype(np.uint32)
-        order = np.argsort(digits.astype(np.uint16), kind="stable")
-        for part in (digits >> np.uint32(16), self.stratum):
-            order = order[np.argsort(part.astype(np.uint16)[order], kind="stable")]
-        same = (np.diff(digits[order]) == 0) & (np.diff(self.stratum) == 0)
-        return np.argsort(self.stratum + key) if same.any() else order
+    @cached_property
+    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
+        """The length of each row's stratum, and where it begins, if all together are 2³² [n]."""
+        size = np.bincount(self.stratum) * (2.0**32 / len(self.stratum))
+        return size[self.stratum], (np.cumsum(size) - size)[self.stratum]
 
     def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
         """The pair whose χ² exceeds its degrees of freedom most."""
@@ -141,43 +141,114 @@ class _Stratified(Frozen):
 
 
 def _codes(*parts: np.ndarray) -> np.ndarray:
-    """A code 0, 1, … for each combination of values."""
-    if len(parts) == 1:
-        return np.unique(parts[0], return_inverse=True)[1].reshape(-1)
-    first, second = (_codes(part) for part in parts)
-    return _codes(first.astype(np.int64) * (int(second.max(initial=0)) + 1) + second)
+    """A code 0, 1, … for each combination of whole numbers, in their order."""
+    if len(parts) == 2:
+        first, second = (_codes(part) for part in parts)
+        return _codes(first * (int(second.max(initial=0)) + 1) + second)
+    values = parts[0].astype(np.int64)
+    values -= values.min(initial=0)
+    if values.max(initial=0) >= SPARSE * len(values):
+        return np.unique(values, return_inverse=True)[1].reshape(-1)
+    used = np.zeros(values.max(initial=-1) + 1, dtype=np.int64)
+    used[values] = 1
+    return np.asarray((np.cumsum(used) - 1).take(values))
 
 
 def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
     """How many different values each stratum has."""
-    width = int(part.max(initial=0)) + 1
-    cells, _ = _counted(stratum * width + part, (int(stratum.max(initial=-1)) + 1) * width)
-    return np.bincount(cells // width)
+    codes = _codes(stratum, part)
+    of_code = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
+    of_code[codes] = stratum
+    return np.bincount(of_code)
+
+
+def _orders(place: np.ndarray) -> np.ndarray:
+    """Orders of many numbers that are spread evenly from 0 to 2³² [B, n], digit by digit."""
+    digits, row = place.astype(np.uint32), np.arange(len(place))[:, None] * place.shape[1]
+    order = np.argsort(digits.astype(np.uint16), axis=1, kind="stable") + row
+    high = (digits >> np.uint32(16)).astype(np.uint16).take(order)
+    order = order.take(np.argsort(high, axis=1, kind="stable") + row).reshape(-1)
+    digits = digits.take(order)
+    equal = np.flatnonzero(digits[1:] == digits[:-1])
+    where = np.union1d(equal, equal + 1)
+    unclear = order[where]
+    order[where] = unclear[np.lexsort((place.take(unclear), unclear // place.shape[1]))]
+    return order.reshape(place.shape) - row
+
+
+def _chi_squares(rows: _Stratified, cells: np.ndarray) -> Statistic | None:
+    """χ² of all strata together for outcomes [n]; None if no stratum has several."""
+    if rows.stratum.max(initial=-1) == cells.max(initial=-1):
+        return None
+    shares = _Shares.of(rows.stratum, rows.group, cells)
+    return lambda orders: np.round(shares(orders).sum(axis=1) - len(cells), 9)
+
+
+def _squares_between(rows: _Stratified, centred: np.ndarray) -> Statistic | None:
+    """Squares between groups of values [n] less the means of their strata; None if all are 0."""
+    if not centred.any():
+        return None
+    n = np.bincount(rows.group)
+
+    def squares(orders: np.ndarray) -> np.ndarray:
+        group = rows.group[orders] + np.arange(len(orders))[:, None] * len(n)
+        sums = np.bincount(group.reshape(-1), np.tile(centred, len(orders)))
+        return np.asarray((sums.reshape(len(orders), -1) ** 2 / n).sum(axis=1))
+
+    return squares
 
 
 def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> np.ndarray:
-    """Pearson's χ² of each stratum: n (Σ_{g,o} n_go²/(n_g n_o) − 1).
+    """Pearson's χ² of each stratum, n (Σ_{g,o} n_go²/(n_g n_o) − 1)."""
+    shares = _Shares.of(stratum, group, outcome)(np.arange(len(stratum))[None])[0]
+    return np.bincount(stratum, shares) - np.bincount(stratum)
 
-    Groups and outcomes [n] have codes of their own in each stratum.
+
+@dataclass(frozen=True, eq=False)
+class _Shares(Frozen):
+    """n n_go/(n_g n_o) of each row, which add up to n Σ_{g,o} n_go²/(n_g n_o) in a stratum.
+
+    Groups and outcomes [n] have codes of their own in each stratum, in the order of the strata.
+    `begin` [n] is where the outcomes of a row's group begin in a table of both, `place` [n] which
+    of them its own is; `of_group` [n] is n/n_g, `of_outcome` [n] 1/n_o. The table has `size` cells.
     """
-    width = int(outcome.max()) + 1
-    cells, n = _counted(group * width + outcome, (int(group.max()) + 1) * width)
-    g, o = np.divmod(cells, width)
-    of_outcome = np.empty(width, dtype=np.int64)
-    of_outcome[outcome] = stratum
-    share = np.bincount(of_outcome[o], n**2 / (np.bincount(group)[g] * np.bincount(outcome)[o]))
-    return np.asarray(np.bincount(stratum) * (share - 1))
+
+    begin: np.ndarray
+    place: np.ndarray
+    of_group: np.ndarray
+    of_outcome: np.ndarray
+    size: int
+
+    @classmethod
+    def of(cls, stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> _Shares:
+        """For rows [n] before any exchange."""
+        outcomes = _per_stratum(stratum, outcome)
+        n, n_group, n_outcome = (np.bincount(codes) for codes in (stratum, group, outcome))
+        width = np.empty(len(n_group), dtype=np.int64)
+        width[group] = outcomes[stratum]
+        begin = (np.cumsum(width) - width)[group]
+        place = outcome - (np.cumsum(outcomes) - outcomes)[stratum]
+        return cls(
+            begin, place, n[stratum] / n_group[group], 1 / n_outcome[outcome], int(width.sum())
+        )
+
+    def __call__(self, orders: np.ndarray) -> np.ndarray:
+        """After each of several exchanges [B, n]."""
+        codes = self.begin.take(orders) + self.place
+        codes += np.arange(len(orders))[:, None] * self.size
+        found = (
+            _alike(codes.reshape(-1), len(orders) * self.size).reshape(codes.shape)
+            * self.of_outcome
+        )
+        found *= self.of_group.take(orders)
+        return found
 
 
-def _counted(codes: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """The codes in [0, size) that occur, in order, and how often each does."""
+def _alike(codes: np.ndarray, size: int) -> np.ndarray:
+    """How many of the codes in [0, size) are equal to each of them."""
     if size > SPARSE * len(codes):
-        codes = np.sort(codes)
-        first = np.flatnonzero(np.diff(codes, prepend=-1))
-        return codes[first], np.diff(np.append(first, len(codes)))
-    n = np.bincount(codes, minlength=size)
-    cells = np.flatnonzero(n)
-    return cells, n[cells]
+        codes = _codes(codes)
+    return np.asarray(np.bincount(codes).take(codes))
 
 
 def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
