@@ -157,31 +157,34 @@ class PooledRows(Frozen):
         """The models in which outcomes have a given mass [D, K] and mean rewards, and pairs a
         weight w [D, P]."""
         total = np.add.reduceat(mass, self.first, axis=1)
-        visited, begin, place = self._by_state
+        _, begin, place = self._by_state
         pair = total / np.add.reduceat(total, begin, axis=1)[:, place]
         owner, starts = np.unique(self.owner[paid.outcomes], return_index=True)
         own = np.zeros_like(total)
         if len(owner):
-            some = len(paid.outcomes) < len(self.n)
-            earned = (mass.take(paid.outcomes, axis=1) if some else mass) * paid.means
-            own[:, owner] = np.add.reduceat(earned, starts, axis=1) / total[:, owner]
-            del earned  # as large as the mass
-        pooled = np.full((len(mass), self.shape[0]), self.overall_reward)
-        pooled[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
-        rewards = (1 - weight) * np.repeat(pooled, self.shape[1], axis=1)
-        rewards[:, self.tried] += weight[:, self.tried] * own
-        return Models(mass, total, pair, weight, rewards)
+            some = mass if len(paid.outcomes) == len(self.n) else mass.take(paid.outcomes, axis=1)
+            own[:, owner] = np.add.reduceat(some * paid.means, starts, axis=1)
+            own /= total
+        return Models(mass, total, pair, weight, self._pooled(own, pair, weight, self.overall_reward))
+
+    def _pooled(
+        self, own: np.ndarray, pair: np.ndarray, weight: np.ndarray, overall: float
+    ) -> np.ndarray:
+        """w f + (1 − w) f̄_x of every pair [D, P], for means f of the tried ones [D, T]."""
+        visited, begin, _ = self._by_state
+        of_state = np.full((len(own), self.shape[0]), overall)
+        of_state[:, visited] = np.add.reduceat(pair * own, begin, axis=1)
+        found = np.zeros(weight.shape)
+        found[:, self.tried] = own
+        found *= weight
+        found += (1 - weight) * np.repeat(of_state, self.shape[1], axis=1)
+        return found
 
     def expected(self, models: Models, v: np.ndarray) -> np.ndarray:
         """Σ_x' P(x'|x, a) v(x') of values [S], for every pair in every model [D, P]."""
         mass = models.mass * np.append(v, 0.0)[self.successors]
         own = np.add.reduceat(mass, self.first, axis=1) / models.total
-        visited, begin = np.unique(self.tried // self.shape[1], return_index=True)
-        pooled = np.full((len(mass), self.shape[0]), float(self.overall @ v))
-        pooled[:, visited] = np.add.reduceat(models.pair * own, begin, axis=1)
-        found = (1 - models.weight) * np.repeat(pooled, self.shape[1], axis=1)
-        found[:, self.tried] += models.weight[:, self.tried] * own
-        return found
+        return self._pooled(own, models.pair, models.weight, float(self.overall @ v))
 
     @cached_property
     def _places(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -65,12 +65,16 @@ class Surprises(Frozen):
     def draw(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         """What the pairs lose by disasters that they have not shown [D, U]."""
         which = np.stack([rng.choice(len(odds), draws, p=odds) for odds in self.odds])
-        exposed, rate = (grid.reshape(-1)[which][self.group].T for grid in _grid())
+        exposed, rate = (
+            grid.reshape(-1)[which.T].take(self.group, axis=1) for grid in _grid()
+        )
         shown = exposed / (1 + rate * self.visits)
         awaits = rng.random(shown.shape) * (shown + 1 - exposed) < shown
+        at, level = np.flatnonzero(awaits), rng.random(shown.shape)
+        more = 1 / rate.take(at) + self.visits.take(at % len(self.visits))
+        found = np.zeros(shown.shape)
         # Beta(1, b) by its inverse
-        rates = -np.expm1(np.log1p(-rng.random(shown.shape)) / (1 / rate + self.visits))
-        found: np.ndarray = self.size * np.where(awaits, rates, 0.0)
+        found.reshape(-1)[at] = self.size * -np.expm1(np.log1p(-level.take(at)) / more)
         return found
 
 
