@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Belief, in_own_order
+from spibb.counts import Counts
 from spibb.frozen import Frozen
+from spibb.policy import Policy
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,20 +21,30 @@ class Ordered(Frozen):
     `rows` and `columns` are the codes of the labels in that order.
     """
 
-    belief: Belief
-    baseline: np.ndarray
+    counts: Counts
+    policy: Policy
+    discount: float
     rows: np.ndarray
     columns: np.ndarray
 
     @classmethod
     def of(cls, problem: Problem) -> Ordered:
-        """The belief of a problem's log."""
+        """Of a problem's log."""
         states, actions = in_own_order(problem.states), in_own_order(problem.actions)
         baseline = problem.baseline.aligned(states, actions)
         counts = problem.counts.with_labels(states, actions)
-        belief = Belief.of(counts, baseline, problem.discount)
         rows, columns = problem.states.codes(states)[:, None], problem.actions.codes(actions)
-        return cls(belief, baseline.probs, rows, columns)
+        return cls(counts, baseline, problem.discount, rows, columns)
+
+    @cached_property
+    def belief(self) -> Belief:
+        """What the log says of its process; candidates that need no draws do without it."""
+        return Belief.of(self.counts, self.policy, self.discount)
+
+    @property
+    def baseline(self) -> np.ndarray:
+        """The baseline [S, A] in the order of the belief."""
+        return self.policy.probs
 
     def sorted(self, policies: np.ndarray) -> np.ndarray:
         """Policies [..., S, A] of the problem in the order of the belief."""

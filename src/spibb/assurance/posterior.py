@@ -195,7 +195,8 @@ class Belief:
         flat, row = mass.reshape(-1), np.arange(size)[:, None] * len(n)  # twice as fast as columns
         for more in range(2, SUMMED_UP_TO + 1):
             these = np.flatnonzero((n >= more) & (n <= SUMMED_UP_TO))
-            flat[row + these] += rng.standard_exponential((size, len(these)))
+            more_mass = rng.standard_exponential((size, len(these)))
+            np.add.at(flat, (row + these).reshape(-1), more_mass.reshape(-1))
         these = np.flatnonzero(n > SUMMED_UP_TO)
         flat[row + these] = rng.standard_gamma(n[these], size=(size, len(these)))
         return mass
@@ -204,7 +205,7 @@ class Belief:
         """Mean rewards of the outcomes."""
         rows, (low, high) = self.rows, self.counts.reward_range
         if not rows.doubt:
-            return Paid.of(rows.mean_reward)
+            return rows.paid(rows.mean_reward)
         if rows.two_valued:
             return self._paid_by_rate(size, rng)
         drawn = np.flatnonzero(rows.reward_squares)
@@ -213,7 +214,7 @@ class Belief:
         means = rng.standard_normal((size, len(n)))
         means *= error
         means += rows.mean_reward[drawn]
-        return _redrawn(rows.mean_reward, drawn, np.clip(means, low, high, out=means))
+        return rows.paid(rows.mean_reward, drawn, np.clip(means, low, high, out=means))
 
     @cached_property
     def _rates(self) -> SuccessRates:
@@ -226,19 +227,7 @@ class Belief:
         drawn, values = rates.draw(size, rng)
         paid = low + (high - low) * values
         paid[rng.random(size) >= self.rows.doubt] = self.rows.mean_reward[drawn]
-        return _redrawn(low + (high - low) * rates.mean, drawn, paid)
-
-
-def _redrawn(means: np.ndarray, drawn: np.ndarray, values: np.ndarray) -> Paid:
-    """Mean rewards [K], some of them `drawn` [C], with their values [D, C]."""
-    pays = means != 0
-    pays[drawn] = True
-    outcomes = np.flatnonzero(pays)
-    if len(drawn) == len(outcomes):
-        return Paid(outcomes, values)
-    found = np.repeat(means[None, outcomes], len(values), axis=0)
-    found[:, np.searchsorted(outcomes, drawn)] = values
-    return Paid(outcomes, found)
+        return self.rows.paid(low + (high - low) * rates.mean, drawn, paid)
 
 
 @checks.takes(log=(Log, Counts), policy=Policy, baseline=Policy, rng=np.random.Generator)

@@ -36,16 +36,10 @@ class Models(NamedTuple):
 
 
 class Paid(NamedTuple):
-    """The outcomes that pay anything [C], and their mean rewards [D or 1, C]."""
+    """Mean rewards [D or 1, C] of outcomes in a row that pay the same; `first` [C] of each."""
 
-    outcomes: np.ndarray
+    first: np.ndarray
     means: np.ndarray
-
-    @classmethod
-    def of(cls, means: np.ndarray) -> Paid:
-        """From the mean rewards of all outcomes [K], the same in all models."""
-        outcomes = np.flatnonzero(means)
-        return cls(outcomes, means[None, outcomes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +138,24 @@ class PooledRows(Frozen):
 
     def mean(self, weight: np.ndarray) -> Models:
         """The one model in which every outcome has its frequency and its mean reward, for w [P]."""
-        return self.models(self.n[None], Paid.of(self.mean_reward), weight[None])
+        return self.models(self.n[None], self.paid(self.mean_reward), weight[None])
+
+    def paid(
+        self, means: np.ndarray, drawn: np.ndarray | None = None, values: np.ndarray | None = None
+    ) -> Paid:
+        """Mean rewards of the outcomes [K], some of them `drawn` [C] with their values [D, C]."""
+        apart = np.ones(len(self.pair) + 1, dtype=bool)
+        apart[1:-1] = (np.diff(self.pair) != 0) | (np.diff(means) != 0)
+        if drawn is None or values is None:
+            first = np.flatnonzero(apart[:-1])
+            return Paid(first, means[None, first])
+        apart[drawn] = apart[drawn + 1] = True
+        first = np.flatnonzero(apart[:-1])
+        if len(drawn) == len(first):
+            return Paid(first, values)
+        found = np.repeat(means[None, first], len(values), axis=0)
+        found[:, np.searchsorted(first, drawn)] = values
+        return Paid(first, found)
 
     @cached_property
     def _by_state(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -156,16 +167,16 @@ class PooledRows(Frozen):
     def models(self, mass: np.ndarray, paid: Paid, weight: np.ndarray) -> Models:
         """The models in which outcomes have a given mass [D, K] and mean rewards, and pairs a
         weight w [D, P]."""
-        total = np.add.reduceat(mass, self.first, axis=1)
+        alike, first = mass, self.first
+        if len(paid.first) < len(self.n):
+            alike = np.add.reduceat(mass, paid.first, axis=1)
+            first = np.searchsorted(paid.first, first)
+        total = np.add.reduceat(alike, first, axis=1)
+        own = np.add.reduceat(alike * paid.means, first, axis=1) / total
         _, begin, place = self._by_state
         pair = total / np.add.reduceat(total, begin, axis=1)[:, place]
-        owner, starts = np.unique(self.owner[paid.outcomes], return_index=True)
-        own = np.zeros_like(total)
-        if len(owner):
-            some = mass if len(paid.outcomes) == len(self.n) else mass.take(paid.outcomes, axis=1)
-            own[:, owner] = np.add.reduceat(some * paid.means, starts, axis=1)
-            own /= total
-        return Models(mass, total, pair, weight, self._pooled(own, pair, weight, self.overall_reward))
+        rewards = self._pooled(own, pair, weight, self.overall_reward)
+        return Models(mass, total, pair, weight, rewards)
 
     def _pooled(
         self, own: np.ndarray, pair: np.ndarray, weight: np.ndarray, overall: float

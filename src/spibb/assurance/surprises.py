@@ -65,9 +65,7 @@ class Surprises(Frozen):
     def draw(self, draws: int, rng: np.random.Generator) -> np.ndarray:
         """What the pairs lose by disasters that they have not shown [D, U]."""
         which = np.stack([rng.choice(len(odds), draws, p=odds) for odds in self.odds])
-        exposed, rate = (
-            grid.reshape(-1)[which.T].take(self.group, axis=1) for grid in _grid()
-        )
+        exposed, rate = (grid.reshape(-1)[which.T].take(self.group, axis=1) for grid in _grid())
         shown = exposed / (1 + rate * self.visits)
         awaits = rng.random(shown.shape) * (shown + 1 - exposed) < shown
         at, level = np.flatnonzero(awaits), rng.random(shown.shape)

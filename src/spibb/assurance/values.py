@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
+from scipy import linalg
 
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.systems import Systems
@@ -138,9 +139,10 @@ class Evaluator(Frozen):
             some = slice(begin, begin + at_once)
             system = unit - self.discount * self.rows.chains(self.policies[some], self.mean)
             turned = system.transpose(0, 2, 1)
-            inverse = np.linalg.inv(turned.astype(np.float32) if self._discounted else turned)
-            v = _solved(system, inverse.transpose(0, 2, 1), earned[some])
-            reach = _solved(turned, inverse, np.broadcast_to(self.rows.initial, v.shape))
+            inverse = _inverses(turned.astype(np.float32) if self._discounted else turned)
+            whole = inverse.astype(np.float64)
+            v = _solved(system, whole.transpose(0, 2, 1), earned[some])
+            reach = _solved(turned, whole, np.broadcast_to(self.rows.initial, v.shape))
             found.append((v, reach, inverse.astype(np.float32)))
         return Start(*(np.concatenate(parts) for parts in zip(*found)))
 
@@ -230,6 +232,15 @@ class Evaluator(Frozen):
             if error <= 1e-6 * np.abs(v).max():
                 break
         return v
+
+
+def _inverses(matrices: np.ndarray) -> np.ndarray:
+    """Of matrices [M, S, S], found in double precision: small ones together; for large ones
+    SciPy's way is faster."""
+    if matrices.shape[1] <= DENSE_UP_TO:
+        return np.linalg.inv(matrices)
+    found = [linalg.inv(matrix.astype(np.float64)).astype(matrix.dtype) for matrix in matrices]
+    return np.stack(found)
 
 
 def _solved(systems: np.ndarray, inverses: np.ndarray, right: np.ndarray) -> np.ndarray:

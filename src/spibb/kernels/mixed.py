@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import config, njit
+from numba import njit
+from numba.core import config
 
 LANES = 8
 """Policies that are averaged side by side: as many numbers as a vector holds."""
@@ -59,11 +60,12 @@ def lacks(rows: Mixed, play, models, discount, earned, v, out):
     outcomes [D, K], their sums in pairs [D, T], the weights of pairs in m_x [D, T], and w [D, P].
     """
     # without this Numba computes lane by lane, which takes twice as long
-    before, config.SLP_VECTORIZE = config.SLP_VECTORIZE, 1
+    before = config.SLP_VECTORIZE  # type: ignore[attr-defined]
+    config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
     try:
         _lacks(rows, play, models, discount, earned, v, out)
     finally:
-        config.SLP_VECTORIZE = before
+        config.SLP_VECTORIZE = before  # type: ignore[attr-defined]
 
 
 @njit(cache=True, fastmath={"contract"})

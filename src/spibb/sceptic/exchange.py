@@ -126,8 +126,8 @@ class _Stratified(Frozen):
 
     @cached_property
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """The length of each row's stratum, and where it begins, if all together are 2³² [n]."""
-        size = np.bincount(self.stratum) * (2.0**32 / len(self.stratum))
+        """The length of each row's stratum, and where it begins, if all together are 2²⁴ [n]."""
+        size = np.bincount(self.stratum) * (2.0**24 / len(self.stratum))
         return size[self.stratum], (np.cumsum(size) - size)[self.stratum]
 
     def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
@@ -163,10 +163,13 @@ def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
 
 
 def _orders(place: np.ndarray) -> np.ndarray:
-    """Orders of many numbers that are spread evenly from 0 to 2³² [B, n], digit by digit."""
+    """Orders of many numbers that are spread evenly from 0 to 2²⁴ [B, n].
+
+    Whole numbers of 8 and 16 bits are sorted digit by digit; the few that agree are compared.
+    """
     digits, row = place.astype(np.uint32), np.arange(len(place))[:, None] * place.shape[1]
-    order = np.argsort(digits.astype(np.uint16), axis=1, kind="stable") + row
-    high = (digits >> np.uint32(16)).astype(np.uint16).take(order)
+    order = np.argsort(digits.astype(np.uint8), axis=1, kind="stable") + row
+    high = (digits >> np.uint32(8)).astype(np.uint16).take(order)
     order = order.take(np.argsort(high, axis=1, kind="stable") + row).reshape(-1)
     digits = digits.take(order)
     equal = np.flatnonzero(digits[1:] == digits[:-1])
