@@ -256,3 +256,8 @@ def test_models_that_chose_are_those_that_judge():
     assert kept.interval == pytest.approx(result.chosen.interval)
     assert len(result.posterior(draws=50).gains) == 50
     assert not np.array_equal(result.posterior(seed=1).values, kept.values)
+
+
+def test_thresholds_are_solved_without_asking_what_else_the_log_says(monkeypatch):
+    monkeypatch.setattr("spibb.algorithms.ordered.Belief.of", None)
+    assert len(Auto.over_thresholds().candidates(gridworld_problem(20, 0))[1]) == 20
