@@ -301,9 +301,9 @@ def test_counts_alone_support_nothing_and_say_what_is_not_known():
 
 
 def rarely_tried(visits: int) -> Log:
-    """1,000 single decisions; action b, taken `visits` times, always paid."""
+    """1,000 or more single decisions; action b, taken `visits` times, always paid."""
     rng = np.random.default_rng(0)
-    action = np.r_[np.zeros(1000, dtype=int), np.ones(visits, dtype=int)]
+    action = np.r_[np.zeros(max(1000, visits), dtype=int), np.ones(visits, dtype=int)]
     paid = np.where(action == 1, 1.0, rng.random(len(action)) < 0.5)
     return Log.from_arrays(
         ["s"] * len(action), ["ab"[a] for a in action], paid, terminated=[True] * len(action)
@@ -313,12 +313,12 @@ def rarely_tried(visits: int) -> Log:
 @pytest.mark.parametrize(
     ("visits", "said"),
     [
-        (2, "1 of 1 changed state rests on fewer than 100 visits to the action that is now "
-            "taken more often; the fewest are 2, where any event may have gone unseen"),
+        (2, "1 of 1 changed state rests on fewer than 100 visits to an action that is now taken "
+            "more, or less, often; the fewest are 2, where any event may have gone unseen"),
         (30, "the fewest are 30, where an event in up to 10\N{NO-BREAK SPACE}% of the cases may "
              "have gone unseen"),
-        (300, "every changed state rests on at least 300 visits to the action that is now taken "
-              "more often, where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
+        (300, "every changed state rests on at least 300 visits to every action concerned, "
+              "where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
         (9000, "where an event in less than 0.1\N{NO-BREAK SPACE}% of the cases may have"),
     ],
 )  # fmt: skip

@@ -29,6 +29,18 @@ def shop(seed: int, *, outcomes: bool, decisions: bool, n: int = 4000, recorded:
     )  # fmt: skip
 
 
+def weekends(seed: int, *, outcomes: bool, decisions: bool, n: int = 1500, every: int = 10):
+    """Single decisions; action 1 costs 0.03. Ten good episodes follow ten bad ones."""
+    rng, good = np.random.default_rng(seed), np.arange(n) // every % 2 == 1
+    share = np.where(good & decisions, 0.6, 0.2)
+    action = (rng.random(n) < share).astype(int)
+    reward = rng.random(n) < np.where(good & outcomes, 0.7, 0.3) - 0.03 * action
+    return spibb.Log.from_arrays(
+        state=rng.integers(0, 2, n), action=action, reward=reward.astype(float),
+        episode_id=np.arange(n), step=np.zeros(n, dtype=int), terminated=np.ones(n, dtype=bool),
+    )  # fmt: skip
+
+
 def verdict(log: spibb.Log, algorithm: spibb.Algorithm) -> spibb.Verdict:
     return algorithm.improve(spibb.Problem.from_log(log, None, discount=0.0)).verdict
 
@@ -42,10 +54,20 @@ def test_a_season_supports_nothing(algorithm):
     assert all("recent part of the log" in one.remedy for one in doubted)
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+def test_a_cycle_supports_nothing(algorithm):
+    found = [verdict(weekends(k, outcomes=True, decisions=True), algorithm) for k in range(3)]
+    assert all(one.grade == "not supported" for one in found)
+    doubted = [one for one in found if "consecutive episodes differ" in one.sentence]
+    assert doubted or algorithm.name == "certified"
+    assert all("weekday" in one.remedy and "--unit" in one.remedy for one in doubted)
+
+
+@pytest.mark.parametrize("world", [shop, weekends])
 @pytest.mark.parametrize(("outcomes", "decisions"), [(False, False), (True, False), (False, True)])
-def test_what_cannot_pass_for_a_difference_between_actions_is_no_season(outcomes, decisions):
+def test_what_cannot_pass_for_a_difference_between_actions_is_no_season(world, outcomes, decisions):
     rng = np.random.default_rng(0)
-    logs = [shop(k, outcomes=outcomes, decisions=decisions, n=600) for k in range(40)]
+    logs = [world(k, outcomes=outcomes, decisions=decisions, n=600) for k in range(40)]
     p = np.array([season_check(log, rng).p_value for log in logs])
     assert np.mean(p < 0.01) <= 0.05  # 0.01 at most, and 40 logs
 

@@ -354,6 +354,13 @@ class AutoImprovement(Improvement):
     values_in_models: np.ndarray
     policies: np.ndarray
 
+    @property
+    def considered(self) -> np.ndarray:
+        """As for any improvement; the cautious policy may change every state."""
+        if self.chosen is None or self.chosen.algorithm != CAUTIOUS:
+            return super().considered
+        return np.ones(len(self.bootstrapped), dtype=bool)
+
     def rows_of(self, candidate: Candidate) -> np.ndarray:
         """The policy [S, A] of a candidate of the sweep."""
         place = next(k for k, one in enumerate(self.sweep) if one is candidate)

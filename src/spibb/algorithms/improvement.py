@@ -65,6 +65,11 @@ class Improvement(Frozen):
     problem: Problem
     algorithm: Algorithm
 
+    @property
+    def considered(self) -> np.ndarray:
+        """bool [S]: where outcomes decided whether the state changes; counts decided elsewhere."""
+        return np.asarray(~self.bootstrapped.all(axis=1))
+
     def _facts(self) -> Mapping[str, Any]:
         """What was done, the values in the model, how much changed, and why if that is said."""
         moved = changed_states(self.policy.probs, self.problem.baseline.probs)

@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, ndtri
 
 from spibb.assurance.rows import PooledRows
 from spibb.counts import END
 from spibb.frozen import Frozen
 
-ORDINARY = 3.0
-"""Standard deviations of the noise up to which a bad surprise is ordinary."""
+ORDINARY = 0.01
+"""Probability with which normal noise has, in a log of its size, a surprise that is not called
+ordinary."""
+ROUNDING = 1e-9
 SELDOM = 0.95
 """Share of the most played action's probability below which an action is seldom played."""
 EXPOSED = np.array([0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0])
@@ -26,9 +28,9 @@ class Surprises(Frozen):
     """The log's worst surprise, `size`, and the pairs that have not shown its like.
 
     A disaster is a target r + γ V̄(x') at least half as far below the mean of its pair as the worst
-    one of the log, which itself is beyond ordinary noise. A share φ of the pairs is exposed to
-    disasters, each at a rate of its own, Beta(1, 1/m). φ and m are drawn from a grid by the
-    evidence of all pairs, apart for actions that the baseline plays and for those that it seldom
+    one of the log, which itself is beyond what noise alone shows in a log of that size. A share φ
+    of the pairs is exposed to disasters, each at a rate of its own, Beta(1, 1/m). φ and m are drawn
+    from a grid by the evidence of all pairs, apart for actions that the baseline plays and for those that it seldom
     plays: what it avoids may be what falls. A pair that has shown none in n visits is exposed with
     probability φL/(φL + 1 − φ), L = 1/(1 + mn), at a rate of Beta(1, 1/m + n); those that have
     shown one speak for themselves.
@@ -51,9 +53,9 @@ class Surprises(Frozen):
         """From the baseline [S, A] and its values [S], the lowest reward and the noise σ²."""
         ahead, n = discount * np.append(v, 0.0)[rows.successors], rows.visits
         below, deeper = _below(rows, ahead), _deeper(rows, lowest)
-        size = float((below + deeper).max(initial=0.0))
+        size = max(float(below.max(initial=0.0)), _surely(rows, below, lowest))
         seldom = (probs < SELDOM * probs.max(axis=1, keepdims=True)).reshape(-1).astype(np.intp)
-        if size <= ORDINARY * np.sqrt(noise):
+        if size <= _ordinary(n.sum()) * np.sqrt(noise):
             nothing = np.zeros(0, dtype=np.intp)
             return cls(0.0, nothing, nothing * 1.0, nothing, np.ones((2, 1)))
         some = np.where(below + deeper >= size / 2, _lowest(rows, deeper), 0.0)
@@ -98,9 +100,32 @@ def _deeper(rows: PooledRows, lowest: float) -> np.ndarray:
     """How far the lowest reward of an outcome may be below their mean [K]."""
     if rows.two_valued:
         return np.zeros(len(rows.n))
-    furthest = np.sqrt(rows.reward_squares * (rows.n - 1) / rows.n)
-    found: np.ndarray = np.minimum(furthest, rows.mean_reward - lowest)
+    found: np.ndarray = np.minimum(_furthest(rows), rows.mean_reward - lowest)
     return found
+
+
+def _furthest(rows: PooledRows) -> np.ndarray:
+    """How far one reward of an outcome can be below their mean, by their squares [K]."""
+    found: np.ndarray = np.sqrt(rows.reward_squares * (rows.n - 1) / rows.n)
+    return found
+
+
+def _surely(rows: PooledRows, below: np.ndarray, lowest: float) -> float:
+    """How far the lowest reward of the log is, at least, below the mean of its pair.
+
+    Sums and squares do not say which outcome it belongs to; it is one of those whose squares leave
+    room for it.
+    """
+    furthest, apart = _furthest(rows), rows.mean_reward - lowest
+    room = (apart > 0) & (furthest >= apart * (1 - ROUNDING))
+    if rows.two_valued or not room.any():
+        return 0.0
+    return float((below + apart)[room].min())
+
+
+def _ordinary(n: float) -> float:
+    """Standard deviations that the lowest of n normal numbers is seldom beyond."""
+    return float(-ndtri(ORDINARY / max(n, 1.0)))
 
 
 def _lowest(rows: PooledRows, deeper: np.ndarray) -> np.ndarray:

@@ -40,7 +40,7 @@ from spibb.checks.arrays import (
     whole_array,
     whole_rows,
 )
-from spibb.checks.parsing import NUMBER, NUMBER_IN_TEXT, parse_value
+from spibb.checks.parsing import NUMBER, NUMBER_IN_TEXT, parse_value, parse_values
 from spibb.checks.wording import did_you_mean, indefinite, named, one_line, shown, some
 from spibb.errors import InputError
 
@@ -73,6 +73,7 @@ __all__ = [
     "number",
     "one_line",
     "parse_value",
+    "parse_values",
     "per_cent",
     "positive",
     "probability_rows",

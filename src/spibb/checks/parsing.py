@@ -29,3 +29,11 @@ def parse_value(text: str) -> bool | int | float | str:
         except ValueError:
             continue
     return text
+
+
+def parse_values(text: str) -> bool | int | float | str | tuple[bool | int | float | str, ...]:
+    """A value, or several that commas separate, with or without brackets."""
+    if "," not in text:
+        return parse_value(text)
+    inside = text.strip().removeprefix("(").removesuffix(")")
+    return tuple(parse_value(part.strip()) for part in inside.split(",") if part.strip())

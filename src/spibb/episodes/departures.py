@@ -14,9 +14,10 @@ improvement theorem). A wrong model makes D noisy, not wrong, except for what fo
 episode.
 
 A policy that was fitted to the same episodes looks good in them even where all actions are alike.
-With z_x = Σ X/√(Σ X²) of the visits of a state, summed by episode, Σ_x z_x² over the states that
-change is at most χ² distributed then, with one degree of freedom per action but one in each of
-these states, whichever policy the log made look best (Scheffé; for large samples).
+With z_x = Σ X/√(Σ X²) of the visits of a state, summed by episode, z_x² is at most χ² distributed
+then, with one degree of freedom per action but one, whichever row the log made look best there
+(Scheffé; for large samples). Where the log also chose which states change, Σ_x z_x² over these is
+at most that of as many of the largest (`bounds.chance`).
 """
 
 from __future__ import annotations

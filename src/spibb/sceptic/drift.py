@@ -12,6 +12,9 @@ from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, some_episodes
 
+CYCLES = (20, 5)
+"""Lengths of the groups of consecutive episodes that may be seasons, beside both halves."""
+
 
 @dataclass(frozen=True)
 class Drift:
@@ -53,37 +56,50 @@ class Drift:
 class Season:
     """Whether time can pass for a difference between actions: only if both changed with it.
 
-    `decisions_p` compares how often the actions of a state were taken in the first and in the
-    second half of the episodes, `outcomes_p` what followed the same decisions; 0 where it was not
-    asked because the decisions did not change. An action that was taken more often in good times
-    looks good.
+    Of groups of `length` consecutive episodes, `decisions_p` compares how often the actions of a
+    state were taken, and `outcomes_p` what followed the same decisions; 0 where it was not asked
+    because the decisions did not change. An action that was taken more often in good times looks
+    good. `asked` is the number of lengths that were tried.
     """
 
     decisions_p: float
     outcomes_p: float
+    length: int
+    asked: int = 1
 
     @property
     def p_value(self) -> float:
-        """Of "one of the two stayed the same": the larger one."""
-        return max(self.decisions_p, self.outcomes_p)
+        """Of "one of the two stayed the same": the larger one, corrected for the lengths tried."""
+        return min(1.0, self.asked * max(self.decisions_p, self.outcomes_p))
 
 
 def season_check(log: Log, rng: np.random.Generator) -> Season | None:
-    """Did decisions and outcomes both change between the halves? None for a single episode."""
+    """Did decisions and outcomes both change with time? None for a single episode.
+
+    Asked of both halves, and of groups of 20 and of 5 consecutive episodes: shifts, weekdays, and
+    rows of one user that stand together.
+    """
     if log.n_episodes < 2:
         return None
-    halves = _Halves.of(some_episodes(log, rng))
-    decisions = halves.decisions(rng)
-    changed = decisions < SUSPICIOUS
-    return Season(decisions, halves.outcomes(rng).p_value if changed else 0.0)
+    log = some_episodes(log, rng)
+    halves = -(-log.n_episodes // 2)
+    lengths = [halves, *(length for length in CYCLES if length < halves)]
+    found = [_season(_InTime.of(log, length), len(lengths), rng) for length in lengths]
+    return min(found, key=lambda season: season.p_value)
+
+
+def _season(groups: _InTime, asked: int, rng: np.random.Generator) -> Season:
+    decisions = groups.decisions(rng)
+    changed = asked * decisions < SUSPICIOUS
+    return Season(decisions, groups.outcomes(rng).p_value if changed else 0.0, groups.length, asked)
 
 
 def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | None:
     """Compare both halves of a log, in the order of its episodes; None for a single episode."""
     if log.n_episodes < 2:
         return None
-    earned, late = returns(log, discount), _Halves.of(log).late
-    halves = _Halves.of(some_episodes(log, rng))
+    earned, late = returns(log, discount), _InTime.halves(log).group == 1
+    halves = _InTime.halves(some_episodes(log, rng))
     told = varies(log) is not None
     return Drift(
         float(earned[~late].mean()), float(earned[late].mean()),
@@ -93,36 +109,41 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
 
 
 @dataclass(frozen=True, eq=False)
-class _Halves(Frozen):
-    """A log, and which of its episodes [E] are of the second half."""
+class _InTime(Frozen):
+    """A log, and the group [E] of consecutive episodes, `length` of them, that each belongs to."""
 
     log: Log
-    late: np.ndarray
+    length: int
+    group: np.ndarray
 
     @classmethod
-    def of(cls, log: Log) -> _Halves:
-        return cls(log, np.arange(log.n_episodes) >= log.n_episodes // 2)
+    def of(cls, log: Log, length: int) -> _InTime:
+        return cls(log, length, np.arange(log.n_episodes) // length)
+
+    @classmethod
+    def halves(cls, log: Log) -> _InTime:
+        return cls.of(log, -(-log.n_episodes // 2))
 
     @property
-    def late_rows(self) -> np.ndarray:
-        """The same for rows [N]."""
-        return np.repeat(self.late, np.diff(self.log.episode_starts))
+    def of_rows(self) -> np.ndarray:
+        """The group of each row [N]."""
+        return np.repeat(self.group, np.diff(self.log.episode_starts))
 
     def returns(self, discount: float, rng: np.random.Generator) -> float:
         """The p-value of equal returns."""
         alike = np.zeros(self.log.n_episodes, dtype=np.int64)
-        return exchange_test(alike, alike, returns(self.log, discount), self.late, rng).rewards_p
+        return exchange_test(alike, alike, returns(self.log, discount), self.group, rng).rewards_p
 
     def outcomes(self, rng: np.random.Generator) -> Exchange:
         """The test of equal successors and rewards after the same decision."""
         log, known = self.log, self.log.known
         pair = log.state.astype(np.int64) * len(log.actions) + log.action
         return exchange_test(
-            pair[known], log.next_state[known], log.reward[known], self.late_rows[known], rng
+            pair[known], log.next_state[known], log.reward[known], self.of_rows[known], rng
         )
 
     def decisions(self, rng: np.random.Generator) -> float:
         """The p-value of equal shares of the actions of each state."""
         log, nothing = self.log, np.zeros(len(self.log))
         state = log.state.astype(np.int64)
-        return exchange_test(state, log.action, nothing, self.late_rows, rng).successors_p
+        return exchange_test(state, log.action, nothing, self.of_rows, rng).successors_p

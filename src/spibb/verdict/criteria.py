@@ -7,23 +7,27 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from scipy.special import chdtri
-
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
-from spibb.sceptic.drift import Season
+from spibb.sceptic.drift import CYCLES, Season
 from spibb.sceptic.exchange import SUSPICIOUS
 from spibb.verdict.evidence import OBSERVED, Z95, Evidence
 from spibb.verdict.memory import Memory
 from spibb.verdict.remedies import (
+    ANOTHER,
+    CYCLE,
     EPISODES,
+    FEWER,
+    LOOKED_AT,
+    RECENT,
     REMEMBER,
     UNKNOWN,
     Unchanged,
     more_episodes,
     other_states,
+    until_beyond_chance,
     until_sure,
 )
 from spibb.words import at_least, at_most, number, percent, signed, surely
@@ -45,7 +49,7 @@ class Criterion:
     """One condition of the grade "supported".
 
     `passed` is None where the log does not tell. `why` says what failed, and `remedy` what would
-    help, in a sentence each.
+    help, in a sentence each; `more` is the number of episodes in it, if it has one.
     """
 
     name: str
@@ -55,6 +59,7 @@ class Criterion:
     passed: bool | None
     why: str = ""
     remedy: str = ""
+    more: float | None = None
 
 
 NEEDED = ("model", "single changes", "beyond chance", "effective size")
@@ -171,14 +176,11 @@ def _sure_gain(evidence: Evidence) -> Criterion:
     why = f"At level {at} the new policy {worst} per episode."
     if evidence.lower > 0:
         why = "According to the model, the new policy loses on average."
+    more = until_sure(evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower)
     return Criterion(
         "sure gain", f"gain per episode at level {at}", surely(evidence.lower), "above 0",
         evidence.lower > 0 and evidence.posterior.gain > 0,
-        why,
-        until_sure(
-            evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower,
-            searched=evidence.shared,
-        ),
+        why, more_episodes(more, "" if evidence.searched else ANOTHER), more,
     )  # fmt: skip
 
 
@@ -218,7 +220,7 @@ def _departures(evidence: Evidence) -> Criterion:
         f"The log's episodes do not confirm the changes: made one at a time, they gain {text} "
         "per episode" + (", and whole episodes are too unlike those of the new policy to help."
                          if alone else "."),
-        "More episodes, or fewer changes: a larger N∧.",
+        more_episodes(None, "" if evidence.searched else FEWER),
     )  # fmt: skip
 
 
@@ -233,7 +235,8 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
             "Where the policy changes, the log has only one action, and nothing to compare it "
             "with.", "Episodes in which the current policy takes other actions there.",
         )  # fmt: skip
-    limit = float(chdtri(found.freedom, evidence.delta))
+    mean, limit = evidence.chance
+    more = until_beyond_chance(evidence.problem.n_episodes, found.surprise, mean, limit)
     return Criterion(
         "beyond chance", what, f"{found.surprise:.1f}",
         f"above {limit:.1f}, the limit of chance at level {level(evidence.delta)}",
@@ -241,7 +244,7 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
         f"would often look as good. The differences between actions measure {found.surprise:.1f} "
         f"(Σ z²); luck alone gives up to {limit:.1f} at level {level(evidence.delta)}.",
-        more_episodes(evidence.problem.n_episodes * (limit / max(found.surprise, 0.1) - 1)),
+        more_episodes(more), more,
     )  # fmt: skip
 
 
@@ -283,25 +286,41 @@ def _memory(found: Memory, certified: bool) -> Criterion:
     if not certified:
         wanted += ", or a gain above 0 in models that remember the previous step"
         said = "" if lower is None else f"; gain in models that remember the step: {surely(lower)}"
-    judged = "" if lower is None else ", and in models that remember it the new policy may lose"
+    if found.confounded:
+        said = f"; whether it predicts the decision, given the state: {found.decisions_p:.2g}"
     return Criterion(
         "memory", what, f"{p:.2g}{said}", wanted,
-        p >= SUSPICIOUS or (lower is not None and lower > 0),
-        "The log contradicts the assumption that states are Markov: what happened before predicts "
-        f"what happens next (p = {p:.2g}){judged}.",
-        REMEMBER,
+        not found.found or (lower is not None and lower > 0), _remembered(found, lower),
+        LOOKED_AT if found.confounded else REMEMBER,
     )  # fmt: skip
+
+
+def _remembered(found: Memory, lower: float | None) -> str:
+    p = f"p = {found.test.p_value:.2g}"
+    if found.confounded:
+        return (
+            "What happened before predicts both the decisions and what follows them, given the "
+            f"state ({p}): the current policy seems to act on something that the states leave out, "
+            "and an action that it takes in good cases looks good."
+        )
+    judged = "" if lower is None else ", and in models that remember it the new policy may lose"
+    return (
+        "The log contradicts the assumption that states are Markov: what happened before predicts "
+        f"what happens next ({p}){judged}."
+    )
 
 
 def _season(found: Season) -> Criterion:
     what = "whether change over time can look like a difference between actions (p-value)"
+    who = "Early and late episodes differ"
+    if found.length in CYCLES:
+        who = f"Groups of {found.length} consecutive episodes differ more than by chance,"
     return Criterion(
         "season", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
         found.p_value >= SUSPICIOUS,
-        "Early and late episodes differ both in how often actions are taken and in what follows "
-        f"them (p = {found.p_value:.2g}): an action that was taken more often in good times looks "
-        "good.",
-        "The recent part of the log alone, or states that hold the season.",
+        f"{who} both in how often actions are taken and in what follows them (p = "
+        f"{found.p_value:.2g}): an action that was taken more often in good times looks good.",
+        CYCLE if found.length in CYCLES else RECENT,
     )  # fmt: skip
 
 
@@ -332,7 +351,7 @@ def _against(
         found.value + error >= max(evidence.lower, 0.0),
         f"{who}, reweighted, contradict the model: they say {text} per episode, the model at least "
         f"{surely(evidence.lower)}.",
-        "Other states, or a larger N∧: the model has too little evidence.",
+        "Other states, or fewer changes: the model has too little evidence.",
     )  # fmt: skip
 
 

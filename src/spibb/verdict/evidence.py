@@ -15,6 +15,7 @@ from spibb.algorithms.base import Improvement, Problem
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
+from spibb.bounds.chance import Chance, chance_of_largest
 from spibb.episodes.departures import (
     Departures,
     changed_states,
@@ -95,7 +96,8 @@ class Evidence:
     likewise, with the reason in `no_estimates`. `held_out` are estimates on episodes that trained
     nothing; where these contradict the baseline there are none, and `no_held_out` says why.
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
-    changes passed tests, which use no model.
+    changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
+    of the log decided whether to change; None if these are all that change.
     """
 
     problem: Problem
@@ -112,6 +114,19 @@ class Evidence:
     no_held_out: str | None = None
     ends_assumed: bool = False
     certified: bool = False
+    considered: np.ndarray | None = None
+
+    @cached_property
+    def chance(self) -> Chance:
+        """What Σ z² of the states that change would be if all actions were alike.
+
+        They are as many as change of all that were considered, and may be those with the largest
+        z². A state has one degree of freedom per action that was taken there, but one.
+        """
+        freedom = np.maximum(np.count_nonzero(self.problem.decisions, axis=1) - 1, 0)
+        possible = self.changed if self.considered is None else self.considered | self.changed
+        moved = int((self.changed & (freedom > 0)).sum())
+        return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta)
 
     @cached_property
     def season(self) -> Season | None:
@@ -138,13 +153,19 @@ class Evidence:
         """bool [S]: the state's row differs from the baseline's."""
         return changed_states(self.policy.probs, self.problem.baseline.probs)
 
+    @property
+    def searched(self) -> bool:
+        """Whether no other threshold could help: the log chose it, or tests use none."""
+        return self.shared or self.certified
+
     @cached_property
     def tried(self) -> np.ndarray:
-        """Visits, in each state that changes, of the action that gains most there."""
+        """Visits, in each state that changes, of the action that gains or of the one that loses
+        most probability there, whichever was taken less."""
         moved = (self.policy.probs - self.problem.baseline.probs)[self.changed]
-        return np.asarray(
-            self.problem.counts.pairs[self.changed][np.arange(len(moved)), moved.argmax(axis=1)]
-        )
+        most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
+        visits = np.take_along_axis(self.problem.counts.pairs[self.changed], most, axis=1)
+        return np.asarray(visits.min(axis=1, initial=np.iinfo(visits.dtype).max))
 
     @cached_property
     def telling_rewards(self) -> float:
@@ -237,6 +258,7 @@ def gather_for(
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
         limits=_limits(result),
     )  # fmt: skip
+    found = replace(found, considered=result.considered)
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:

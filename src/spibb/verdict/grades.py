@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.base import Improvement, Problem
 from spibb.algorithms.certified import Certified
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes
 from spibb.errors import InputError
-from spibb.log import Log
-from spibb.tested import ChangeCertificate, nearest
+from spibb.log import Log, returns_to_go
+from spibb.tested import ChangeCertificate, ChangeTest, nearest
 from spibb.verdict.criteria import Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for
-from spibb.verdict.remedies import UNKNOWN, Unchanged
+from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, listed, percent, roughly
 
 TRIED_UP_TO = 100_000
@@ -25,6 +26,12 @@ TRIED_UP_TO = 100_000
 
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
+
+ONE_STEP = (
+    "the state and the previous step hold all that matters of the past (states alone do not: this "
+    "log contradicts that they are Markov), and episodes are independent"
+)
+"""What takes the place of Markov states in models that remember the previous step."""
 
 DECISIVE = ("baseline", "held out", "memory", "season")
 """The criteria that a certified policy must meet as well."""
@@ -115,7 +122,7 @@ def decide(
         if not failed:
             return _certified(evidence, certificate, found)
     if failed:
-        return _not_supported(evidence, failed[0], found)
+        return _not_supported(evidence, failed, found)
     return _supported(evidence, found)
 
 
@@ -159,8 +166,8 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
         f"(level {level(evidence.delta)}{shared}). {_agreement(found)}."
     )
     return Verdict(
-        Grade.SUPPORTED, sentence, _assumed(evidence), until_certified(evidence), evidence.delta,
-        lower, found,
+        Grade.SUPPORTED, sentence, _assumed(evidence, remembering=remembered is not None),
+        until_certified(evidence), evidence.delta, lower, found,
     )  # fmt: skip
 
 
@@ -173,18 +180,23 @@ def _agreement(found: tuple[Criterion, ...]) -> str:
     return f"{agreeing} do not contradict this{silent}"
 
 
-def _not_supported(evidence: Evidence, first: Criterion, found: tuple[Criterion, ...]) -> Verdict:
+def _not_supported(
+    evidence: Evidence, failed: Sequence[Criterion], found: tuple[Criterion, ...]
+) -> Verdict:
+    """The first condition that failed is the reason; the episodes must be enough for all."""
+    first, most = failed[0], max((c.more for c in failed if c.more is not None), default=None)
+    remedy = first.remedy if first.more is None else more_episodes(most)
     return Verdict(
-        Grade.NOT_SUPPORTED, first.why, _assumed(evidence), first.remedy, evidence.delta, None,
-        found,
+        Grade.NOT_SUPPORTED, first.why, _assumed(evidence), remedy, evidence.delta, None, found,
     )  # fmt: skip
 
 
-def _assumed(evidence: Evidence) -> tuple[str, ...]:
+def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...]:
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy takes actions as often as the log shows"
-    return made, *ASSUMES, *_single_steps(evidence), *_unseen(evidence.tried)
+    process = (ONE_STEP, *ASSUMES[1:]) if remembering else ASSUMES
+    return made, *process, *_single_steps(evidence), *_unseen(evidence.tried)
 
 
 def _single_steps(evidence: Evidence) -> tuple[str, ...]:
@@ -197,45 +209,63 @@ def _single_steps(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:
-    """What may not have shown in the states that change, by the visits of the new actions there.
+    """What may not have shown in the states that change, by the visits of the actions concerned.
 
     An event of rate 3/n stays away from n visits with probability e⁻³ = 5 % (the rule of three).
     """
     if not len(tried):
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
-    visits = f"{_several(fewest, 'visit')} to the action that is now taken more often"
+    visits = f"{_several(fewest, 'visit')} to every action concerned"
     rests = f"every changed state rests on at least {visits}"
     if thin:
         rests = (
             f"{thin:,} of {_several(len(tried), 'changed state')} "
-            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to the action "
-            f"that is now taken more often; the fewest are {fewest:,}"
+            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to an action "
+            f"that is now taken more, or less, often; the fewest are {fewest:,}"
         )
-    rare = f"an event in up to {percent(3 / fewest)} of the cases" if fewest > 3 else "any event"
-    rare = rare.replace("up to less than", "less than")
+    rare = f"an event in {_up_to(3 / fewest)} of the cases" if fewest > 3 else "any event"
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
             "unseen",)  # fmt: skip
+
+
+def _up_to(share: float) -> str:
+    text = percent(share)
+    return text if text.startswith("less") else f"up to {text}"
 
 
 def until_certified(evidence: Evidence) -> str:
     """What `certified` would make of the same log, where that is quickly known."""
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
-        return (
-            "The certified algorithm, which tests every change on episodes that did not choose it."
-        )
+        return f"{CERTIFIED}, which tests every change on episodes that did not choose it."
     try:
-        tests = Certified(delta=evidence.delta).improve(problem).tests
+        return f"{CERTIFIED}: {_promise(Certified(evidence.delta).improve(problem).tests)}."
     except InputError:
-        return (
-            "The certified algorithm, after you declare limits that every return stays within "
-            "(v_max, or lowest_reward and highest_reward)."
-        )
+        return f"{CERTIFIED}, {LIMITS}{_within_the_log(problem, problem.log, evidence.delta)}."
+
+
+CERTIFIED = "The certified algorithm"
+LIMITS = (
+    "after you declare limits that every return stays within (v_max, or lowest_reward and "
+    "highest_reward)"
+)
+
+
+def _within_the_log(problem: Problem, log: Log, delta: float) -> str:
+    """What it promises if the returns in the log are as low and as high as any."""
+    seen = returns_to_go(log, problem.discount)
+    low, high = float(seen.min()), float(seen.max())
+    try:
+        tests = Certified(delta, lowest_return=low, highest_return=high).improve(problem).tests
+    except InputError:
+        return ""
+    return f". With those of the log's returns, {_promise(tests)}"
+
+
+def _promise(tests: Sequence[ChangeTest]) -> str:
     if accepted := sum(test.accepted for test in tests):
-        return f"The certified algorithm: it accepts {_several(accepted, 'change')} from this log."
+        return f"it accepts {_several(accepted, 'change')} from this log"
     if (more := nearest(tests)) is not None:
-        return (
-            f"The certified algorithm; its first change needs about {roughly(more)} more episodes."
-        )
-    return "The certified algorithm, with more episodes: it can accept no change from these."
+        return f"its first change needs about {roughly(more)} more episodes"
+    return "it needs more episodes, and accepts no change from these"

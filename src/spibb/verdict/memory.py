@@ -5,6 +5,10 @@ the same policies are judged in models whose states are (state and action before
 step of memory changes is then in the model. Changes that gain one at a time and lose together,
 because an action hurts only after itself, lose there too; where states merely merge others that
 are alike, the gain stays, and nothing is refused.
+
+Decisions that depend on the past as well are another matter: whoever decided may have seen what the
+states lack, such as how ill a patient really was. An action that is taken in easy cases then looks
+good, with a step of memory too, and nothing is supported.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange
-from spibb.sceptic.markov import markov_check
+from spibb.sceptic.markov import decisions_remember, markov_check
 
 DRAWS = 400
 """Models with memory that are drawn."""
@@ -33,20 +37,33 @@ class Memory:
     """The test of the Markov property; `lower` is the sure gain in models that remember a step.
 
     None where the test finds nothing, or where there are too many states for such models.
+    `decisions_p` is the p-value of "decisions do not depend on the past", 1 where it was not asked.
     """
 
     test: Exchange
     lower: float | None = None
+    decisions_p: float = 1.0
+
+    @property
+    def found(self) -> bool:
+        """Whether the past predicts what follows."""
+        return self.test.p_value < SUSPICIOUS
+
+    @property
+    def confounded(self) -> bool:
+        """Whether it predicts the decisions too."""
+        return self.found and self.decisions_p < SUSPICIOUS
 
 
 def memory_of(log: Log, problem: Problem, policy: Policy, delta: float) -> Memory:
     """Ask a log about memory; if it has one, judge the policy with it."""
-    test = markov_check(log, np.random.default_rng(0))
-    if test.p_value >= SUSPICIOUS:
-        return Memory(test)
+    memory = Memory(markov_check(log, np.random.default_rng(0)))
+    if not memory.found:
+        return memory
+    memory = replace(memory, decisions_p=decisions_remember(log, np.random.default_rng(0)))
     remembering, state = with_memory(log)
-    if len(state) > MOST_STATES:
-        return Memory(test)
+    if memory.confounded or len(state) > MOST_STATES:
+        return memory
     new, current = (
         Policy.trusted(one.probs[state], remembering.states, remembering.actions)
         for one in (policy, problem.baseline)
@@ -55,7 +72,7 @@ def memory_of(log: Log, problem: Problem, policy: Policy, delta: float) -> Memor
         Counts.from_log(remembering), new, current, problem.discount,
         rng=np.random.default_rng(0), draws=draws_for(delta, DRAWS),
     )  # fmt: skip
-    return Memory(test, float(np.quantile(found.gains, delta)))
+    return replace(memory, lower=float(np.quantile(found.gains, delta)))
 
 
 def with_memory(log: Log) -> tuple[Log, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -21,6 +22,21 @@ REMEMBER = (
     "States that hold what matters of the past: add a column to them (--state ward,severity), such "
     "as what was done before, or the step where time matters."
 )
+LOOKED_AT = (
+    "States that hold what the current policy looks at: add those columns to them (--state "
+    "ward,severity)."
+)
+RECENT = "The recent part of the log alone, or states that hold the season."
+CYCLE = (
+    "States that hold what changes (the weekday, the shift); or, if a user has several rows that "
+    "stand together, one of them (--unit)."
+)
+ANOTHER = "another threshold: n_wedge = auto looks for one"
+FEWER = "fewer changes: a larger N∧"
+FOUR_IN_FIVE = 0.84
+"""Standard errors beyond a limit for which a forecast is made: at the limit, half would pass."""
+TYPICAL_Z = 2.0
+"""Standard errors between a mean and its lower bound, about, at the usual levels."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +68,7 @@ class Unchanged:
             best = max(moving, key=lambda c: c.lower, default=None)
             n = result.problem.n_episodes
             if best is not None:
-                return cls(reason, until_sure(n, best.gain, best.lower, searched=True))
+                return cls(reason, more_episodes(until_sure(n, best.gain, best.lower)))
         return cls(reason)
 
 
@@ -77,21 +93,35 @@ def few_visits(pairs: np.ndarray) -> bool:
     return bool(many and seen[half] < FEW_EACH)
 
 
-def until_sure(n: int, gain: float, lower: float, *, searched: bool) -> str:
-    """How many more episodes bring the lower bound above 0: its distance shrinks as 1/√n.
+def until_sure(n: int, gain: float, lower: float) -> float | None:
+    """How many more episodes bring the lower bound above 0; None where that cannot be said.
 
-    `searched` says that the log has already chosen the threshold.
+    Its distance from the gain shrinks as 1/√n. A bound whose mean is 0 is above it half of the
+    time only, so that the distance counts with the share that four in five take.
     """
-    if searched and (gain <= 0 or lower > 0):
-        return "More episodes."
     if gain <= 0 or lower > 0:
-        return "More episodes, or another threshold: n_wedge = auto looks for one."
-    return more_episodes(n * (((gain - lower) / gain) ** 2 - 1))
+        return None
+    distance = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z)
+    return n * ((distance / gain) ** 2 - 1)
 
 
-def more_episodes(more: float) -> str:
-    """The remedy of a number of episodes."""
-    return f"About {roughly(more)} more episodes, if they are like these."
+def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> float | None:
+    """How many more episodes bring Σ z² above its limit; None where it is what chance gives.
+
+    What exceeds its mean under chance grows with n; χ² around a mean f + e has the variance 2f + 4e.
+    """
+    beyond, wanted = surprise - mean, limit - mean
+    if beyond <= 0:
+        return None
+    spread = FOUR_IN_FIVE * math.sqrt(2 * mean + 4 * wanted)
+    return n * ((wanted + spread) / beyond - 1)
+
+
+def more_episodes(more: float | None, otherwise: str = "") -> str:
+    """The remedy of a number of episodes, if it is known, or something else."""
+    if more is not None:
+        return f"About {roughly(more)} more episodes, if they are like these."
+    return f"More episodes, or {otherwise}." if otherwise else "More episodes."
 
 
 def other_states(evidence: Evidence, earned: Earned) -> str:

@@ -185,8 +185,9 @@ def _baseline(log: Any, baseline: Any, table: str | None) -> Any:
 def _parse_options(
     pairs: list[str], n_wedge: str | None, delta: float | None = None
 ) -> dict[str, Any]:
-    """Read name=value pairs; values are numbers or booleans where they look like them."""
-    from spibb.checks import parse_value
+    """Read name=value pairs; values are numbers or booleans where they look like them, or several
+    of these, as 5,10,20 or (5, 10, 20)."""
+    from spibb.checks import parse_value, parse_values
 
     options: dict[str, Any] = {}
     source: dict[str, str] = {} if delta is None else {"delta": f"--delta {delta:g}"}
@@ -201,5 +202,5 @@ def _parse_options(
             raise InputError(
                 f"{source[name]} and --option {pair} give one option twice: keep one of them"
             )
-        options[name], source[name] = parse_value(text), f"--option {pair}"
+        options[name], source[name] = parse_values(text), f"--option {pair}"
     return options

@@ -1,0 +1,62 @@
+"""Where nothing can be gained, little is changed and less is supported, however many states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spibb
+from spibb.verdict.evidence import gather_for
+
+
+def bandit(seed: int, n_states: int, n_actions: int, n: int, *, effect=0.0, noise=1.0, offset=0.0):
+    """Single decisions of a uniform policy; rewards are normal around effects of the pairs."""
+    rng = np.random.default_rng([n_states, n_actions, n, seed])
+    state, action = rng.integers(0, n_states, n), rng.integers(0, n_actions, n)
+    spread = np.broadcast_to(noise, n_states)[state]
+    mean = effect * rng.standard_normal((n_states, n_actions))
+    constant = offset * np.arange(n_states)[state]
+    log = spibb.Log.from_arrays(
+        state=state, action=action, episode_id=np.arange(n), terminated=np.ones(n, dtype=bool),
+        reward=mean[state, action] + spread * rng.standard_normal(n) + constant,
+    )  # fmt: skip
+    return log, spibb.Policy(np.full((n_states, n_actions), 1 / n_actions))
+
+
+def results(kind: dict, logs: int, **world):
+    for seed in range(logs):
+        log, baseline = bandit(seed, **kind, **world)
+        yield spibb.improve(log, baseline, discount=0.0, algorithm="auto")
+
+
+@pytest.mark.parametrize(
+    "world",
+    [
+        {},
+        {"offset": 10.0},
+        {"noise": np.where(np.arange(60) < 6, 30.0, 0.1)},
+    ],
+    ids=["plain", "a constant of each state", "unequal noise"],
+)
+def test_luck_is_not_supported(world):
+    found = list(results({"n_states": 60, "n_actions": 3, "n": 3000}, 12, **world))
+    moved = sum((r.policy.probs != r.problem.baseline.probs).any() for r in found)
+    assert sum(r.verdict.favourable for r in found) <= 2  # P(> 2 of 12) = 2 % at a rate of 5 %
+    assert moved <= 2 or "noise" in world
+
+
+def test_effects_are():
+    found = list(results({"n_states": 60, "n_actions": 3, "n": 3000}, 4, effect=0.4))
+    assert all(r.verdict.favourable for r in found)
+
+
+def test_states_that_outcomes_chose_are_compared_with_the_largest_of_all():
+    log, baseline = bandit(0, 40, 2, 2000, effect=0.5)
+    problem = spibb.Problem.from_log(log, baseline, discount=0.0)
+    counted, chosen = (
+        gather_for(algorithm.improve(problem))
+        for algorithm in (spibb.PiBSpibb(1), spibb.Auto(kinds=("cautious",)))
+    )
+    assert counted.changed.sum() == 40 and counted.chance.mean == 40
+    k = chosen.changed.sum()
+    assert 0 < k < 40 and chosen.chance.mean > 1.5 * k
