@@ -42,6 +42,25 @@ def test_a_log_without_disasters_has_none():
     assert surprises(walks(0, 60)).size == 0
 
 
+def normal(seed: int, n: int, *, apart: float = 0.0, lowest: float | None = None) -> Problem:
+    """Single decisions with normal rewards, around a constant of each state; one is `lowest`."""
+    rng = np.random.default_rng(seed)
+    state, action = rng.integers(0, 10, n), rng.integers(0, 3, n)
+    reward = rng.standard_normal(n) + apart * state
+    if lowest is not None:
+        reward[0] = lowest
+    return Problem.from_log(
+        Log.from_arrays(state, action, reward, terminated=[True] * n), None, discount=0.0
+    )
+
+
+@pytest.mark.parametrize("apart", [0.0, 50.0])
+@pytest.mark.parametrize("n", [300, 3000, 30_000])
+def test_ordinary_noise_is_no_disaster_however_long_the_log(n, apart):
+    assert sum(surprises(normal(seed, n, apart=apart)).size > 0 for seed in range(10)) <= 1
+    assert apart or surprises(normal(0, n, lowest=-30.0)).size > 0
+
+
 def test_pairs_that_have_shown_none_may_still_hold_one():
     found = surprises(walks(2, 60))
     assert found.size > 0

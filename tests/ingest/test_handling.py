@@ -116,7 +116,7 @@ def test_a_bandit_log_is_inspected_and_ordered_by_any_column():
     table = open_log(frame, columns=CLICK_COLUMNS, bandit=True)
     found = spibb.inspect_log(table)
     assert (found.lengths, found.terminated, found.truncated) == ((1, 1, 1), 5, 0)
-    assert "bandit" in next(f.value for f in found.facts if f.what == "Every row")
+    assert "bandit" in next(f.value for f in found.facts if f.what == "Rows")
     assert table.episode_order("when").tolist() == [4, 3, 2, 1, 0]
 
 

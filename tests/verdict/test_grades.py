@@ -431,6 +431,8 @@ def test_a_policy_is_judged_with_the_memory_that_the_log_shows(extra, gains):
         verdict = decide(evidence)
         assert verdict.grade == "supported" and "memory of the previous step" in verdict.sentence
         assert verdict.lower_bound <= evidence.memory.lower
+        assert not any(said.startswith("states are Markov") for said in verdict.assumptions)
+        assert any("this log contradicts that they are" in said for said in verdict.assumptions)
         assert verdict.criteria[-1].name == "memory" and verdict.criteria[-1].passed
     else:
         told = criteria(replace(evidence, certified=True))[-1]

@@ -7,6 +7,7 @@ import pytest
 
 from spibb import Certified, Log, PiBSpibb, Problem
 from spibb.algorithms.auto import Auto
+from spibb.verdict.remedies import more_episodes, until_beyond_chance, until_sure
 
 ALGORITHMS = [PiBSpibb(5), Auto(), Certified(lowest_return=0.0, highest_return=1.0)]
 
@@ -40,3 +41,44 @@ def test_rows_of_single_steps_are_assumed_to_be_cases_of_their_own():
     )
     said = [PiBSpibb(5).improve(Problem.from_log(one)).verdict.assumptions for one in (log, longer)]
     assert ["every row is a case of its own" in " ".join(found) for found in said] == [True, False]
+
+
+def test_a_forecast_of_differences_counts_only_what_exceeds_chance():
+    """Σ z² of 8 where chance alone gives 4: the excess must reach the limit, four times in five."""
+    mean, limit, rng = 4, 9.49, np.random.default_rng(0)
+    more = until_beyond_chance(100, 8.0, mean, limit)
+    assert more is not None
+    excess = (8.0 - mean) * (100 + more) / 100
+    drawn = rng.noncentral_chisquare(mean, excess, 20_000)
+    assert np.mean(drawn > limit) == pytest.approx(0.8, abs=0.03)
+    assert until_beyond_chance(100, 3.9, mean, limit) is None
+
+
+def test_a_forecast_of_the_lower_bound_is_reached_four_times_in_five():
+    gain, lower, rng = 1.0, -1.0, np.random.default_rng(0)
+    more = until_sure(100, gain, lower)
+    assert more is not None
+    error = (gain - lower) / 2 / np.sqrt(1 + more / 100)
+    assert np.mean(rng.normal(gain, error, 20_000) > 2 * error) == pytest.approx(0.8, abs=0.03)
+    assert until_sure(100, -1.0, -2.0) is None
+
+
+def test_the_episodes_asked_for_are_enough_for_every_condition():
+    several = 0
+    for seed in range(30):
+        verdict = PiBSpibb(2).improve(Problem.from_log(single_steps(4, 3, 60, seed))).verdict
+        failed = [c for c in verdict.criteria if c.passed is False]
+        wanted = [c.more for c in failed if c.more is not None]
+        if failed and failed[0].more is not None:
+            several += len(wanted) > 1
+            assert verdict.remedy == more_episodes(max(wanted))
+    assert several
+
+
+@pytest.mark.parametrize("algorithm", [Auto(), PiBSpibb("auto")], ids=["auto", "pi-b"])
+def test_who_has_no_threshold_is_not_told_to_raise_it(algorithm):
+    for seed in range(4):
+        for criterion in algorithm.improve(
+            Problem.from_log(single_steps(3, 2, 80, seed))
+        ).verdict.criteria:
+            assert "N∧" not in criterion.remedy and "n_wedge" not in criterion.remedy

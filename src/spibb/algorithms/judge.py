@@ -13,7 +13,11 @@ from spibb.algorithms.problem import Problem
 from spibb.bounds import betting
 from spibb.bounds.betting import Sample
 from spibb.episodes.visits import ReturnBounds, Visits
+from spibb.errors import InputError
 from spibb.tested import Change, ChangeTest
+
+TOLERATED = 1e-9
+"""Of the largest loss: values below it by less are rounding."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,11 @@ class Judge:
         if not families:
             return ()
         samples = [family.sample(self.visits, self.bounds) for family in families]
+        if any(sample.lowest < -(1 + TOLERATED) * sample.most_lost for sample in samples):
+            raise InputError(
+                "the declared limits contradict the log: with what their last states are worth, "
+                "episodes that were cut return more or less than any may: declare wider limits"
+            )
         log_e = np.array([
             betting.log_e_value(sample, family.bet) for sample, family in zip(samples, families)
         ])  # fmt: skip

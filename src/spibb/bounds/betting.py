@@ -83,6 +83,11 @@ class Sample:
         return self.loss * self.longest
 
     @property
+    def lowest(self) -> float:
+        """The lowest value, whatever the rests are; it is below −c only if what is known is not."""
+        return float(min(self.x.min(initial=0.0), self.rests.other.min(initial=0.0)))
+
+    @property
     def total(self) -> float:
         """ΣX, with the rests that make it smallest."""
         rests = self.rests

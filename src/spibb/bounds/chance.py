@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, gammainccinv
+from scipy.special import chdtri
 
-DRAWS = 4000
+DRAWS = 10_000
 NUMBERS = 1 << 22
 """Numbers drawn at most, but for the fewest draws."""
-FEWEST_DRAWS = 100
+FEWEST_DRAWS = 200
 IN_THE_TAIL = 20
-"""Draws beyond a limit that make it reliable; with fewer, a gamma distribution is fitted."""
+"""Draws beyond a limit that make it reliable."""
 
 
 class Chance(NamedTuple):
@@ -26,19 +27,20 @@ def chance_of_largest(freedom: np.ndarray, k: int, delta: float) -> Chance:
     """The sum of the k largest of independent χ² variables with these degrees of freedom [m].
 
     Whoever changes k of m states where differences look large has the largest of m. The sum of all
-    is χ² itself; others are drawn (with a seed of their own: the limit is a number, not a guess).
+    is χ² itself; others are drawn, with a seed of their own: the limit is a number, not a guess.
+    Where few draws are beyond it, the tail goes on as that of χ² does, e^(−x/2).
     """
     if k >= len(freedom):
         total = float(freedom.sum())
         return Chance(total, float(chdtri(total, delta)))
     draws = int(np.clip(NUMBERS // len(freedom), FEWEST_DRAWS, DRAWS))
-    rng = np.random.default_rng(0)
-    sums = np.array([_largest(rng.chisquare(freedom), k) for _ in range(draws)])
-    mean, variance = float(sums.mean()), float(sums.var())
-    if delta * draws >= IN_THE_TAIL:
-        return Chance(mean, float(np.quantile(sums, 1 - delta)))
-    return Chance(mean, float(gammainccinv(mean**2 / variance, delta)) * variance / mean)
+    sums = _largest(freedom, k, draws)
+    reliable = max(delta, IN_THE_TAIL / draws)
+    limit = float(np.quantile(sums, 1 - reliable)) + 2 * math.log(reliable / delta)
+    return Chance(float(sums.mean()), limit)
 
 
-def _largest(x: np.ndarray, k: int) -> float:
-    return float(np.partition(x, len(x) - k)[len(x) - k :].sum())
+def _largest(freedom: np.ndarray, k: int, draws: int) -> np.ndarray:
+    """Drawn sums of the k largest [draws]."""
+    rng, at = np.random.default_rng(0), len(freedom) - k
+    return np.array([np.partition(rng.chisquare(freedom), at)[at:].sum() for _ in range(draws)])

@@ -97,7 +97,8 @@ class Evidence:
     nothing; where these contradict the baseline there are none, and `no_held_out` says why.
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
-    of the log decided whether to change; None if these are all that change.
+    of the log decided whether to change; None if these are all that change. `searched` says that
+    no other threshold could help: the log chose it, or there is none.
     """
 
     problem: Problem
@@ -115,6 +116,7 @@ class Evidence:
     ends_assumed: bool = False
     certified: bool = False
     considered: np.ndarray | None = None
+    searched: bool = False
 
     @cached_property
     def chance(self) -> Chance:
@@ -152,11 +154,6 @@ class Evidence:
     def changed(self) -> np.ndarray:
         """bool [S]: the state's row differs from the baseline's."""
         return changed_states(self.policy.probs, self.problem.baseline.probs)
-
-    @property
-    def searched(self) -> bool:
-        """Whether no other threshold could help: the log chose it, or tests use none."""
-        return self.shared or self.certified
 
     @cached_property
     def tried(self) -> np.ndarray:
@@ -258,7 +255,8 @@ def gather_for(
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
         limits=_limits(result),
     )  # fmt: skip
-    found = replace(found, considered=result.considered)
+    searched = isinstance(result, AutoImprovement | CertifiedImprovement)
+    found = replace(found, considered=result.considered, searched=searched)
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:

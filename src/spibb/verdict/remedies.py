@@ -113,8 +113,9 @@ def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> f
     beyond, wanted = surprise - mean, limit - mean
     if beyond <= 0:
         return None
-    spread = FOUR_IN_FIVE * math.sqrt(2 * mean + 4 * wanted)
-    return n * ((wanted + spread) / beyond - 1)
+    z = FOUR_IN_FIVE  # the excess e that solves e = wanted + z √(2f + 4e)
+    excess = wanted + 2 * z**2 + z * math.sqrt(2 * mean + 4 * wanted + 4 * z**2)
+    return n * (excess / beyond - 1)
 
 
 def more_episodes(more: float | None, otherwise: str = "") -> str:
