@@ -30,10 +30,10 @@ class Surprises(Frozen):
     A disaster is a target r + γ V̄(x') at least half as far below the mean of its pair as the worst
     one of the log, which itself is beyond what noise alone shows in a log of that size. A share φ
     of the pairs is exposed to disasters, each at a rate of its own, Beta(1, 1/m). φ and m are drawn
-    from a grid by the evidence of all pairs, apart for actions that the baseline plays and for those that it seldom
-    plays: what it avoids may be what falls. A pair that has shown none in n visits is exposed with
-    probability φL/(φL + 1 − φ), L = 1/(1 + mn), at a rate of Beta(1, 1/m + n); those that have
-    shown one speak for themselves.
+    from a grid by the evidence of all pairs, apart for actions that the baseline plays and for
+    those that it seldom plays: what it avoids may be what falls. A pair that has shown none in n
+    visits is exposed with probability φL/(φL + 1 − φ), L = 1/(1 + mn), at a rate of
+    Beta(1, 1/m + n); those that have shown one speak for themselves.
 
     `pairs` [U] are these, `visits` [U] their n, `group` [U] 0 or 1, `odds` [2, G] the probabilities
     of the grid.

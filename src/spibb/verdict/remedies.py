@@ -108,7 +108,7 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
 def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> float | None:
     """How many more episodes bring Σ z² above its limit; None where it is what chance gives.
 
-    What exceeds its mean under chance grows with n; χ² around a mean f + e has the variance 2f + 4e.
+    What exceeds its mean under chance grows with n; χ² of a mean f + e has the variance 2f + 4e.
     """
     beyond, wanted = surprise - mean, limit - mean
     if beyond <= 0:
