@@ -43,7 +43,8 @@ class Counts(Frozen):
     Σ((r − c)/u)², c and u being `centre` and `unit` of the rewards' range, so that neither an
     offset of the rewards nor their scale costs any digit. `starts` [S]
     counts the episodes that begin in each state; `reward_range` holds the smallest and the largest
-    reward of the log, `bins` the intervals of the columns that were cut.
+    reward of the log, `bins` the intervals of the columns that were cut; `one_per` is that of the
+    `Log`.
 
     >>> counts = spibb.Counts.from_log(log)
     >>> counts.pairs.tolist()  # rows mild and severe, columns treat and wait
@@ -60,6 +61,7 @@ class Counts(Frozen):
     states: Vocabulary
     actions: Vocabulary
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
+    one_per: tuple[str, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         for name in ("indptr", "successors", "n", "starts"):
@@ -130,7 +132,7 @@ class Counts(Frozen):
             np.bincount(outcome, minlength=len(found)),
             np.bincount(outcome, reward, len(found)), np.bincount(outcome, squares, len(found)),
             np.bincount(log.state[log.episode_starts[:-1]], minlength=n_states), extremes,
-            log.states, log.actions, bins=log.bins,
+            log.states, log.actions, bins=log.bins, one_per=log.one_per,
         )  # fmt: skip
 
     @classmethod
@@ -145,6 +147,7 @@ class Counts(Frozen):
         states: Vocabulary,
         actions: Vocabulary,
         bins: Mapping[str, Bins],
+        one_per: tuple[str, ...] = (),
     ) -> Counts:
         """Counts of outcomes in any order: their pairs x·A + a, successors, and N, Σr,
         Σ((r − c)/u)² [K, 3].
@@ -160,7 +163,8 @@ class Counts(Frozen):
         indptr = _indptr(pair[first], len(states) * len(actions))
         n, reward_sum, reward_sq = (np.ascontiguousarray(column) for column in totals.T)
         return cls(indptr, successor[first].astype(np.int32), n.astype(np.int64), reward_sum,
-                   reward_sq, starts, reward_range, states, actions, bins=bins)  # fmt: skip
+                   reward_sq, starts, reward_range, states, actions, bins=bins,
+                   one_per=one_per)  # fmt: skip
 
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Counts:
         """The same counts with codes into vocabularies that hold all of their labels.
@@ -181,7 +185,7 @@ class Counts(Frozen):
             recode_successors(self.successors, rows),
             np.column_stack([self.n, self.reward_sum, self.reward_sq]),
             starts=starts, reward_range=self.reward_range, states=states, actions=actions,
-            bins=self.bins,
+            bins=self.bins, one_per=self.one_per,
         )  # fmt: skip
 
     def in_units(self, unit: float) -> Counts:

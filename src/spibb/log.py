@@ -107,6 +107,7 @@ class Log(Transitions):
     where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N;
     `bins` are the intervals of the columns that were cut. `ends_assumed` says that no column told
     what terminated: the last row of every episode that is not truncated was taken to end it.
+    `one_per` are the columns of the unit, such as a user, of which only one row was read.
 
     >>> log
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
@@ -126,6 +127,7 @@ class Log(Transitions):
     action_prob: np.ndarray | None = None
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
     ends_assumed: bool = field(default=False, kw_only=True)
+    one_per: tuple[str, ...] = field(default=(), kw_only=True)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._sized(states=len(self.states), actions=len(self.actions))
@@ -218,7 +220,8 @@ class Log(Transitions):
         """Build a log from any dataframe that narwhals knows (pandas, Polars, Arrow, DuckDB, …).
 
         Columns: episode_id, step, state, action, reward, and optionally next_state, terminated,
-        truncated, action_prob; with `bandit` neither episodes nor steps nor ends. Without a column
+        truncated, action_prob; with `bandit` neither episodes nor steps nor ends, but perhaps a
+        unit, as in `count_log`. Without a column
         `terminated`, the last row of every episode that is not truncated ends the process;
         `ends_assumed` then says so. `missing` and `duplicates` are those of `count_log`. `columns`
         maps these names to yours; a state or action may span several:

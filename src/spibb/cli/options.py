@@ -70,6 +70,13 @@ OPTIONS: dict[str, Any] = {
             "--bandit", help="Every row is a separate decision: no episodes, steps or ends."
         ),
     ],
+    "unit": Annotated[
+        Text,
+        typer.Option(
+            help="With --bandit: column of the user, patient or machine that a decision is about, "
+            "or several. One row of each counts, drawn at random; split keeps its rows together."
+        ),
+    ],
     "missing": Annotated[
         Text,
         typer.Option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from spibb.checks import InputError, did_you_mean, some
 from spibb.errors import FixableError
@@ -15,7 +16,9 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
     "action_prob": ("pscore",),
 }
 REQUIRED = ("episode_id", "step", "state", "action", "reward")
-OPTIONAL = ("next_state", "terminated", "truncated", "action_prob")
+UNIT = "unit"
+"""Who a decision is about: of the rows of one user, only one counts. Never found by its name."""
+OPTIONAL = ("next_state", "terminated", "truncated", "action_prob", UNIT)
 EPISODES = ("episode_id", "step", "next_state", "terminated", "truncated")
 """What a log of single steps has no columns for."""
 
@@ -39,9 +42,10 @@ def resolve(
                 f"{name} is mapped to {given[name]!r}, but every row of a bandit's log is an "
                 "episode of its own: leave the column out, or bandit"
             )
+    check_unit(given, bandit)
     found: dict[str, tuple[str, ...]] = {}
     for name in REQUIRED + OPTIONAL:
-        if bandit and name in EPISODES:
+        if (bandit and name in EPISODES) or (name == UNIT and name not in given):
             found[name] = ()
             continue
         if name in given:
@@ -55,6 +59,15 @@ def resolve(
     _check_mapped_once(found)
     _check_not_misspelt("terminated", found, present)
     return found
+
+
+def check_unit(given: Mapping[str, Any], bandit: bool) -> None:
+    """Only rows that are decisions of their own have units."""
+    if UNIT in given and not bandit:
+        raise InputError(
+            f"unit is mapped to {given[UNIT]!r}, and in a log of episodes the episode is the unit: "
+            "leave it out, or add --bandit if every row is a decision"
+        )
 
 
 def _by_itself(
@@ -112,13 +125,13 @@ def _check_not_misspelt(
 
 
 def _check_mapped_once(found: Mapping[str, tuple[str, ...]]) -> None:
-    """A column has one meaning; only the step may also be a part of the state."""
+    """A column has one meaning; only step and unit may also be a part of the state."""
     uses: dict[str, list[str]] = {}
     for name, columns in found.items():
         for column in columns:
             uses.setdefault(column, []).append(name)
     for column, names in uses.items():
-        if len(names) > 1 and sorted(names) != ["state", "step"]:
+        if len(names) > 1 and sorted(names) not in (["state", "step"], ["state", UNIT]):
             raise InputError(
                 f"column {column!r} is mapped twice, to {' and '.join(names)}: map it once"
             )

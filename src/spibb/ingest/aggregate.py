@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import from_arrow, release_memory
-from spibb.columns import NO_STATE
+from spibb.columns import NO_STATE, UNIT
 from spibb.counts import Counts
 from spibb.kernels.units import centre_and_unit
 from spibb.labels import factorize, translate
@@ -100,7 +100,7 @@ class LogTable(TypedTable):
         return Counts.from_outcomes(
             pair[known], coded.successor[known], moments[known], starts=starts,
             reward_range=self.profile.reward_range, states=coded.states, actions=coded.actions,
-            bins=self.bins,
+            bins=self.bins, one_per=self.names[UNIT],
         )  # fmt: skip
 
 

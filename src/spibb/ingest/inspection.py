@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import some, takes
-from spibb.columns import ignored
+from spibb.columns import UNIT, ignored
 from spibb.counts import Counts
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
@@ -27,6 +29,15 @@ ENDS = "Ends"
 """What is assumed where no column says what terminated."""
 REGULAR = 0.1
 """Steps are numbered, and not irregular times, where so many differences are the smallest one."""
+
+
+UNITS = re.compile(
+    "(user|customer|client|patient|person|member|visitor|subject|participant|player|student|guest|"
+    "account|session|cookie|household|driver|employee|device|machine)([ _-]?(id|key|no|nr|number|"
+    "uuid|hash))?",
+    re.IGNORECASE,
+)
+"""Names of columns that say who a decision is about; without "id" they may name groups of users."""
 
 
 @dataclass(frozen=True)
@@ -307,6 +318,7 @@ def _assumptions(table: TypedTable) -> Iterator[Finding]:
                 "Warning", f"--bandit ignores {listed(unread)}: a decision has no "
                 "consequences beyond its reward; leave --bandit out if it has"
             )  # fmt: skip
+        yield from _about_units(table)
     elif table.x.terminated is None:
         cut = " that is not truncated" if table.x.truncated else ""
         yield Finding(
@@ -326,6 +338,41 @@ def _assumptions(table: TypedTable) -> Iterator[Finding]:
         yield Finding(
             "Missing values", f"are a label of their own, {LEVEL}, in {some(sorted(levels), 10)}"
         )
+
+
+def _about_units(table: TypedTable) -> Iterator[Finding]:
+    """How many rows of how many units count, or that rows of one unit may."""
+    if table.draw is not None:
+        unit, rows, units = listed(table.names[UNIT]), table.whole.rows, table.rows
+        counts = f"{units:,} of {rows:,} rows: one per {unit}, drawn at random"
+        if units == rows:
+            counts = f"all {rows:,} rows: every {unit} has one"
+        yield Finding("What counts", counts)
+    elif not table.names[UNIT] and (repeated := _repeated_unit(table)):
+        column, units = repeated
+        yield Finding(
+            "Warning", f"the {table.rows:,} rows are of {units:,} {column}, and every bound takes "
+            f"rows to be independent: add --unit {shlex.quote(column)}"
+        )  # fmt: skip
+
+
+def _repeated_unit(table: TypedTable) -> tuple[str, int] | None:
+    """A column that is not read, names who a decision is about, and repeats, with its values."""
+    read = {column for mine in table.names.values() for column in mine}
+    likely = [one for one in table.engine.kinds if one not in read and UNITS.fullmatch(one)]
+    if not likely:
+        return None
+    found = table.engine.table(queries.distinct_query(table.kept, likely)).to_pylist()[0]
+    units = {column: int(n) for column, n in zip(likely, found.values())}
+    several = {column: n for column, n in units.items() if _is_unit(column, n, table.rows)}
+    return min(several.items(), key=lambda unit: unit[1], default=None)
+
+
+def _is_unit(column: str, values: int, rows: int) -> bool:
+    """Whether rows repeat units; a few values that have many rows each are groups."""
+    named = UNITS.fullmatch(column)
+    sure = named is not None and named[2] is not None
+    return 1 < values < rows and (sure or values**2 >= rows)
 
 
 def _coverage(pairs: np.ndarray) -> tuple[Bracket, ...]:

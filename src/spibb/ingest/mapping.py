@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spibb.binning import Bins, Request
 from spibb.checks import InputError
-from spibb.columns import ALIASES, OPTIONAL, REQUIRED
+from spibb.columns import ALIASES, OPTIONAL, REQUIRED, UNIT
 from spibb.handling import DUPLICATES, ERROR, MISSING, Handling
 from spibb.loading import (
     either,
@@ -136,7 +136,7 @@ class ColumnMap:
         return {
             name: given
             for name, given in self.columns.items()
-            if name in needed or all(column in present for column in _names(given))
+            if name in (*needed, UNIT) or all(column in present for column in _names(given))
         }
 
     def _called(self, name: str, own: tuple[str, ...], present: Sequence[str]) -> tuple[str, ...]:

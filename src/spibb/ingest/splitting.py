@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb import checks
-from spibb.columns import ALIASES
+from spibb.columns import ALIASES, UNIT, check_unit
 from spibb.errors import InputError
 from spibb.ingest.mapping import ColumnMap, ColumnNames
 from spibb.labels import Label, factorize
@@ -19,19 +19,21 @@ from spibb.sql.duck_files import DuckFiles
 from spibb.sql.engines import Engine, quoted
 from spibb.sql.expressions import Reader
 from spibb.sql.writing import check_distinct
+from spibb.words import listed
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 EPISODE = "episode_id"
-TAG = "the episode, as spibb reads it"
+TAG = "a name, as spibb reads it"
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
     """Rows to train with and rows kept apart, in their order, and how many episodes each has.
 
-    `ending` is that of the files: .csv for a log in text, else .parquet, which keeps types.
+    `ending` is that of the files: .csv for a log in text, else .parquet, which keeps types. `what`
+    says what is counted: episodes, or units whose rows stay together.
     """
 
     train: pa.Table
@@ -39,6 +41,7 @@ class Parts:
     train_episodes: int
     test_episodes: int
     ending: str
+    what: str
 
 
 def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) -> Parts:
@@ -46,23 +49,28 @@ def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) 
 
     Which ones depends on the seed and on the names of the episodes alone: not on the order of the
     rows, nor on the kind of the file. Where rows are episodes of their own (a bandit log), it is
-    what a row holds that counts, and which of several equal rows it is.
+    what a row holds that counts, and which of several equal rows it is; rows of one unit stay
+    together.
     """
     checks.number("share", share, 0, 1, "()")
     checks.seed(seed)
     check_distinct(engine, "the log")
-    single = column_map.handling.bandit
-    rows, names, codes = (_rows if single else _episodes)(engine, column_map.columns)
+    columns, single = column_map.columns, column_map.handling.bandit
+    check_unit(columns, single)
+    together = _unit_columns(engine, columns)
+    if single and not together:
+        rows, names, codes = _rows(engine)
+    else:
+        rows, names, codes = _named(engine, together or [_episode_column(engine, columns)])
+    what = f"units ({listed(together)})" if together else "episodes"
     if len(names) < 2:
-        raise InputError(
-            f"the log has {len(names)} episodes, and a split needs at least 2: add episodes"
-        )
+        raise InputError(f"the log has {len(names)} {what}, and a split needs at least 2: add some")
     chosen = _apart(names, share, seed)
     apart = np.isin(codes, chosen)
     csv = isinstance(engine, DuckFiles) and engine.files.untyped
     return Parts(
         _where(rows, ~apart), _where(rows, apart), len(names) - len(chosen), len(chosen),
-        ".csv" if csv else ".parquet",
+        ".csv" if csv else ".parquet", what,
     )  # fmt: skip
 
 
@@ -70,17 +78,38 @@ Named = tuple["pa.Table", Sequence[Label], np.ndarray]
 """Rows, the distinct names of their episodes, and the code of each row's name [N]."""
 
 
-def _episodes(engine: Engine, columns: ColumnNames) -> Named:
-    name = episode_column(list(engine.columns), columns)
-    if len(engine.columns[name]) > 1:
-        raise InputError(f"column {name!r} names episodes by lists: name them by text or numbers")
-    column = Reader(engine, {}).label(engine.columns[name][0])
-    table = engine.table(f"SELECT *, {column} AS {quoted(TAG)} FROM log")
-    episodes, codes = factorize([table.column(TAG)], name)
-    return table.drop_columns([TAG]), episodes.labels, codes
+def _named(engine: Engine, columns: Sequence[str]) -> Named:
+    """Rows that belong together by the values of some columns."""
+    for name in columns:
+        if len(engine.columns[name]) > 1:
+            raise InputError(f"column {name!r} names rows by lists: name them by text or numbers")
+    labels = [Reader(engine, {}).label(engine.columns[name][0]) for name in columns]
+    tags = {f"{TAG} {i}": label for i, label in enumerate(labels)}
+    tagged = ", ".join(f"{label} AS {quoted(tag)}" for tag, label in tags.items())
+    table = engine.table(f"SELECT *, {tagged} FROM log")
+    found, codes = factorize([table.column(tag) for tag in tags], *columns)
+    return table.drop_columns(list(tags)), found.labels, codes
 
 
-def _rows(engine: Engine, columns: ColumnNames) -> Named:
+def _unit_columns(engine: Engine, columns: ColumnNames) -> list[str]:
+    """The columns that name units; none where rows have no unit."""
+    given = columns.get(UNIT, ())
+    names = [given] if isinstance(given, str) else list(given)
+    present = list(engine.columns)
+    for name in names:
+        if name not in present:
+            raise InputError(
+                f"the log has no column {name!r}{checks.did_you_mean(name, present)}: its columns "
+                f"are {checks.some(present, 20)}; name that of the unit with --unit"
+            )
+    return names
+
+
+def _episode_column(engine: Engine, columns: ColumnNames) -> str:
+    return episode_column(list(engine.columns), columns)
+
+
+def _rows(engine: Engine) -> Named:
     """Every row by itself, named by what it holds and by its number among equal rows."""
     table = engine.table("SELECT * FROM log")
     times: Counter[str] = Counter()

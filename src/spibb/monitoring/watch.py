@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
+from spibb.columns import UNIT
 from spibb.episodes.conformity import Conformity
 from spibb.episodes.limits import slack
 from spibb.episodes.returns import EpisodeReturns
@@ -32,7 +33,7 @@ from spibb.monitoring.evidence import (
     interval_at_any_time,
 )
 from spibb.policies import conformity_of
-from spibb.words import apart
+from spibb.words import apart, listed
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
 FOR_CHANGES = 0.2
@@ -271,6 +272,8 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
     By the first value of a column in each episode; without one by the step where steps are times,
     and else by the names of the episodes: numbers by value, also within text of one form (p9, p10).
     """
+    if table.draw is not None:
+        return _first_of_each(table.whole, column)
     log, column = table.log(), column or table.time_column
     if column is not None:
         return log.episodes(table.episode_order(column)), f"by the first {column} of each"
@@ -284,6 +287,22 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
             "give --order and a column of numbers or times"
         )
     return log.episodes(places), f"{how}, by the numbers in it"
+
+
+def _first_of_each(table: LogTable | VectorTable, column: str | None) -> tuple[Any, str]:
+    """Single decisions in the order of time, the first one of each unit.
+
+    A row that is drawn among all of a unit would be another one when the unit has more rows: what
+    was seen at one look would change until the next.
+    """
+    log, units = table.log(), table.units()
+    order = np.arange(len(log)) if column is None else table.episode_order(column)
+    first = np.sort(np.unique(units[order], return_index=True)[1])
+    unit, how = listed(table.names[UNIT]), "row" if column is None else column
+    return (
+        log.episodes(order[first]),
+        f"by {how}, the first row of every {unit} ({len(first):,} of {len(log):,})",
+    )
 
 
 def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:

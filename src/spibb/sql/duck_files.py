@@ -101,12 +101,14 @@ class DuckFiles:
                 row -= n
         return repr(str(path)), row
 
-    def copied(self, sql: str) -> DuckFiles | None:
+    def copied(self, sql: str, always: bool = False) -> DuckFiles | None:
         """The rows that a query gives in a private Parquet file, None where that saves nothing.
 
-        Text of some size is parsed for every query, and takes longer than all else.
+        Text of some size is parsed for every query, and takes longer than all else. `always` is for
+        queries that take long themselves.
         """
-        if not (self.files.untyped and WORTH_A_COPY <= self.files.size <= LARGEST_COPY):
+        worth = self.files.untyped and WORTH_A_COPY <= self.files.size <= LARGEST_COPY
+        if not (always or worth):
             return None
         path = private_path(".parquet")
         with self._asking():

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from spibb.checks import InputError, named, some
@@ -101,6 +101,14 @@ class DuckFrame:
         """The same, with codes in the place of text."""
         with answered("the frame"):
             return narrow_table(self.connection.sql(sql)).unify_dictionaries()
+
+    def copied(self, sql: str, always: bool = False) -> DuckFrame | None:
+        """The rows that a query gives, where that takes long; the frame itself is in memory."""
+        if not always:
+            return None
+        connection = open_duckdb()
+        connection.register("log", self.table(sql))
+        return replace(self, connection=connection)
 
 
 @dataclass(frozen=True, eq=False)

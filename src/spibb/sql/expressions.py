@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from spibb.binning import Bins
 from spibb.checks import InputError
-from spibb.columns import FLAGS
+from spibb.columns import FLAGS, UNIT
 from spibb.handling import ERROR, LEVEL, STRICT, WORDS, Handling
 from spibb.sql.engines import (
     FLAG,
@@ -32,7 +32,7 @@ STEP_NUMBER, STEP_TIME, STEP_ZONED = "DECIMAL(38, 9)", "TIMESTAMP", "TIMESTAMPTZ
 STEP_TYPES = (STEP_NUMBER, STEP_TIME, STEP_ZONED)
 ZONE = r":[0-9.]+\s*(Z|[+-][0-9]{2}(:?[0-9]{2})?|[A-Za-z][A-Za-z_/]*)\s*$"
 """What follows the minutes or seconds of a time that has a zone."""
-LABELS = ("episode_id", "state", "action", "next_state")
+LABELS = ("episode_id", "state", "action", "next_state", UNIT)
 INFINITY = "CAST('inf' AS DOUBLE)"
 
 
@@ -64,6 +64,7 @@ class Expressions:
     terminated: str | None
     truncated: str | None
     action_prob: str | None
+    unit: tuple[str, ...]
 
     @property
     def table(self) -> str:
@@ -86,7 +87,7 @@ class Expressions:
             "episode_id": (self.episode,), "step": (self.step,), "state": self.state,
             "action": self.action, "next_state": self.next_state, "reward": (self.reward,),
             "terminated": (self.terminated,), "truncated": (self.truncated,),
-            "action_prob": (self.action_prob,),
+            "action_prob": (self.action_prob,), UNIT: self.unit,
         }  # fmt: skip
         for name, columns in names.items():
             for column, expression in zip(columns, found[name]):
@@ -122,6 +123,7 @@ def expressions(
             read.number(_only(names, "action_prob"), "action_prob")
             if names["action_prob"] else None
         ),
+        unit=tuple(read.label(column) for column in names[UNIT]),
     )  # fmt: skip
 
 

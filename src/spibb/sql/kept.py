@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from spibb.sql.drawing import Draw
 from spibb.sql.engines import quoted
 
 
@@ -14,7 +15,8 @@ class Kept:
 
     `columns` are those that are used. Rows that are `incomplete` are left out, with all rows of
     their `episode` where there is a column of episodes. With `distinct`, rows that are equal in the
-    columns used count once. `row` is a name that no column has: the number of the row, from 0.
+    columns used count once. Of every unit only the row that `draw` says counts. `row` is a name
+    that no column begins with: the number of the row, from 0.
     """
 
     columns: tuple[str, ...]
@@ -22,6 +24,7 @@ class Kept:
     incomplete: str | None = None
     episode: str | None = None
     distinct: bool = False
+    draw: Draw | None = None
 
     @classmethod
     def of(
@@ -30,7 +33,7 @@ class Kept:
     ) -> Kept:  # fmt: skip
         """Of the used columns and all that there are, by name."""
         row = "spibb row"
-        while row.lower() in {name.lower() for name in present}:
+        while any(name.lower().startswith(row) for name in present):
             row += "_"
         used = tuple(quoted(column) for column in dict.fromkeys(columns))
         return cls(used, quoted(row), incomplete, episode, distinct)
@@ -38,16 +41,19 @@ class Kept:
     @property
     def all(self) -> Kept:
         """The same where all rows count."""
-        return replace(self, incomplete=None, distinct=False)
+        return replace(self, incomplete=None, distinct=False, draw=None)
 
     @property
     def rows(self) -> str:
-        """The rows in the columns that are used."""
-        return f"SELECT {', '.join(self.columns)} FROM {self.table}"
+        """The rows in the columns that are used, in their order."""
+        order = "" if self.draw is None else f" ORDER BY {self.row}"
+        return f"SELECT {', '.join(self.columns)} FROM {self.table}{order}"
 
     @property
     def table(self) -> str:
         """The rows, as what follows FROM."""
+        if self.draw is not None:
+            return self.numbered
         if self.distinct:
             return f"(SELECT DISTINCT {', '.join(self.columns)} FROM log{self._where}) AS log"
         return f"(SELECT * FROM log{self._where}) AS log" if self.incomplete else "log"
@@ -61,6 +67,9 @@ class Kept:
     def numbered(self) -> str:
         """The same with their numbers; of equal rows the first one's."""
         rows = f"(SELECT *, ROW_NUMBER() OVER () - 1 AS {self.row} FROM log) AS log{self._where}"
+        if self.draw is not None:
+            extra = [f'{self.row[:-1]} {name}"' for name in ("place", "size", "drawn")]
+            return f"({self.draw.rows(f'(SELECT * FROM {rows}) AS log', self.row, extra)}) AS log"
         if not self.distinct:
             return f"(SELECT * FROM {rows}) AS log"
         used = ", ".join(self.columns)

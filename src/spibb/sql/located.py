@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from spibb.binning import Bins, Request, check_requests, quantile_bins
 from spibb.checks import InputError
-from spibb.columns import resolve
+from spibb.columns import UNIT, resolve
 from spibb.handling import DROP, STRICT, Handling
 from spibb.sql import queries
+from spibb.sql.drawing import Draw, by_name, salt_query
 from spibb.sql.engines import Engine, quoted
 from spibb.sql.expressions import Reader
 from spibb.sql.kept import Kept
@@ -32,14 +33,20 @@ class LeftOut:
 class LocatedTable:
     """A log in place: an engine, the columns behind our names, bins, and which rows count.
 
-    `copy` answers the same from a copy of those rows, where that is faster.
+    `copy` answers the same from a copy of those rows, where that is faster. Where one row of each
+    unit counts, `draw` says which, and `undrawn` is a copy of all rows.
     """
+
+    numbers: ClassVar[bool] = False
+    """Whether states are vectors of numbers; otherwise they are labels."""
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]
     bins: Mapping[str, Bins]
     handling: Handling = STRICT
     copy: Engine | None = None
+    draw: Draw | None = None
+    undrawn: Engine | None = None
 
     @classmethod
     def open(
@@ -53,11 +60,48 @@ class LocatedTable:
         names = _names(engine, columns, handling.bandit)
         check_requests(bins, (*names["state"], *names["action"]))
         kept = _kept(engine, names, bins, handling)
-        copied = getattr(engine, "copied", None)
-        copy = None if copied is None else copied(kept.rows)
-        table = cls(engine, names, {}, handling, copy)
+        table = cls(engine, names, {}, handling, _copied(engine, kept.rows))
+        if names[UNIT]:
+            table = table._one_per_unit(kept, bins)
+            kept = replace(kept, draw=table.draw)
         cut = {column: table._resolve_bins(kept, column, given) for column, given in bins.items()}
         return replace(table, bins=cut)
+
+    def _one_per_unit(self, kept: Kept, cut: Collection[str]) -> Self:
+        """The same with one row of each unit, before any column is `cut` into bins."""
+        counted = kept if self.copy is None else kept.all
+        draw = self._draw(counted, cut)
+        source = self.engine if self.copy is None else self.copy
+        drawn = _copied(source, replace(counted, draw=draw).rows, always=True)
+        return replace(self, copy=drawn, draw=draw, undrawn=self.copy)
+
+    def _draw(self, counted: Kept, cut: Collection[str]) -> Draw:
+        """Which row of each unit counts."""
+        read = Reader(self.engine, {})
+        unit = tuple(map(read.label, self.names[UNIT]))
+        labels, numbers = self._content(read, cut)
+        ends = self.ask(queries.range_query(counted, numbers[0])).to_pylist()[0].values()
+        low, high = (0.0 if end is None else float(end) for end in ends)
+        salt = self.ask(salt_query(counted.table, [*unit, *labels], numbers[0], low, high))
+        whole = " ".join(str(int(column[0].as_py() or 0)) for column in salt.columns)
+        return Draw(unit, (*map(by_name, labels), *numbers), whole)
+
+    def _content(self, read: Reader, cut: Collection[str]) -> tuple[list[str], list[str]]:
+        """What a row holds besides its unit: labels, and numbers, the reward first."""
+        inexact = {*cut, *(self.names["state"] if self.numbers else ())}
+        columns = (*self.names["state"], *self.names["action"])
+        labels = [read.label(column) for column in columns if column not in inexact]
+        numbers = [
+            read.number(column, name)
+            for name in ("reward", "action_prob")
+            for column in self.names[name]
+        ]
+        return labels, numbers + [read.number(one, one) for one in columns if one in inexact]
+
+    @cached_property
+    def whole(self) -> Self:
+        """The same with all rows of each unit."""
+        return replace(self, copy=self.undrawn, draw=None, undrawn=None) if self.draw else self
 
     def _resolve_bins(self, kept: Kept, column: str, given: Request | Bins) -> Bins:
         """Edges as they are given, or at quantiles of the rows that count."""
@@ -73,7 +117,7 @@ class LocatedTable:
     @cached_property
     def kept(self) -> Kept:
         """The rows that count."""
-        return _kept(self.engine, self.names, self.bins, self.handling)
+        return replace(_kept(self.engine, self.names, self.bins, self.handling), draw=self.draw)
 
     @cached_property
     def counting(self) -> Kept:
@@ -91,7 +135,9 @@ class LocatedTable:
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What was left out, and of how much."""
+        """What was left out for what it holds, and of how much."""
+        if self.draw is not None:
+            return self.whole.left_out
         if self.handling == replace(STRICT, bandit=self.handling.bandit):
             return LeftOut()
         if self.handling.missing != DROP:
@@ -110,6 +156,12 @@ class LocatedTable:
     def number(self, query: str) -> int:
         """The one number that a query gives."""
         return int(self.ask(query).column(0)[0].as_py())
+
+
+def _copied(engine: Engine, sql: str, always: bool = False) -> Engine | None:
+    """What a query gives, as a table of its own; None where the engine makes none."""
+    copied = getattr(engine, "copied", None)
+    return None if copied is None else copied(sql, always)
 
 
 def _names(engine: Engine, columns: Mapping[str, Any], bandit: bool) -> dict[str, tuple[str, ...]]:

@@ -6,10 +6,10 @@ which of its rows count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from spibb.sql.engines import quoted
-from spibb.sql.expressions import Expressions, Reader, possible
+from spibb.sql.expressions import Expressions, Reader, finite, possible
 from spibb.sql.kept import Kept
 
 
@@ -38,6 +38,18 @@ def profile_query(
 def size_query(table: str, episode: str | None) -> str:
     """How many rows and episodes a table has."""
     return f"SELECT COUNT(*) AS n, COUNT(DISTINCT {episode or 'NULL'}) AS episodes FROM {table}"
+
+
+def range_query(kept: Kept, number: str) -> str:
+    """The least and the largest of finite numbers."""
+    known = f"SELECT CASE WHEN {finite(number)} THEN {number} END AS x FROM {kept.table}"
+    return f"SELECT MIN(x) AS low, MAX(x) AS high FROM ({known}) AS known"
+
+
+def distinct_query(kept: Kept, columns: Sequence[str]) -> str:
+    """How many values each of some columns has."""
+    counts = [f"COUNT(DISTINCT {quoted(column)})" for column in columns]
+    return f"SELECT {_aliased(counts)} FROM {kept.repeating}"
 
 
 def times_query(kept: Kept, condition: str) -> str:
@@ -212,6 +224,11 @@ def names_query(x: Expressions, by_number: bool) -> str:
     names = f"SELECT DISTINCT {x.episode} AS e FROM {x.kept.repeating}"
     order = "TRY_CAST(e AS BIGINT), e" if by_number else "e"
     return f"SELECT CAST(e AS VARCHAR) AS name FROM ({names}) AS named ORDER BY {order}"
+
+
+def units_query(x: Expressions) -> str:
+    """The labels of the unit of each row, in the order of `rows_query`."""
+    return f"SELECT {_aliased(list(x.unit))} FROM {x.table} ORDER BY {x.episode}"
 
 
 def repeated_query(x: Expressions, step: str) -> str:

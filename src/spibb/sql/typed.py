@@ -7,14 +7,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from spibb.arrays import from_arrow
 from spibb.checks import InputError, did_you_mean, per_cent, some
-from spibb.columns import EMPTY
+from spibb.columns import EMPTY, UNIT
 from spibb.handling import AS_LEVEL
+from spibb.labels import factorize
 from spibb.sql import queries
 from spibb.sql.coding import Coder, Labels
 from spibb.sql.engines import TEXT, TIME
@@ -36,6 +37,7 @@ WANTED = {
     "step": "a finite number, or a time like 2024-05-14 04:36:00, all with a time zone or none: "
     + FIX,
     "reward": A_NUMBER, "action_prob": A_NUMBER, "terminated": A_FLAG, "truncated": A_FLAG,
+    UNIT: "text, or a whole number of 64 bits that is exact: turn the column into text",
 }  # fmt: skip
 A_LABEL = "text, or a whole number of 64 bits that is exact: bin the column or turn it into text"
 A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
@@ -82,9 +84,6 @@ class Profile:
 class TypedTable(LocatedTable):
     """The columns of a log as typed SQL expressions, its values checked, its rows coded."""
 
-    numbers: ClassVar[bool] = False
-    """Whether states are vectors of numbers; otherwise they are labels."""
-
     @cached_property
     def x(self) -> Expressions:
         """The columns as SQL expressions; steps in text are numbers, or else times."""
@@ -97,6 +96,8 @@ class TypedTable(LocatedTable):
 
     @cached_property
     def _profiled(self) -> tuple[Expressions, Profile]:
+        if self.draw is not None:
+            _ = self.whole.profile  # rows that were not drawn are checked too
         tried = []
         for step_type in self._step_types:
             read = Reader(self.engine, self.bins, step_type, self.handling)
@@ -166,7 +167,7 @@ class TypedTable(LocatedTable):
         lacking, levels = self._lacking(profile), self._levels(profile)
         for name, column, expression in x.by_column(self.names):
             there = read.present(name, column)
-            if column in lacking - levels:
+            if column in lacking and (column not in levels or name == UNIT):
                 self._faults.refuse_missing(column, f"{there} IS NULL", lacking)
             if profile.read(name, column) < profile.there(name, column):
                 label = FINITE if self.numbers and name in STATES else A_LABEL
@@ -220,6 +221,7 @@ class TypedTable(LocatedTable):
             "states": coded.states,
             "actions": coded.actions,
             "bins": self.bins,
+            "one_per": self.names[UNIT],
             "ends_assumed": self.x.terminated is None,
         }
 
@@ -268,6 +270,11 @@ class TypedTable(LocatedTable):
         whole = replace(self.x, kept=self.kept)
         found = self.engine.table(queries.names_query(whole, self._by_number))
         return [str(name) for name in found.columns[0].to_pylist()]
+
+    def units(self) -> np.ndarray:
+        """Codes of the units [E] of single decisions, in the order that `fields` has them."""
+        found = self.ask(queries.units_query(self.x))
+        return factorize(found.columns, *self.names[UNIT])[1]
 
     def episode_order(self, column: str) -> np.ndarray:
         """Numbers of the episodes [E], as `fields` has them, by the first value of a column.

@@ -204,8 +204,12 @@ def _single_steps(evidence: Evidence) -> tuple[str, ...]:
     problem = evidence.problem
     if problem.n_episodes < problem.decisions.sum():
         return ()
+    if problem.counts.one_per:
+        unit = listed(problem.counts.one_per)
+        return (f"every {unit} is a case of its own: of each, one row counts, drawn at random, so "
+                f"that values are those of a {unit}, however many rows it has",)  # fmt: skip
     return ("every row is a case of its own: where a user, patient or machine has several rows, "
-            "keep one of them, drawn at random",)  # fmt: skip
+            "name its column (--unit), so that one of them counts",)  # fmt: skip
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:

@@ -92,6 +92,6 @@ def monitor(
         from spibb.cli.watching import print_monitoring
 
         print_monitoring(console, found)
-        say_assumptions(console, table)
+        say_assumptions(console, table.whole)
     if found.alarm:
         raise typer.Exit(1)

@@ -28,8 +28,9 @@ def split(
 ) -> None:
     """Split a log into two files of whole episodes, one to improve with and one to evaluate on.
 
-    The seed and the names of the episodes decide, not the order of the rows. All columns and cells
-    stay as they are. Both files are written, or neither.
+    The seed and the names of the episodes decide, not the order of the rows. With --unit, all rows
+    of a unit are in the same file. All columns and cells stay as they are. Both files are written,
+    or neither.
     """
     from spibb.cli import terminal
     from spibb.ingest import open_engine
@@ -50,4 +51,4 @@ def split(
     for name, n in (("train", parts.train_episodes), ("test", parts.test_episodes)):
         rows = tables[name].num_rows
         file = out / f"{name}{parts.ending}"
-        terminal.say_path(console, f"{file}: {n:,} episodes, {rows:,} rows")
+        terminal.say_path(console, f"{file}: {n:,} {parts.what}, {rows:,} rows")
