@@ -76,6 +76,20 @@ def test_nothing_in_a_column_name_is_executed_by_postgres(postgres):
     assert_same_counts(count_log(renamed, columns=columns), TRUTH)
 
 
+def drawn_alike(source):
+    """Single decisions, all or one of each unit: the same rows as in memory, counted and read."""
+    assert_same_counts(*(count_log(t, columns=COLUMNS, bandit=True) for t in (source, TABLE)))
+    columns = {**COLUMNS, "unit": ["ward", "step"]}
+    here, there = (open_log(one, columns=columns, bandit=True) for one in (TABLE, source))
+    assert_same_counts(there.counts(), here.counts())
+    assert_same_counts(Counts.from_log(there.log()), here.counts())
+    assert (there.rows, there.whole.rows) == (here.rows, len(TABLE)) != (len(TABLE),) * 2
+
+
+def test_postgres_draws_the_same_row_of_each_unit(postgres):
+    drawn_alike(postgres)
+
+
 def test_text_in_the_place_of_numbers_is_told(postgres):
     with pytest.raises(InputError, match="reward is text in column 'drug', expected numbers"):
         count_log(postgres, columns={"state": "ward", "action": "severity", "reward": "drug"})
@@ -83,6 +97,10 @@ def test_text_in_the_place_of_numbers_is_told(postgres):
 
 def test_spark_gives_the_same_counts_and_policy(spark):
     assert_same_counts_and_policy(count_log(spark, columns=COLUMNS), TRUTH)
+
+
+def test_spark_draws_the_same_row_of_each_unit(spark):
+    drawn_alike(spark)
 
 
 def test_a_spark_frame_is_read_through_narwhals(spark):

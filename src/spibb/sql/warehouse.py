@@ -14,6 +14,8 @@ from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 if TYPE_CHECKING:
     import pyarrow as pa
 
+ORDERED = ("pyspark", "databricks")
+"""Backends that number rows only where an order is given, be it any."""
 INSTALL = f"Ibis is not installed: {install('warehouse')}"
 
 
@@ -59,7 +61,12 @@ def _translated(sql: str, backend: Any) -> str:
     """Our SQL, which is DuckDB's, as the backend writes it."""
     import sqlglot
 
-    return sqlglot.transpile(sql, read="duckdb", write=backend.dialect)[0]
+    tree = sqlglot.parse_one(sql, read="duckdb")
+    if backend.name in ORDERED:
+        for window in tree.find_all(sqlglot.exp.Window):
+            if not window.args.get("order") and isinstance(window.this, sqlglot.exp.RowNumber):
+                window.set("order", sqlglot.exp.Order(expressions=[sqlglot.exp.Null()]))
+    return tree.sql(backend.dialect)
 
 
 def table_of_query(backend: Any, sql: str) -> Any:
