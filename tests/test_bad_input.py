@@ -96,6 +96,23 @@ bandit("", "", "step is mapped to 'p'", "leave the column out", options="--step 
 bandit("", "", "terminated is mapped to 'click'", options="--terminated click")
 bandit("", "", "two equal rows are two decisions", options="--duplicates drop")
 bandit("", "", "missing is 'fill': choose one of error, as-level, drop", options="--missing fill")
+bandit("", "", "the log has no column 'usr' (did you mean 'user'?)", options="--unit usr")
+bandit("", "", "column 'item' is mapped twice, to action and unit", options="--unit item")
+bandit("", "", "'user,' has an empty column name", options="--unit user,")
+bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing drop",
+       options="--unit user --missing as-level")  # fmt: skip
+bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is soon", "a number",
+       options="--unit user")  # fmt: skip
+case("inspect log.csv --unit state", "unit is mapped to 'state'", "the episode is the unit",
+     "add --bandit")  # fmt: skip
+case("split log.csv --unit state --out out", "unit is mapped to 'state'", "add --bandit")
+case("split log.csv --bandit --unit stat --out out", "the log has no column 'stat'",
+     "did you mean 'state'", "--unit")  # fmt: skip
+case("split clicks.csv --bandit --unit user --out out", "1 units (user)", "at least 2",
+     clicks_csv=CLICKS.replace("old", "new"))  # fmt: skip
+case("split clicks.csv --bandit --unit user --out out", "user", "missing",
+     clicks_csv=CLICKS.replace("old", ""))  # fmt: skip
+case(f"{IMPROVE} --mapping map.toml", "unit is 3, expected", map_toml="[columns]\nunit = 3")
 case(f"improve clicks.csv --out out {BANDIT} --baseline recorded",
      "action_prob of state 'new' sums to 1.8", "add to the state what it depends on",
      clicks_csv=(CLICKS + CLICKS.split("\n", 1)[1]).replace("0.5", "0.9"))  # fmt: skip

@@ -86,6 +86,10 @@ def count_log(
     that go on have a successor. Two mistakes then go unnoticed: a repeated row that makes up for a
     missing one elsewhere, and rows with the name of another episode where the sums still agree.
 
+    With `bandit`, `columns` may name a `unit`, such as ``{"unit": "user_id"}``: who a decision is
+    about, in one column or several. Of the rows of a unit one counts, drawn at random: rows of one
+    user are not independent. What the log holds decides the draw, not the order of its rows.
+
     Parameters:
         source: where the log is.
         columns: our column names mapped to yours.

@@ -217,6 +217,7 @@ def read_mapping(path: str | Path) -> ColumnMap:
         [columns]
         state = ["ward", "age"]
         action = "drug"
+        unit = "patient"    # with bandit: one row of each counts
 
         [bins]
         age = 10            # quantiles; or edges: [18, 40, 65]
