@@ -50,6 +50,7 @@ class Server:
 
         `renames`, `seconds`: SIGKILL it before a rename of this number, or after so long.
         `largest`: bytes that a file of its may have.
+        `encoding`: of what it says, as PYTHONIOENCODING would set it.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -58,10 +59,9 @@ class Server:
         return Ended(*json.loads(self._process.stdout.readline()))
 
     def close(self) -> None:
-        """End the process."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait(timeout=10)
+        """End the process, which may still import what the last command has imported."""
+        self._process.kill()
+        self._process.communicate()
 
 
 class Clock(datetime):
@@ -90,18 +90,23 @@ def serve() -> None:
                 _become([str(word) for word in words], Path(folder), **how)
             code = _ended(child, how.get("seconds"))
             took = time.monotonic() - begin
-            out, err, modules = (_text(Path(folder) / name) for name in ("out", "err", "modules"))
+            said = how.get("encoding", "utf-8")
+            out, err, modules = (
+                _text(Path(folder) / name, said) for name in ("out", "err", "modules")
+            )
         print(json.dumps([code, took, out, err]), file=answers, flush=True)
         _import_all(modules.split())
 
 
 def _become(
     words: list[str], private: Path, folder: str, renames: int | None = None,
-    largest: int | None = None, seconds: float | None = None,
+    largest: int | None = None, seconds: float | None = None, encoding: str = "utf-8",
 ) -> NoReturn:  # fmt: skip
-    from spibb.cli.app import main
+    from spibb.__main__ import run
 
     _redirect(private)
+    sys.stdout.reconfigure(encoding=encoding, errors="strict")
+    sys.stderr.reconfigure(encoding=encoding)
     os.chdir(folder)
     sys.path[0], sys.argv = folder, ["spibb", *words]
     if renames is not None:
@@ -110,7 +115,7 @@ def _become(
     if largest is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest, limits[1]))
     try:
-        main()
+        run()
     except SystemExit as end:
         code = end.code or 0
     except BaseException:
@@ -131,8 +136,8 @@ def _redirect(private: Path) -> None:
     tempfile.tempdir = str(private)
 
 
-def _text(path: Path) -> str:
-    return path.read_text("utf-8") if path.exists() else ""
+def _text(path: Path, encoding: str) -> str:
+    return path.read_text(encoding) if path.exists() else ""
 
 
 def _import_all(names: list[str]) -> None:

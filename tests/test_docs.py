@@ -6,7 +6,6 @@ import pkgutil
 import re
 import runpy
 import shlex
-import subprocess
 import sys
 from pathlib import Path
 
@@ -117,18 +116,15 @@ def long_commands(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", list(filter(long_commands, PAGES)), ids=name_of)
-def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch):
+def test_long_commands_run_as_printed_but_smaller(page, tmp_path, monkeypatch, commands):
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md":
         needed("jax")
     for line in long_commands(page):
         (extra,) = (extra for start, extra in SMALLER.items() if line.startswith(start))
         command = re.sub(r" --dask \S+", "", f"{line} {extra}")
-        arguments = [sys.executable, *shlex.split(command)[1:]]
-        if command.startswith("spibb"):
-            arguments[1:1] = ["-m", "spibb"]
-        done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        done = commands.run(*shlex.split(command)[1:])
+        assert done.code == 0, f"{command}: {done.said}"
 
 
 def test_the_two_commands_of_the_readme_are_targets_of_the_makefile():

@@ -31,6 +31,7 @@ def made(tmp_path_factory):
     """A folder with logs, and what `improve` makes of one."""
     folder = tmp_path_factory.mktemp("pole")
     write_table(pole.table(120, seed=3), folder / "log.csv")
+    write_table(pole.table(20, seed=5), folder / "short.csv")
     write_table(pole.table(60, seed=4, recorded=True), folder / "later.parquet")
     done = spibb(
         "improve", "log.csv", "--algorithm", "dqn", "--state", STATE, "--out", "out",
@@ -86,7 +87,7 @@ def test_a_baseline_file_and_a_checkpoint(made):
     folder, _ = made
     network = MLP((np.zeros((4, 2), np.float32),), (np.zeros(2, np.float32),))
     SoftmaxBaseline(network, 1.0).save(folder / "fair.npz")
-    arguments = ("improve", "log.csv", "--algorithm", "dqn", "--state", STATE, "--option",
+    arguments = ("improve", "short.csv", "--algorithm", "dqn", "--state", STATE, "--option",
                  "passes=3", "--baseline", "fair.npz", "--checkpoint", "run.npz",
                  "--holdout", "0")  # fmt: skip
     for out in ("one", "two"):
@@ -122,7 +123,7 @@ def test_a_baseline_file_and_a_checkpoint(made):
         (["--state", STATE, "--v-max", "3"], "v_max is for tables"),
         (["--state", STATE, "--sceptic"], "sceptic is for tables"),
         (["--state", STATE, "--spreadsheet-safe"], "spreadsheet_safe is for tables"),
-        (["--state", STATE, "--baseline", "log.csv"], "not an .npz file"),
+        (["--state", STATE, "--baseline", "short.csv"], "not an .npz file"),
         (["--state", STATE, "--baseline", "none.npz"], "there is no such file"),
         (["--state", STATE, "--baseline", "out/policy.npz"], "cannot be a baseline itself"),
         (["--state", STATE, "--checkpoint", "none/run.npz"], "in a folder that exists"),
@@ -132,7 +133,7 @@ def test_a_baseline_file_and_a_checkpoint(made):
 def test_bad_input_is_one_line_and_nothing_is_written(made, arguments, message):
     folder, _ = made
     before = sorted(path.name for path in folder.iterdir())
-    done = spibb("improve", "log.csv", "--algorithm", "dqn", "--out", "bad", *arguments,
+    done = spibb("improve", "short.csv", "--algorithm", "dqn", "--out", "bad", *arguments,
                  folder=folder)  # fmt: skip
     assert done.returncode == 2, done.stdout
     assert message in done.stderr

@@ -49,6 +49,13 @@ def home(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def own(home):
+    """A longer log that the policy made."""
+    table = pole.table(300, 7, policy=load_vector_policy(home / "out"))
+    return library.read_vectors(table, columns={"state": list(pole.FEATURES)})
+
+
 def run(home, *arguments, code=0):
     done = spibb(*arguments, folder=home)
     assert done.returncode == code, (done.stdout, done.stderr)
@@ -210,25 +217,20 @@ def test_compare_refuses_policies_of_different_problems(home):
     assert "different columns" in run(home, "compare", "out", "other.npz", code=2)
 
 
-def test_monitor_knows_the_policys_own_log_from_others(home):
+def test_monitor_knows_the_policys_own_log_from_others(home, own):
     limits = ["--lowest-return", 0, "--highest-return", 20]
-    own = run(home, "monitor", "out", "after.csv", *limits)
-    assert own.startswith(("Undecided after 40 episodes", "No worse"))
-    assert "are not as frequent" not in own
+    said = run(home, "monitor", "out", "after.csv", *limits)
+    assert said.startswith(("Undecided after 40 episodes", "No worse"))
+    assert "are not as frequent" not in said
     policy = load_vector_policy(home / "out")
-    columns = {"state": list(pole.FEATURES)}
-    mine = library.read_vectors(pole.table(300, 7, policy=policy), columns=columns)
-    assert conformity_on(mine, policy).p_value > 0.001
-    theirs = library.read_vectors(pole.table(300, 7), columns=columns)
+    assert conformity_on(own, policy).p_value > 0.001
+    theirs = library.read_vectors(pole.table(300, 7), columns={"state": list(pole.FEATURES)})
     with pytest.raises(InputError, match="which the policy never takes"):
         conformity_on(theirs, policy)
 
 
-def test_monitor_sees_a_policy_that_got_worse(home):
-    columns = {"state": list(pole.FEATURES)}
-    policy = load_vector_policy(home / "out")
-    log = library.read_vectors(pole.table(300, 7, policy=policy), columns=columns)
-    short = replace(log, reward=log.reward * 0.2)
+def test_monitor_sees_a_policy_that_got_worse(home, own):
+    short = replace(own, reward=own.reward * 0.2)
     found = library.monitor(home / "out", short, lowest_return=0, highest_return=20)
     assert found.alarm
     stored = library.load_policy  # tables only: says where the other kind is read

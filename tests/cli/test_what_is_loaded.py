@@ -26,7 +26,7 @@ SOLVERS = ["numba", "scipy", "jinja2"]
 NOTHING = [*NEVER, *SOLVERS, "duckdb", "pyarrow", "numpy", "rich.console", "pydantic"]
 OTHERS = ["jax", "ibis", "distributed", "spibb.deep"]
 """What the studies of finite worlds have no use for."""
-EXPERIMENT = "experiment gridworld --runs 1 --jobs 1 --column pi-b:n_wedge=5 --out study"
+EXPERIMENT = "experiment gridworld --runs 1 --jobs 1 --sizes 10 --column pi-b:n_wedge=5 --out study"
 IMPROVE = "improve log.csv --baseline policy.csv --out out"
 COMMANDS = {
     "inspect log.csv": [*NEVER, *SOLVERS],
@@ -41,7 +41,7 @@ COMMANDS = {
     EXPERIMENT: [*OTHERS, "matplotlib", "jinja2", "spibb.paper"],
     "claims study": [*OTHERS, "matplotlib"],
     "figures study": OTHERS,
-    "demo --out demo": OTHERS,
+    "demo --out demo --episodes 20": OTHERS,
     "--help": NOTHING,
     "--version": NOTHING,
 }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from spibb.algorithms import make
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.errors import InputError
+from spibb.experiments import compiled
 from spibb.experiments.compiled import CompiledTrainer
 from spibb.experiments.finite import gridworld
 from spibb.experiments.results import load_results
@@ -40,17 +40,12 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def spibb(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", "from spibb.cli.app import main; main()", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
-def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
-    done = spibb(
+def test_it_runs_beside_the_papers_columns_in_worker_processes(folder, commands):
+    done = commands.run(
         "experiment", "gridworld", "--runs", "4", "--out", "rows", "--sizes", "10", "--jobs", "2",
         "--column", "basic-rl", "--also", OWN, "--baseline", "spibb",
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert done.code == 0, done.err
     (folder / "cautious.py").unlink()
     results = load_results(folder / "rows")  # needs no class
     mine, reckless = (results.cell(key, 10).statistics["mean"] for key in (OWN, "basic-rl"))
@@ -58,8 +53,9 @@ def test_it_runs_beside_the_papers_columns_in_worker_processes(folder):
     assert style.label(Column.parse(OWN)) == "Cautious, epsilon = 0.1"
 
 
-@pytest.mark.slow
-def test_its_kernel_joins_the_compiled_call(folder):
+def test_its_kernel_joins_the_compiled_call(folder, monkeypatch):
+    """Beside one of the built-in kernels: the call with all of them takes long to compile."""
+    monkeypatch.setattr(compiled, "_kinds", lambda: (BasicRL,))
     kind = type(make("cautious.CompiledCautious"))
     world = gridworld(uniform=False, name="authors")
     sampler = Sampler(world.mdp, world.behaviour)

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,28 +76,6 @@ def test_stopping_in_the_middle_keeps_what_is_finished(tmp_path, reference):
     steps.close()
     assert 0 < plan(SPEC, tmp_path / "rows", 12).done < 12
     run_all(tmp_path / "rows", 12)
-    assert table(tmp_path / "rows") == reference
-
-
-def test_a_run_killed_with_sigkill_and_started_again_gives_the_same_table(tmp_path, reference):
-    """The command line, killed as soon as its first part is there."""
-    (tmp_path / "rows").mkdir()
-    SPEC.write(tmp_path / "rows" / "experiment.toml")
-    command = [
-        sys.executable, "-c", "from spibb.cli.app import main; main()", "experiment", "gridworld",
-        "--runs", "12", "--out", str(tmp_path / "rows"), "--jobs", "1", "--sizes", "10,20",
-        "--column", "basic-rl", "--column", "pi-b:n_wedge=5",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    deadline = time.monotonic() + 120
-    while not list((tmp_path / "rows").glob("part-*")) and time.monotonic() < deadline:
-        if process.poll() is not None:
-            break
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    assert list((tmp_path / "rows").glob("part-*"))
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     assert table(tmp_path / "rows") == reference
 
 

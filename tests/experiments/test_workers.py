@@ -61,13 +61,14 @@ def test_a_study_whose_worker_is_killed_finishes_with_the_same_parts(tmp_path, m
     assert len(names(tmp_path / "rows")) == 8
 
 
-def test_workers_that_always_die_are_given_up(tmp_path):
+def test_workers_that_always_die_are_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(workers, "ATTEMPTS", 2)
     deadly = Experiment("gridworld", (10,), (Column("test_workers.Dies"),))
     folder = tmp_path / "rows"
     folder.mkdir()
     deadly.write(folder / SPEC)
     todo = Plan(deadly, folder, 4, 0, (Chunk(0, 2), Chunk(2, 4)), (), 1.0)
-    message = r"workers died 3 times in a row .* fewer --jobs; all finished parts are kept"
+    message = r"workers died 2 times in a row .* fewer --jobs; all finished parts are kept"
     with pytest.raises(InputError, match=message):
         list(execute(todo, jobs=2))
     assert names(folder) == []

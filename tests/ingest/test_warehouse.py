@@ -34,6 +34,9 @@ def spark():
     settings = {
         "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1",
         "spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1",
+        # For forty episodes to compile is most of the work: Java thoroughly, and Spark its plans.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }  # fmt: skip
     builder = sql.SparkSession.builder.master("local[2]")
     for name, value in settings.items():
