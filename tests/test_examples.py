@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import runpy
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 from parts import needed
 
 import spibb
+from spibb.algorithms import REGISTRY
 from spibb.evaluate import monte_carlo_value
+from spibb.verdict import evidence
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 
@@ -37,27 +40,24 @@ def test_short_examples(script, mark, capsys):
     assert mark in capsys.readouterr().out
 
 
-@pytest.mark.slow
+@dataclass(frozen=True)
+class Brief(spibb.Auto):
+    """Judges by as few models as other tests do: the world has 713 states."""
+
+    draws: int = 100
+
+
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
     needed("icu_sepsis")
-    sizes = [
-        "--patients",
-        "50",
-        "--logs",
-        "1",
-        "--graded",
-        "50",
-        "--graded-logs",
-        "1",
-        "--report",
-        "50",
-    ]
-    monkeypatch.setattr(sys, "argv", ["sepsis.py", *sizes, "--out", str(tmp_path)])
+    monkeypatch.setitem(REGISTRY, "auto", Brief)
+    monkeypatch.setattr(evidence, "DRAWS", 100)
+    sizes = "--patients 20 --logs 1 --graded 20 --graded-logs 1 --report 20"
+    monkeypatch.setattr(sys, "argv", ["sepsis.py", *sizes.split(), "--out", str(tmp_path)])
     runpy.run_path(str(EXAMPLES / "sepsis.py"), run_name="__main__")
     printed = capsys.readouterr().out
     assert "true value of the clinicians' policy 0.7222" in printed
     assert (
-        len(re.findall(r"^ +50 +0 +[a-z-]+ +(not )?(certified|supported) +[+-]", printed, re.M))
+        len(re.findall(r"^ +20 +0 +[a-z-]+ +(not )?(certified|supported) +[+-]", printed, re.M))
         == 4
     )
     assert (tmp_path / "improved" / "report.html").exists()

@@ -30,7 +30,7 @@ CASE = ["--state", "x_mm=10", "--state", "speed=-3", "--state", "angle=1", "--st
 def made(tmp_path_factory):
     """A folder with logs, and what `improve` makes of one."""
     folder = tmp_path_factory.mktemp("pole")
-    write_table(pole.table(120, seed=3), folder / "log.csv")
+    write_table(pole.table(50, seed=3), folder / "log.csv")
     write_table(pole.table(20, seed=5), folder / "short.csv")
     write_table(pole.table(60, seed=4, recorded=True), folder / "later.parquet")
     done = spibb(
