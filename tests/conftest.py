@@ -6,10 +6,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -43,6 +45,9 @@ def drop_stale_kernels() -> None:
 
 
 drop_stale_kernels()
+
+# Typer builds all commands anew whenever one is called; tests call hundreds in one process.
+typer.main.get_command = cache(typer.main.get_command)
 
 
 @pytest.fixture(scope="session")

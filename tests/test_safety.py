@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.spibb import PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.evaluate import exact_value
+from spibb.experiments.compiled import CompiledTrainer
 from spibb.simulate import Sampler
 
 SIZES = (10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
@@ -25,14 +25,12 @@ def performance():
     """True performance of each algorithm on each log: {algorithm: {size: sorted [RUNS]}}."""
     mdp, baseline = gridworld_mdp(), gridworld_baseline()
     sampler, rng = Sampler(mdp, baseline), np.random.default_rng(2019)
-    found = {name: {size: np.empty(RUNS) for size in SIZES} for name in ALGORITHMS}
-    for size in SIZES:
-        for run in range(RUNS):
-            counts = sampler.counts(size, rng=rng)
-            problem = Problem.from_counts(counts, baseline, discount=mdp.discount)
-            for name, algorithm in ALGORITHMS.items():
-                found[name][size][run] = exact_value(mdp, algorithm.improve(problem).policy)
-    return {name: {n: np.sort(x) for n, x in rows.items()} for name, rows in found.items()}
+    trainer = CompiledTrainer(list(ALGORITHMS.values()), sampler, baseline, 1.0)
+    found = {
+        size: np.sort([trainer.performances(*sampler.draw(size, rng=rng)) for _ in range(RUNS)], 0)
+        for size in SIZES
+    }
+    return {name: {n: found[n][:, k] for n in SIZES} for k, name in enumerate(ALGORITHMS)}
 
 
 def cvar(values: np.ndarray) -> float:
