@@ -172,7 +172,9 @@ class PooledRows(Frozen):
             alike = np.add.reduceat(mass, paid.first, axis=1)
             first = np.searchsorted(paid.first, first)
         total = np.add.reduceat(alike, first, axis=1)
-        own = np.add.reduceat(alike * paid.means, first, axis=1) / total
+        earned = np.multiply(alike, paid.means, out=None if alike is mass else alike)
+        own = np.add.reduceat(earned, first, axis=1) / total
+        del alike, earned  # as large as the mass
         _, begin, place = self._by_state
         pair = total / np.add.reduceat(total, begin, axis=1)[:, place]
         rewards = self._pooled(own, pair, weight, self.overall_reward)
