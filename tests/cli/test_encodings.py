@@ -13,6 +13,7 @@ COMMANDS = {
     "inspect": ["log.csv", "--bandit"],
     "evaluate": ["log.csv", "--policy", "policy.csv", "--bandit", "--behaviour", "estimate"],
     "act": ["policy.csv", "--state", "γ"],
+    "--help": [],
 }
 
 
