@@ -291,6 +291,29 @@ def test_the_kernel_frees_the_folder_of_a_killed_process(tmp_path, holder):
     assert os.listdir(tmp_path / "out") == []
 
 
+@pytest.mark.parametrize("place", ["results", "results/run1", "results/deep/run1"])
+def test_a_link_that_leads_nowhere_is_named(tmp_path, place):
+    (tmp_path / "results").symlink_to("not-mounted")
+    message = r"cannot write '.*': '.*/results' is a link to 'not-mounted', which is not there; "
+    with pytest.raises(InputError, match=message), hold(tmp_path / place):
+        pass
+    assert os.listdir(tmp_path) == ["results"]
+
+
+def test_a_place_where_nothing_can_be_made_is_refused():
+    with (
+        pytest.raises(InputError, match=r"cannot write '/proc/x': No such file"),
+        hold(Path("/proc/x")),
+    ):
+        pass
+
+
+def test_a_lock_that_others_always_remove_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_is_at", lambda handle, path: False)
+    with pytest.raises(InputError, match="others removed it 1,000 times"), hold(tmp_path / "out"):
+        pass
+
+
 def test_a_folder_made_for_nothing_is_removed(tmp_path):
     with pytest.raises(RuntimeError, match="no"), hold(tmp_path / "a" / "b" / "c"):
         raise RuntimeError("no")

@@ -38,6 +38,8 @@ SWAP = ".spibb-swap"
 NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 NO_LINKS = (errno.EPERM, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV, errno.EMLINK)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+TRIES = 1_000
+"""How often a place that others remove meanwhile is made again: no process waits for ever."""
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -82,9 +84,17 @@ def disk_errors(path: Path) -> Iterator[None]:
 def disk_refusal(path: Path, error: OSError) -> InputError:
     """What a disk refused to write, why, and what to do."""
     shown = str(path).replace(f"/{SWAP}/new", "")
-    reason = error.strerror or str(error)
+    reason = _dead_link(path) or error.strerror or str(error)
     remedy = "free some space" if is_full(error) else "check the folder and the disk"
     return InputError(f"cannot write {shown!r}: {reason}; {remedy}, or name another place")
+
+
+def _dead_link(path: Path) -> str | None:
+    """The link on the way to a path that leads nowhere, in words; such as to a disk not mounted."""
+    for part in (path, *path.parents):
+        if os.path.islink(part) and not os.path.exists(part):
+            return f"{str(part)!r} is a link to {os.readlink(part)!r}, which is not there"
+    return None
 
 
 def is_full(error: OSError) -> bool:
@@ -248,11 +258,14 @@ def _lock(folder: Path) -> Iterator[None]:
 def _lock_file(path: Path) -> Iterator[int]:
     """The lock of a folder, which is made if there is none or its last holder has removed it."""
     with contextlib.ExitStack() as stack:
-        while True:
-            with contextlib.suppress(FileNotFoundError):
+        for left in reversed(range(TRIES)):
+            try:
                 _make(path.parent)
                 handle = stack.enter_context(_exclusively(path))
                 break
+            except FileNotFoundError:
+                if not left:
+                    raise
         yield handle
 
 
@@ -286,7 +299,7 @@ def _exclusively(path: Path, wait: bool = False) -> Iterator[int]:
 
     Its last holder may remove it between opening and locking; then a new one is made.
     """
-    while True:
+    for _ in range(TRIES):
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             _flock(handle, wait)
@@ -295,6 +308,7 @@ def _exclusively(path: Path, wait: bool = False) -> Iterator[int]:
                 return
         finally:
             os.close(handle)
+    raise OSError(errno.EBUSY, f"others removed it {TRIES:,} times while it was being locked")
 
 
 def _flock(handle: int, wait: bool) -> None:

@@ -15,7 +15,7 @@ import pytest
 import spibb
 from spibb import Counts, Log, count_log, open_log, read_log
 from spibb.errors import FixableError, InputError
-from spibb.ingest import aggregate
+from spibb.ingest import aggregate, proposing
 from spibb.ingest.mapping import ColumnMap, read_mapping
 from spibb.sql import duck_files
 
@@ -405,3 +405,16 @@ def test_an_error_in_a_bandits_log_names_file_and_row(tmp_path):
     CLICKS.assign(p=[0.5, 2, 0.5, 0.5, 0.5]).to_csv(tmp_path / "clicks.csv", index=False)
     with pytest.raises(InputError, match=r"in row 1 is 2.*\(1 such rows\), in '.*clicks\.csv'"):
         read_log(tmp_path / "clicks.csv", columns=CLICK_COLUMNS, bandit=True)
+
+
+def test_proposals_that_undo_each_other_end(monkeypatch):
+    """A reader that asks for either way of writing in turn gets no proposal, and no third try."""
+    tries = []
+
+    def refuse(source, **_):
+        tries.append(source.decimal)
+        raise FixableError("no", decimal="," if source.decimal != "," else ".")
+
+    monkeypatch.setattr(proposing, "open_log", refuse)
+    assert proposing.proposed("log.csv", ColumnMap()) == []
+    assert tries == [".", ","]

@@ -21,18 +21,18 @@ def proposed(source: Any, column_map: ColumnMap) -> list[str]:
     One thing is changed after the other, until the table can be read: what is proposed was tried.
     """
     handling, written = column_map.handling, Source.of(source)
-    while True:
+    tried: list[tuple[Handling, Source]] = []
+    while (handling, written) not in tried:
+        tried.append((handling, written))
         try:
             open_log(written, **replace(column_map, said=asdict(handling)).reading).counts()
             return [*handling.beyond(column_map.handling).split(), *_beyond(written, source)]
         except FixableError as error:
-            before = handling, written
             handling = replace(handling, **_those_of(Handling, error.changes))
             written = replace(written, **_those_of(Source, error.changes))
-            if (handling, written) == before:
-                return []
         except InputError:
-            return []
+            break
+    return []
 
 
 def _those_of(kind: type, changes: dict[str, Any]) -> dict[str, Any]:
