@@ -130,3 +130,17 @@ def test_one_transition_is_enough(algorithm):
     row = result.policy.row("s")
     assert row["a"] + row["b"] == pytest.approx(1)
     assert row["a"] >= 0.5  # the one action seen paid 1, the other is unknown
+
+
+def test_a_log_without_a_known_step_is_refused_in_one_line(algorithm):
+    """Whatever its rewards are: they are not counted."""
+    n = 30
+    log = Log.from_arrays(
+        [0, 1] * (n // 2), np.arange(n) % 3, np.arange(n) * 1.0,
+        episode_id=np.arange(n), terminated=[False] * n,
+    )  # fmt: skip
+    problem = Problem.from_log(
+        log, Policy.uniform(log.states, log.actions), discount=0.9, v_max=1e3
+    )
+    with pytest.raises(spibb.InputError, match="no row of the log has a known successor"):
+        _ = algorithm.improve(problem).verdict

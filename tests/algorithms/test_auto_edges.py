@@ -8,11 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spibb.algorithms.auto import Auto
+from spibb.algorithms.auto import Auto, telling_rewards
 from spibb.algorithms.base import Problem
+from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance.posterior import posterior_improvement
 from spibb.log import Log
 from spibb.policy import Policy
+from spibb.verdict import Grade
 
 N = 60
 
@@ -149,3 +151,25 @@ def test_what_no_episode_reaches_changes_nothing_in_any_model(n_states, discount
     found = posterior_improvement(split, other, baseline, discount, rng=np.random.default_rng(0))
     assert found.values.std() > 0
     assert (found.gain, found.probability) == (0, 1)
+
+
+def cut_short(known: float, other: float) -> Problem:
+    """Steps that pay `known`, and cut ones, without a successor, that pay something else."""
+    rng = np.random.default_rng(0)
+    n, final = 3 * N, np.arange(3 * N) % 3 == 2
+    cut = final & (np.arange(n) // 3 % 2 == 1)
+    reward = np.where(cut, other, known)
+    log = Log.from_arrays(
+        rng.integers(3, size=n), rng.integers(2, size=n), reward,
+        episode_id=np.arange(n) // 3, terminated=final & ~cut,
+    )  # fmt: skip
+    return Problem.from_log(log, Policy.uniform(log.states, log.actions), discount=0.9)
+
+
+@pytest.mark.parametrize("known", [0.0, 1.0, 0.1, 0.7])
+@pytest.mark.parametrize("algorithm", [Auto(draws=50), PiBSpibb(n_wedge=5)])
+def test_rewards_that_differ_only_where_nothing_is_counted_tell_nothing(algorithm, known):
+    problem = cut_short(known, 1.0 - known)
+    assert telling_rewards(problem.counts) == pytest.approx(0, abs=1e-9)
+    result = algorithm.improve(problem)
+    assert result.verdict.grade is Grade.NOT_SUPPORTED

@@ -301,14 +301,16 @@ def telling_rewards(counts: Counts) -> float:
     """How many rewards carry the difference between the log's rewards and a constant one.
 
     (Σd)²/Σd² of the distances d to the lowest reward, or to the highest, whichever is less: the
-    number of successes or of failures, if rewards are 0 and 1.
+    number of successes or of failures, if rewards are 0 and 1. Sums are those of the steps whose
+    successor is known; none is telling if all of these have the same of the two.
     """
     if counts.reward_range[0] == counts.reward_range[1]:
         return float(counts.n.sum())
     n, squares = float(counts.n.sum()), float(counts.reward_sq.sum())
     total = float(((counts.reward_sum - counts.n * counts.centre) / counts.unit).sum())
     ends = [(end - counts.centre) / counts.unit for end in counts.reward_range]
-    return min((total - n * e) ** 2 / (squares - 2 * e * total + n * e**2) for e in ends)
+    sums = [(total - n * e, squares - 2 * e * total + n * e**2) for e in ends]
+    return min(d**2 / square if square > 0 else 0.0 for d, square in sums)
 
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:
