@@ -509,6 +509,22 @@ def test_models_that_do_not_settle_are_solved_outright(monkeypatch, way, sparse_
     np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
+@pytest.mark.parametrize(("n_transitions", "idle_matter"), [(300, False), (20, True)])
+def test_models_that_sweeps_do_not_settle_are_solved_outright(
+    monkeypatch, n_transitions, idle_matter
+):
+    """Of a discount so near one that plain sweeps would take a hundred thousand steps."""
+    problem = random_problem(7, 12, 3, n_transitions, 0.9999)
+    belief = Belief.of(problem.counts, problem.baseline, 0.9999)
+    assert belief.rows.idle_are_beyond is not idle_matter
+    wanted = solved_outright(belief, [problem.baseline.probs], 20)
+    monkeypatch.setattr(values, "DENSE_UP_TO", 0)
+    monkeypatch.setattr(values, "INVERTED_UP_TO", 0)
+    monkeypatch.setattr(values, "SWEEPS", 5)
+    found = belief.values([problem.baseline.probs], 20, rng())
+    np.testing.assert_allclose(found, wanted, rtol=1e-8)
+
+
 def test_a_drawn_world_is_one_of_the_models():
     problem = random_problem(6, 8, 2, 20, 0.9)
     belief = Belief.of(problem.counts, problem.baseline, 0.9)

@@ -53,7 +53,7 @@ class Evaluator(Frozen):
     All start from the `mean` model, V̄ = H R̄ with H = (I − γ P̄_π)⁻¹, and repeat V ← V + H e,
     e = R + γ P_π V − V being what V lacks in the drawn model; ρ = p₀·V + (Hᵀp₀)·e is then exact to
     one order more than V, and a step of V changes it by (Hᵀp₀)·e of the next e alone. Models with
-    too many states for H are swept, V ← V + e.
+    too many states for H are swept, V ← V + e, and solved one by one where that takes too long.
     """
 
     rows: PooledRows
@@ -187,7 +187,7 @@ class Evaluator(Frozen):
         n_states, found = self.rows.shape[0], np.empty(len(draw))
         few = n_states > DENSE_UP_TO and len(self.rows.n) <= SPARSE_UP_TO * n_states
         if few and len(draw) and self.rows.idle_are_beyond:
-            return self._solved_sparse(models, draw, policy)
+            return self._solved_sparse(models, draw, policy) @ self.rows.initial
         at_once = max(1, BATCH_NUMBERS // n_states**2)
         for begin in range(0, len(draw), at_once):
             some = slice(begin, begin + at_once)
@@ -203,11 +203,11 @@ class Evaluator(Frozen):
         return found
 
     def _solved_sparse(self, models: Models, draw: np.ndarray, policy: np.ndarray) -> np.ndarray:
-        """The same for large models of few outcomes, whose idle states do not matter.
+        """V of single policies in single models [N, S], for large models of few outcomes.
 
         Only pairs that were tried have outcomes, and most were not: no table of all is copied.
         """
-        rows, found = self.rows, np.empty(len(draw))
+        rows, found = self.rows, np.empty((len(draw), self.rows.shape[0]))
         state, owner = rows.tried // rows.shape[1], rows.owner[rows.stays]
         play = self.policies.reshape(len(self.policies), -1)[:, rows.tried]
         weight, outcomes = models.weight[:, rows.tried], rows.outcomes_that_stay(models)
@@ -218,19 +218,35 @@ class Evaluator(Frozen):
             d, m = (which[begin : begin + at_once] for which in (draw, policy))
             share = play[m] * weight[d] + left[d, m].take(state, axis=1) * models.pair[d]
             entries = self.discount * share.take(owner, axis=1) * outcomes[d]
-            found[begin : begin + at_once] = systems.solved(entries, earned[d, m]) @ rows.initial
+            found[begin : begin + at_once] = systems.solved(entries, earned[d, m])
+            if not rows.idle_are_beyond:
+                self._lead_idle_on(found[begin : begin + at_once], entries, systems)
         return found
 
+    def _lead_idle_on(self, v: np.ndarray, entries: np.ndarray, systems: Systems) -> None:
+        """Add to V [N, S], for which idle states end, what follows where the whole log leads.
+
+        Their rows are one, m: V ← V + y γ m·V / (1 − γ m·y), where (I − Q) y = 1 in idle states
+        and 0 in others (Sherman & Morrison 1950).
+        """
+        idle, led = np.zeros_like(v), self.discount * self.rows.overall
+        idle[:, self.rows.idle] = 1.0
+        y = systems.solved(entries, idle)
+        v += y * ((v @ led) / (1 - y @ led))[:, None]
+
     def _swept(self, models: Models) -> np.ndarray:
-        """V [D, M, S] by plain sweeps, for models too large to invert."""
+        """V [D, M, S] by plain sweeps, for models too large to invert; what these leave is solved
+        outright."""
         earned, fill = self._averaged(models.rewards), self._lacks(models)[0]
         v, lacks = earned / (1 - self.discount), np.empty_like(earned)
         for _ in range(SWEEPS):
             fill(earned, v, lacks)
             v += lacks
-            error = np.abs(lacks).max() * self.discount / (1 - self.discount)
-            if error <= 1e-6 * np.abs(v).max():
-                break
+            error = np.abs(lacks).max(axis=2) * self.discount / (1 - self.discount)
+            slow = error > 1e-6 * np.abs(v).max()
+            if not slow.any():
+                return v
+        v[slow] = self._solved_sparse(models, *np.nonzero(slow))
         return v
 
 
