@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
-from spibb import Log, PiBSpibb, Policy, Problem
-from spibb.sceptic import Sceptic, doubts
-from spibb.sceptic.drift import drift_check
+from spibb import Log, PiBSpibb, Policy, Problem, Vocabulary
+from spibb.sceptic import Sceptic, doubts, exchange
+from spibb.sceptic.drift import drift_check, season_check
 from spibb.sceptic.exchange import PERMUTATIONS, exchange_test
 from spibb.sceptic.markov import markov_check
 from spibb.sceptic.overlap import overlap
@@ -108,6 +110,19 @@ def test_decisions_that_change_as_recorded_are_no_drift():
     changed = drift_check(Log.from_arrays(**rows, action_prob=recorded), 0.0, rng)
     assert changed.p_value < 0.01
     assert "differ in what follows the same decision" in alone(drift=changed).sentences()[0]
+
+
+@pytest.mark.parametrize("most_rows", [100, 20_000])
+def test_no_p_value_depends_on_the_order_of_labels(most_rows, monkeypatch):
+    monkeypatch.setattr(exchange, "MOST_ROWS", most_rows)
+    rng = np.random.default_rng(3)
+    log = chain(rng, 60, 4, lambda e, past, s, a: int(rng.random() < 0.3 + 0.3 * past), noise(rng))
+    turned = log.with_labels(
+        *(Vocabulary(labels.labels[::-1], labels.names) for labels in (log.states, log.actions))
+    )
+    for check in (markov_check, season_check, partial(drift_check, discount=0.9)):
+        one, other = (check(some, rng=np.random.default_rng(0)) for some in (log, turned))
+        assert one == other
 
 
 def test_drift_p_values_are_uniform_without_drift():

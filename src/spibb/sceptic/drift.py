@@ -10,7 +10,7 @@ from spibb.episodes.propensities import varies
 from spibb.evaluate import returns
 from spibb.frozen import Frozen
 from spibb.log import Log
-from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, some_episodes
+from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, ordered_episodes
 
 CYCLES = (20, 5)
 """Lengths of the groups of consecutive episodes that may be seasons, beside both halves."""
@@ -81,7 +81,7 @@ def season_check(log: Log, rng: np.random.Generator) -> Season | None:
     """
     if log.n_episodes < 2:
         return None
-    log = some_episodes(log, rng)
+    log = ordered_episodes(log, rng)
     halves = -(-log.n_episodes // 2)
     lengths = [halves, *(length for length in CYCLES if length < halves)]
     found = [_season(_InTime.of(log, length), len(lengths), rng) for length in lengths]
@@ -99,7 +99,7 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
     if log.n_episodes < 2:
         return None
     earned, late = returns(log, discount), _InTime.halves(log).group == 1
-    halves = _InTime.halves(some_episodes(log, rng))
+    halves = _InTime.halves(ordered_episodes(log, rng))
     told = varies(log) is not None
     return Drift(
         float(earned[~late].mean()), float(earned[late].mean()),

@@ -22,6 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
+from spibb.assurance.posterior import in_own_order
 from spibb.frozen import Frozen
 from spibb.log import Log
 
@@ -53,7 +54,7 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 class Exchange:
     """p-values of successors and rewards, and of both together; how much was compared.
 
-    `oddest` is the code state · A + action of the pair whose successors differ most.
+    `oddest` is the code of the pair that differs most in its successors, among those tested.
     """
 
     p_value: float
@@ -264,8 +265,12 @@ def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
     return np.asarray(apart / largest if largest > CANCELLED else np.zeros(len(x)))
 
 
-def some_episodes(log: Log, rng: np.random.Generator) -> Log:
-    """The log, or about `MOST_ROWS` rows of it: whole episodes in their order."""
+def ordered_episodes(log: Log, rng: np.random.Generator) -> Log:
+    """The log with labels in their own order, so that no p-value depends on the one given.
+
+    Of a long one about `MOST_ROWS` rows: whole episodes in their order.
+    """
+    log = log.with_labels(in_own_order(log.states), in_own_order(log.actions))
     if len(log) <= MOST_ROWS:
         return log
     n = max(2, log.n_episodes * MOST_ROWS // len(log))

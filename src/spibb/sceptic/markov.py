@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from spibb.log import Log
-from spibb.sceptic.exchange import Exchange, exchange_test, some_episodes
+from spibb.sceptic.exchange import Exchange, exchange_test, ordered_episodes
 
 
 def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
@@ -15,7 +15,7 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     them is in doubt. First steps of episodes have nothing before them and are left out, as are rows
     whose successor is not known.
     """
-    log = some_episodes(log, rng)
+    log = ordered_episodes(log, rng)
     pair = _pairs(log)
     rows = _with_a_past(log, log.known)
     return exchange_test(pair[rows], log.next_state[rows], log.reward[rows], pair[rows - 1], rng)
@@ -26,7 +26,7 @@ def decisions_remember(log: Log, rng: np.random.Generator) -> float:
 
     If it does, whoever decided may have looked at something that the states lack.
     """
-    log = some_episodes(log, rng)
+    log = ordered_episodes(log, rng)
     rows = _with_a_past(log, np.ones(len(log), dtype=bool))
     state, nothing = log.state[rows].astype(np.int64), np.zeros(len(rows))
     return exchange_test(state, log.action[rows], nothing, _pairs(log)[rows - 1], rng).successors_p
