@@ -491,6 +491,17 @@ def test_recorded_propensities_serve_as_the_baseline(improved):
     certify(recorded, baseline)
 
 
+@pytest.mark.parametrize("asked", ["estimate", "estimate:0.5"])
+def test_propensities_are_ignored_where_an_estimate_is_asked_for(asked):
+    log = two_arms(400, 0)
+    without = dataclasses.replace(log, action_prob=None)
+    ignored, unknown = certify(log, asked), certify(without, asked)
+    assert "it is not known" in ignored.certificate().assumptions[0]
+    assert ignored.tests == unknown.tests
+    assert ignored.verdict == unknown.verdict
+    assert "it is not known" not in certify(log, "recorded").certificate().assumptions[0]
+
+
 def test_propensities_that_contradict_the_baseline_are_refused(improved):
     log, baseline = improved.problem.log, gridworld_baseline()
     prob = baseline.probs[log.state, log.action].copy()

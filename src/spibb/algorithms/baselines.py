@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,13 @@ def given_baseline(given: Baseline, log: Log | Counts) -> Policy:
     if is_frame(given):
         return policy_from_frame(given, log)
     return as_policy(inner_policy(given) or given, log)
+
+
+def without_record(given: Any, log: Log, smoothing: float) -> Log:
+    """The log, without its `action_prob` where the baseline is to be estimated all the same."""
+    name, asked = _named(given)
+    estimate = name == ESTIMATE or (smoothing if asked is None else asked)
+    return replace(log, action_prob=None) if estimate else log
 
 
 def baseline_of_log(

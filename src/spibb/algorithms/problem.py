@@ -18,6 +18,7 @@ from spibb.algorithms.baselines import (
     baseline_of_log,
     given_baseline,
     is_of_log,
+    without_record,
 )
 from spibb.checks import InputError
 from spibb.counts import Counts
@@ -133,7 +134,8 @@ class Problem(Shown):
                 (a row per state, a column per action), read by its labels; an array [S, A] in the
                 order of the log's labels; a function that gives the distribution of a state's
                 label; ``"recorded"``, what the log's `action_prob` says; ``"estimate"``, how often
-                the log takes each action, or ``"estimate:0.5"`` with a smoothing. None means
+                the log takes each action, or ``"estimate:0.5"`` with a smoothing, whatever
+                `action_prob` says: the problem's log is then without it. None means
                 recorded where the log has an `action_prob` that a policy can have and no smoothing
                 is asked for, and else estimated.
             discount: γ in [0, 1).
@@ -149,7 +151,7 @@ class Problem(Shown):
         """
         checks.discount(discount)
         if is_of_log(baseline):
-            counts = Counts.from_log(log)
+            counts, log = Counts.from_log(log), without_record(baseline, log, smoothing)
             policy, source = baseline_of_log(baseline, log, counts, smoothing)
         else:
             log, policy = align(log, given_baseline(baseline, log))
