@@ -39,6 +39,7 @@ LOG = Log.from_arrays(
 )  # fmt: skip
 B = Policy.uniform(["a", "b"], ["go", "stay"])
 COUNTS = Counts.from_log(LOG)
+PROBLEM = Problem.from_log(LOG, B)
 WORLD = spibb.estimate_mdp(COUNTS, 0.9)
 FRAME = pd.DataFrame({"state": ["a"], "action": ["go"]})
 
@@ -126,6 +127,30 @@ CASES = [
     (lambda: Problem.from_log(COUNTS, B), "log is a Counts, expected a Log"),
     (lambda: Problem.from_counts(LOG, B), "counts is a Log, expected a Counts"),
     (lambda: Problem.from_log(LOG, smoothing="x"), "smoothing is 'x', expected a number"),
+    (lambda: Problem.from_log(LOG, smoothing=[0, 1]), "smoothing is [0, 1], expected a number"),
+    (lambda: Problem.from_log(LOG, smoothing=np.ones(2)), "smoothing is"),
+    (lambda: Problem.from_counts(COUNTS, smoothing=np.ones(2)), "smoothing is"),
+    (lambda: Problem(3, B, 0.9, 1.0), "counts is an int, expected a Counts: spibb.count_log"),
+    (lambda: Problem(COUNTS, None, 0.9, 1.0), "baseline is None, expected a Policy"),
+    (lambda: Problem(COUNTS, B, 0.9, 1.0, log=FRAME), "log is a DataFrame, expected a Log"),
+    (lambda: Problem(COUNTS, B, 0.9, 1.0, np.ones(2)), "v_max_given is"),
+    (lambda: Problem(COUNTS, B, "x", 1.0), "discount is 'x', expected a number in [0, 1)"),
+    (lambda: Problem(COUNTS, B, 0.9, None), "v_max is None, expected a number in [0, inf)"),
+    (lambda: spibb.estimate_mdp(COUNTS, 0.9, v_max=None), "v_max is None, expected a number"),
+    (lambda: spibb.inspect_log(LOG, counts=3), "counts is an int, expected a Counts"),
+    (lambda: spibb.inspect_log(LOG, rows=3), "rows is an int, expected a Log"),
+    (lambda: spibb.judge(spibb.improve(LOG, B), seed=-1), "seed is -1, expected a whole number"),
+    (lambda: spibb.judge(spibb.improve(LOG, B), seed="a"), "seed is 'a', expected a whole number"),
+    (lambda: spibb.judge(spibb.improve(LOG, B), seed=1.5), "seed is 1.5, expected a whole number"),
+    (lambda: spibb.improve(LOG, B).posterior(seed=-1), "seed is -1, expected a whole number"),
+    (lambda: spibb.Certified().improve_at(0.05, PROBLEM), "deltas is 0.05, expected one or more"),
+    (lambda: spibb.Certified().improve_at((0.05,), None), "problem is None, expected a Problem"),
+    (lambda: Log.from_arrays([0], [0], [0], n_states=10**30), "expected at most 2,147,483,647"),
+    (lambda: Auto().improve(PROBLEM).rows_of(3), "candidate is an int, expected a Candidate"),
+    (
+        lambda: Auto().improve(PROBLEM).rows_of(Auto(n_wedges=(3,)).sweep(PROBLEM)[1]),
+        "candidate is pi-leq-b with n_wedge = 3, which the sweep lacks",
+    ),
     (lambda: Auto(n_wedges=5), "n_wedges is 5, expected one or more: write (5, 10, 20)"),
     (lambda: Auto(n_wedges=[]), "n_wedges is [], expected one or more"),
     (lambda: Auto(kinds="pi-b"), "kinds is 'pi-b', expected one or more"),
@@ -421,3 +446,14 @@ def test_outcomes_are_checked_when_they_are_made(changes, message):
     Outcomes(**given)
     with pytest.raises(InputError, match=re.escape(message)):
         Outcomes(**(given | changes))
+
+
+def test_a_candidate_of_an_equal_sweep_has_the_same_rows():
+    result = Auto().improve(PROBLEM)
+    for one, other in zip(result.sweep, Auto().sweep(PROBLEM)):
+        np.testing.assert_array_equal(result.rows_of(one), result.rows_of(other))
+
+
+def test_a_huge_smoothing_gives_equal_chances():
+    found = Problem.from_log(LOG, smoothing=10**30).baseline.probs
+    np.testing.assert_allclose(found, 0.5)

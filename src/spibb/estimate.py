@@ -68,6 +68,7 @@ def expected_rewards(counts: Counts, unseen: str, v_max: float) -> np.ndarray:
 def unseen_value(unseen: str, v_max: float) -> float:
     """The number behind the name of a treatment of unseen pairs."""
     choice("unseen", unseen, UNSEEN)
+    v_max = number("v_max", v_max, -np.inf, np.inf, "()")
     return {"zero": 0.0, "pessimistic": -v_max, "optimistic": v_max}[unseen]
 
 
@@ -170,7 +171,7 @@ def estimate_baseline(log: Log | Counts, *, smoothing: float = 0.0) -> Policy:
     >>> spibb.estimate_baseline(log, smoothing=1).row("severe")
     {'treat': 0.6, 'wait': 0.4}
     """
-    number("smoothing", smoothing, 0, np.inf, "[)")
+    smoothing = number("smoothing", smoothing, 0, np.inf, "[)")
     counts = log if isinstance(log, Counts) else Counts.from_log(log)
     mass = counts.pairs + smoothing
     total = mass.sum(axis=1, keepdims=True)

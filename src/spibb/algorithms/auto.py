@@ -18,6 +18,7 @@ from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import Posterior, draws_for, gains_over
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.ope import Candidates, Estimate, contributions
@@ -365,9 +366,12 @@ class AutoImprovement(Improvement):
 
     def rows_of(self, candidate: Candidate) -> np.ndarray:
         """The policy [S, A] of a candidate of the sweep."""
-        place = next(k for k, one in enumerate(self.sweep) if one is candidate)
-        found: np.ndarray = self.policies[place]
-        return found
+        checks.instance("candidate", candidate, Candidate, "take one of the sweep")
+        wanted = candidate.algorithm, repr(candidate.n_wedge)  # no NaN equals another
+        for one, rows in zip(self.sweep, self.policies):
+            if (one.algorithm, repr(one.n_wedge)) == wanted:
+                return np.asarray(rows)
+        raise InputError(f"candidate is {candidate.title}, which the sweep lacks: take one of it")
 
     def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
         """As for any improvement; models that were drawn to choose are not drawn again."""

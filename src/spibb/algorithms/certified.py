@@ -105,6 +105,7 @@ class Certified(Algorithm):
         """Choose changes on some episodes, test them on the others."""
         return self.improve_at((self.delta,), problem)[0]
 
+    @checks.takes(problem=Problem)
     def improve_at(self, deltas: Sequence[float], problem: Problem) -> list[CertifiedImprovement]:
         """The same at several δ, for little more than one of them costs.
 
@@ -119,14 +120,14 @@ class Certified(Algorithm):
         >>> tuple(result.algorithm.delta for result in certified.improve_at((0.05, 0.2), problem))
         (0.05, 0.2)
         """
-        log = problem.log
+        levels, log = checks.several("deltas", deltas, "(0.05, 0.2)"), problem.log
         if log is None:
             raise InputError(
                 "certified needs the episodes, and this problem holds only counts: build it from a "
                 "log"
             )
         problem, known = with_recorded_baseline(problem)
-        algorithms = [replace(self, delta=delta) for delta in deltas]
+        algorithms = [replace(self, delta=delta) for delta in levels]
         n_choose = max(1, round(self._share(problem, log, known) * log.n_episodes))
         if log.n_episodes - n_choose < 2:
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"

@@ -224,7 +224,7 @@ class Improvement(Frozen):
         problem = self.problem
         return posterior_improvement(
             problem.counts, self.policy, problem.baseline, problem.discount,
-            rng=np.random.default_rng(seed), draws=draws,
+            rng=np.random.default_rng(checks.seed(seed)), draws=draws,
         )  # fmt: skip
 
     def certificate(self, delta: float = 0.05) -> Certificate:

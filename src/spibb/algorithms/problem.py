@@ -103,6 +103,11 @@ class Problem(Shown):
         }  # fmt: skip
 
     def __post_init__(self) -> None:
+        for name, kind in (("counts", Counts), ("baseline", Policy), ("log", (type(None), Log))):
+            checks.of_kind(name, getattr(self, name), kind)
+        checks.flag("v_max_given", self.v_max_given)
+        checks.discount(self.discount)
+        checks.number("v_max", self.v_max, 0, math.inf, "[)")
         for name, coded in (("counts", self.counts), ("log", self.log)):
             if coded is not None and (coded.states, coded.actions) != (self.states, self.actions):
                 raise InputError(
@@ -150,6 +155,7 @@ class Problem(Shown):
         {'treat': 0.5, 'wait': 0.5}
         """
         checks.discount(discount)
+        smoothing = checks.number("smoothing", smoothing, 0, math.inf, "[)")
         if is_of_log(baseline):
             counts, log = Counts.from_log(log), without_record(baseline, log, smoothing)
             policy, source = baseline_of_log(baseline, log, counts, smoothing)
@@ -177,6 +183,7 @@ class Problem(Shown):
         >>> spibb.Problem.from_counts(spibb.Counts.from_log(log), baseline, discount=0.9).log
         """
         checks.discount(discount)
+        smoothing = checks.number("smoothing", smoothing, 0, math.inf, "[)")
         if is_of_log(baseline):
             policy, source = baseline_of_log(baseline, None, counts, smoothing)
         else:

@@ -241,7 +241,7 @@ class Inspection(Shown):
             )
 
 
-@takes(log=(Log, LogTable))
+@takes(log=(Log, LogTable), counts=(type(None), Counts), rows=(type(None), Log))
 def inspect_log(
     log: LogTable | Log, counts: Counts | None = None, rows: Log | None = None
 ) -> Inspection:

@@ -24,6 +24,9 @@ from spibb.labels.kinds import (
 )
 from spibb.showing import Shown
 
+MOST = 2**31 - 1
+"""Labels that codes of 32 bits tell apart."""
+
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary(Shown):
@@ -163,7 +166,10 @@ def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocab
     if isinstance(labels, Vocabulary):
         return labels
     if isinstance(labels, int | np.integer):
-        return Vocabulary.of_size(positive(f"number of {'/'.join(names)}s", labels), *names)
+        number = f"number of {'/'.join(names)}s"
+        if positive(number, labels) > MOST:
+            raise InputError(f"{number} is {labels}, expected at most {MOST:,}: codes have 32 bits")
+        return Vocabulary.of_size(int(labels), *names)
     return Vocabulary(several(f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
 
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 import numpy as np
 
+from spibb import checks
 from spibb.algorithms.base import Improvement, Problem
 from spibb.algorithms.certified import Certified
 from spibb.assurance.posterior import ASSUMES
@@ -106,7 +107,7 @@ def judge(
     >>> spibb.judge(result, delta=0.1).grade
     <Grade.NOT_SUPPORTED: 'not supported'>
     """
-    evidence = gather_for(result, delta=delta, seed=seed, held_out=held_out)
+    evidence = gather_for(result, delta=delta, seed=checks.seed(seed), held_out=held_out)
     return decide(evidence, result.certificate(evidence.delta), Unchanged.of(result))
 
 
