@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from datetime import UTC, datetime
 
 import numpy as np
 import pandas as pd
@@ -39,6 +40,7 @@ LOG = Log.from_arrays(
 )  # fmt: skip
 B = Policy.uniform(["a", "b"], ["go", "stay"])
 COUNTS = Counts.from_log(LOG)
+TIMES = [datetime(2024, 1, 1), datetime(2024, 1, 1, tzinfo=UTC)]
 PROBLEM = Problem.from_log(LOG, B)
 WORLD = spibb.estimate_mdp(COUNTS, 0.9)
 FRAME = pd.DataFrame({"state": ["a"], "action": ["go"]})
@@ -146,6 +148,22 @@ CASES = [
     (lambda: spibb.Certified().improve_at(0.05, PROBLEM), "deltas is 0.05, expected one or more"),
     (lambda: spibb.Certified().improve_at((0.05,), None), "problem is None, expected a Problem"),
     (lambda: Log.from_arrays([0], [0], [0], n_states=10**30), "expected at most 2,147,483,647"),
+    (lambda: Log.from_arrays(TIMES, [0, 1], [0, 1]), "state mixes times with and without a time"),
+    (
+        lambda: Log.from_frame(
+            pd.DataFrame(
+                {
+                    "state": pd.Series(TIMES, dtype=object),
+                    "action": 0,
+                    "reward": 0,
+                    "episode_id": [0, 1],
+                    "step": 0,
+                    "terminated": True,
+                }
+            )
+        ),
+        "state mixes times with and without a time zone: give all of them a zone, or none",
+    ),
     (lambda: Auto().improve(PROBLEM).rows_of(3), "candidate is an int, expected a Candidate"),
     (
         lambda: Auto().improve(PROBLEM).rows_of(Auto(n_wedges=(3,)).sweep(PROBLEM)[1]),

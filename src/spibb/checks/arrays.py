@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numbers
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -179,3 +180,12 @@ def action_codes(name: str, values: Any, n_actions: int, remedy: str) -> np.ndar
             f"{remedy} ({int(bad.sum())} such rows)"
         )
     return array.astype(np.int64)
+
+
+def one_kind_of_time(values: Iterable[Any], name: str) -> None:
+    """Refuse times with a zone beside times without: Arrow would take the latter to be UTC."""
+    zones = {value.tzinfo is None for value in values if isinstance(value, datetime)}
+    if len(zones) > 1:
+        raise InputError(
+            f"{name} mixes times with and without a time zone: give all of them a zone, or none"
+        )

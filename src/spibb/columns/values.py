@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, check_present, finite, shown, unmasked
+from spibb.checks import InputError, check_present, finite, one_kind_of_time, shown, unmasked
 
 FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
          "false": False, "f": False, "no": False, "0": False, "0.0": False}  # fmt: skip
@@ -28,7 +28,7 @@ def to_arrow_table(frame: Any) -> Any:
     import pyarrow as pa
 
     try:
-        return frame.to_arrow()
+        table = frame.to_arrow()
     except UnicodeError:
         raise InputError(
             "a column of the log holds text that is not valid Unicode: fix the column"
@@ -38,6 +38,10 @@ def to_arrow_table(frame: Any) -> Any:
             f"a column of the log mixes types ({' '.join(str(error).split())}): "
             "make every value a string, or a number"
         ) from None
+    for field in table.schema:
+        if pa.types.is_timestamp(field.type) and str(frame[field.name].dtype) == "Object":
+            one_kind_of_time(frame[field.name].to_list(), field.name)
+    return table
 
 
 def _array(values: Any, name: str) -> np.ndarray:
