@@ -69,3 +69,9 @@ def test_inspect_ends_in_it(tmp_path):
     printed = CliRunner().invoke(app, ["inspect", str(tmp_path / "log.csv")])
     assert printed.exit_code == 0, printed.output
     assert str(forecast(log)) in " ".join(printed.output.split())
+
+
+def test_inspect_takes_the_discount_of_the_forecast(tmp_path):
+    write_table(log_table(coins(2000, 0.5)), tmp_path / "log.csv")
+    words = ["inspect", str(tmp_path / "log.csv"), "--discount", "0.5"]
+    assert "(discount 0.5, delta 0.05)" in " ".join(CliRunner().invoke(app, words).output.split())

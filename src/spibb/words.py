@@ -54,7 +54,7 @@ def at_most(value: float, digits: int | None = None) -> str:
 
 def surely(value: float) -> str:
     """A lower bound of a difference: with its sign, and never more than it is."""
-    return at_least(value) if value < 0 or math.isnan(value) else f"+{at_least(value)}"
+    return signed(value, rounding=ROUND_FLOOR)
 
 
 def general(value: float, digits: int, rounding: str = ROUND_HALF_EVEN) -> str:
@@ -91,9 +91,15 @@ def apart(*values: float) -> list[str]:
     return texts
 
 
-def signed(value: float) -> str:
-    """A difference: always with its sign."""
-    return number(value) if value < 0 or math.isnan(value) else f"+{number(value)}"
+def signed(value: float, digits: int | None = None, rounding: str = ROUND_HALF_EVEN) -> str:
+    """A difference: always with its sign. With `digits`, so many significant ones.
+
+    >>> from spibb.words import signed
+    >>> signed(-0.15791, 4), signed(0.5)
+    ('−0.1579', '+0.500')
+    """
+    text = number(value, rounding) if digits is None else general(value, digits, rounding)
+    return text if value < 0 or math.isnan(value) else f"+{text}"
 
 
 def percent(share: float) -> str:

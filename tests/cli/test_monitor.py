@@ -53,6 +53,7 @@ def test_an_alarm_has_exit_code_1_and_comes_first(folder):
     code, printed = call("monitor", folder / "improved", folder / "worse.csv", "--lowest-return", 0)
     assert code == 1
     assert printed.startswith("Worse: roll back.")
+    assert "Difference: between −0." in printed and "-0." not in printed
 
 
 def test_no_worse_and_undecided_have_exit_code_0(folder):

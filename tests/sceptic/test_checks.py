@@ -162,6 +162,15 @@ def test_what_is_plain_to_see_is_said():
     assert "episodes differ in what follows the same decision" in drift
 
 
+def test_losses_have_a_true_minus_sign():
+    rng = np.random.default_rng(6)
+    costs = chain(rng, 20, 3, fair(rng), lambda e, past, s, a: -1.0)
+    said = Sceptic(None, None, drift_check(costs, 0.9, rng), None, Rehearsal(9, 5, 0, -0.5, -0.7))
+    drift, rehearsal = said.sentences()
+    assert "returns −2.71 early, −2.71 late" in drift
+    assert "Mean gain −0.5, worst −0.7." in rehearsal
+
+
 def test_overlap_is_that_of_products_of_ratios():
     log = Log.from_arrays(
         [0, 1, 0], [0, 1, 1], [0.0] * 3, episode_id=[0, 0, 1], step=[0, 1, 0],

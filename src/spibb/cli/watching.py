@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from typing import TYPE_CHECKING
 
 from spibb.cli.terminal import numbers_table, say
 from spibb.monitoring.watch import UNDECIDED, Mean, Monitoring
-from spibb.words import level
+from spibb.words import at_least, at_most, general, level, signed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +31,8 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
     console.print(table)
     if found.difference is not None and not found.drifts:
         least, most = found.difference
-        say(console, f"Difference: between {least:+.4g} and {most:+.4g}, however often you look.")
+        low, high = signed(least, 4, ROUND_FLOOR), signed(most, 4, ROUND_CEILING)
+        say(console, f"Difference: between {low} and {high}, however often you look.")
     if found.verdict == UNDECIDED and not found.drifts:
         say(console, outlook(found))
     say(console, f"Order of the episodes: {found.order}.")
@@ -39,20 +41,20 @@ def print_monitoring(console: Console, found: Monitoring) -> None:
 
 
 def _cells(mean: Mean) -> tuple[str, ...]:
-    ends = ("–", "–") if mean.interval is None else (f"{end:.4g}" for end in mean.interval)
-    return f"{mean.episodes:,}", f"{mean.value:.4g}", *ends
+    shown = f"{mean.episodes:,}", general(mean.value, 4)
+    if mean.interval is None:
+        return *shown, "–", "–"
+    return *shown, at_least(mean.interval[0], 4), at_most(mean.interval[1], 4)
 
 
 def outlook(found: Monitoring) -> str:
     """How many more episodes would show a drop."""
+    drop = f"drop of {general(found.drop, 3)}"
     if math.isinf(found.more_episodes):
         return (
-            f"No number of episodes would show a drop of {found.drop:.3g}: the baseline's mean is "
+            f"No number of episodes would show a {drop}: the baseline's mean is "
             f"known from {found.baseline.episodes:,} episodes only."
         )
     if not found.more_episodes:
-        return f"A drop of {found.drop:.3g} would probably have been shown by now."
-    return (
-        f"About {found.more_episodes:,.0f} more episodes would show a drop of {found.drop:.3g}, if "
-        "there is one."
-    )
+        return f"A {drop} would probably have been shown by now."
+    return f"About {found.more_episodes:,.0f} more episodes would show a {drop}, if there is one."

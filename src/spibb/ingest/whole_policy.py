@@ -65,7 +65,9 @@ FORM = record({"spibb_policy": whole(FORMAT, FORMAT), "sha256": text(), **_CONTE
 def write_whole_policy(loaded: LoadedPolicy, path: Path) -> None:
     """Write the file whole."""
     if path.suffix != ENDING:
-        raise InputError(f"cannot write {path.name!r}: the name must end in {ENDING}")
+        raise InputError(
+            f"cannot write {path.name!r}: the name must end in {ENDING}; write {path.stem}{ENDING}"
+        )
     for vocabulary in (loaded.policy.states, loaded.policy.actions):
         label_columns(vocabulary)  # refuses what no file gives back as it is
     head = {"spibb_policy": FORMAT, "sha256": loaded.sha256}

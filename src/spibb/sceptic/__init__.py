@@ -16,6 +16,7 @@ from spibb.sceptic.exchange import SUSPICIOUS, Exchange
 from spibb.sceptic.markov import markov_check
 from spibb.sceptic.overlap import Overlap, overlap
 from spibb.sceptic.rehearsal import Rehearsal, rehearse
+from spibb.words import general
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,7 +109,7 @@ def _of_markov(found: Exchange | None) -> str:
 def _of_drift(found: Drift | None) -> str:
     if found is None:
         return ""
-    what = f"returns {found.early:.4g} early, {found.late:.4g} late"
+    what = f"returns {general(found.early, 4)} early, {general(found.late, 4)} late"
     if found.decisions_p is None:
         what += (
             "; the recorded probabilities say how the decisions changed, so these were not compared"
@@ -132,5 +133,5 @@ def _of_rehearsal(found: Rehearsal) -> str:
     return (
         f"Rehearsals: of {found.done} logs like this one, drawn from worlds that fit it, "
         f"{found.worse} led to a policy that is truly worse than the current one; {found.kept} "
-        f"changed nothing. Mean gain {found.gain:.3g}, worst {found.worst:.3g}."
+        f"changed nothing. Mean gain {general(found.gain, 3)}, worst {general(found.worst, 3)}."
     )

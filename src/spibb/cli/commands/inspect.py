@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.waiting import new_console, progress
@@ -12,26 +14,34 @@ from spibb.errors import FixableError, InputError
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
 
+Discount = Annotated[
+    float | None,
+    typer.Option(
+        help="Discount γ of the forecast, in [0, 1). Default: 0.95, and 0 for single steps."
+    ),
+]
+
 
 @with_columns
-def inspect(log: LogArgument, *, column_map: ColumnMap) -> None:
+def inspect(log: LogArgument, discount: Discount = None, *, column_map: ColumnMap) -> None:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
     The last lines say in how many states a change could be certified (logs of up to 200,000 rows).
     """
+    from spibb import checks
     from spibb.cli.tables import print_inspection
     from spibb.forecast import DISCOUNT, LARGEST, forecast
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
 
-    console = new_console()
+    console, asked = new_console(), discount if discount is None else checks.discount(discount)
     try:
         with progress(console, "reading and counting") as tell:
             table = open_log(log, **column_map.reading, progress=tell)
             rows = table.log() if table.rows <= LARGEST else None
             inspection = inspect_log(table, rows=rows)
-            discount = 0.0 if table.handling.bandit else DISCOUNT
-            found = None if rows is None else forecast(rows, discount)
+            usual = 0.0 if table.handling.bandit else DISCOUNT
+            found = None if rows is None else forecast(rows, usual if asked is None else asked)
     except FixableError as error:
         raise InputError(f"{error}{_proposal(log, column_map)}") from None
     print_inspection(console, inspection, found)
