@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spibb.algorithms.auto import FEWEST_SHARES
 from spibb.algorithms.base import Problem
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
@@ -57,8 +58,12 @@ def compare(
     *,
     discount: float = 0.95,
     seed: int = 0,
+    trained: bool = False,
 ) -> Comparison:
-    """Compare two policies in the states that both know; with a log, judge A in the place of B."""
+    """Compare two policies in the states that both know; with a log, judge A in the place of B.
+
+    Where the log `trained` A, it judges its own choice: δ is shared as `Auto` shares it.
+    """
     b = b.named(a.states.names, a.actions.names)
     known = b.states.index
     shared = [label for label in a.states.labels if label in known]
@@ -80,6 +85,9 @@ def compare(
         for s in np.lexsort((-variation, -weight)).tolist() if variation[s] > MOVED
     )  # fmt: skip
     evidence = None if log is None else _evidence(a, b, log, discount, seed)
+    if evidence is not None and trained:
+        share = float(np.quantile(evidence.posterior.gains, evidence.delta / FEWEST_SHARES))
+        evidence = replace(evidence, lower=share, shared=True)
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
         float(variation.mean()), evidence, None if evidence is None else decide(evidence),

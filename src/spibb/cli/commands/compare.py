@@ -36,6 +36,7 @@ def compare(
     replacing B by A.
     """
     from spibb.cli.logs import open_as, say_assumptions, say_discount
+    from spibb.cli.terminal import say
     from spibb.errors import InputError
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
@@ -53,16 +54,35 @@ def compare(
         policies = {named(a): first, named(b): second}
         gamma, source = discount_for(discount, policies if log is not None else {})
         table = None if log is None else open_as(log, column_map, first, second)
-        compared = _compare_tables if tables[0] else _compare_vectors
-        show = compared((a, first), (b, second), table, gamma, seed)
+        trained = log is not None and _trained(first, log)
+        both = (a, first), (b, second)
+        if tables[0]:
+            show = _compare_tables(*both, table, gamma, seed, trained)
+        else:
+            show = _compare_vectors(*both, table, gamma, seed)
     show(console)
+    if trained:
+        say(
+            console,
+            "This log trained A, so it judges its own choice: no new evidence beside what "
+            "`spibb improve` said. Compare with a log of other episodes.",
+        )
     if table is not None:
         say_assumptions(console, table)
         say_discount(console, table, gamma, source)
 
 
+def _trained(policy: Any, log: str) -> bool:
+    """Whether a policy was made from this very file, by the hash that it knows."""
+    from spibb.report.origin import digest
+
+    found = digest(log)
+    used = ((source["role"], source["sha256"]) for source in policy.origin.get("sources", ()))
+    return found is not None and ("log", found) in used
+
+
 def _compare_tables(
-    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int
+    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int, trained: bool
 ) -> Callable[[Console], None]:
     """Compare two tables; the answer prints."""
     from spibb.cli.terminal import print_comparison
@@ -73,7 +93,7 @@ def _compare_tables(
     left, right = (
         policy.policy if records is None else read_policy(path, records) for path, policy in (a, b)
     )
-    found = compare_policies(left, right, records, discount=gamma, seed=seed)
+    found = compare_policies(left, right, records, discount=gamma, seed=seed, trained=trained)
     return lambda console: print_comparison(console, found)
 
 

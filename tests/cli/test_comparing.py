@@ -1,0 +1,44 @@
+"""`spibb compare` with the log that trained a policy, and with another."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from inside import spibb
+
+TRAINED = "This log trained A, so it judges its own choice"
+
+
+def write_log(path, seed):
+    """Two arms, played by a coin; the second pays more often."""
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(2, size=300)
+    paid = (rng.random(300) < 0.3 + 0.3 * arm).astype(int)
+    rows = [f"{k},s,{'ab'[a]},{r}" for k, (a, r) in enumerate(zip(arm, paid))]
+    path.write_text("\n".join(["episode_id,state,action,reward", *rows, ""]))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    here = tmp_path_factory.mktemp("compare")
+    for seed, name in enumerate(("log.csv", "other.csv")):
+        write_log(here / name, seed)
+    (here / "baseline.csv").write_text("state,action,probability\ns,a,0.5\ns,b,0.5\n")
+    return here
+
+
+def gained(printed):
+    return re.search(r"gains at least ([\d.]+)", " ".join(printed.split())).group(1)
+
+
+def test_the_log_that_trained_a_policy_promises_no_more_than_improve_did(folder):
+    words = "log.csv", "--bandit", "--baseline", "baseline.csv", "--algorithm", "auto"
+    made = spibb("improve", *words, "--out", "out", folder=folder)
+    compare = "compare", "out", "baseline.csv", "--bandit", "--log"
+    same, other = (spibb(*compare, name, folder=folder) for name in ("log.csv", "other.csv"))
+    assert (made.returncode, same.returncode, other.returncode) == (0, 0, 0), same.stderr
+    assert gained(same.stdout) == gained(made.stdout)
+    assert TRAINED in " ".join(same.stdout.split())
+    assert TRAINED not in " ".join(other.stdout.split())
