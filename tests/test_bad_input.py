@@ -552,7 +552,10 @@ case("evaluate log.csv --policy improved --behaviour estimate:-1", "write estima
 for text, *parts in (
     ("export improved", "Missing option '--out'"),
     ("export improved --as pdf --out x", "kind is 'pdf': choose one of file, sql, rules, tree"),
-    ("export improved --out x.txt", "the name must end in .spibb; write x.spibb"),
+    (
+        "export improved --out x.txt",
+        "cannot write 'x.txt': the name must end in .spibb; write x.spibb",
+    ),
     ("export missing --out x.spibb", "cannot read 'missing'"),
     ("export improved --as sql --out log.csv", "'log.csv' already exists: name another"),
     ("export improved --as sql --out improved", "it is a folder, name a file"),
