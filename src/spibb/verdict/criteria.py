@@ -38,8 +38,11 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
+FEWEST_VISITS = 60
+"""An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
 OF_CHANGES = (
-    "sure gain", "single changes", "beyond chance", "effective size", "whole episodes", "held out",
+    "sure gain", "single changes", "beyond chance", "effective size", "visits", "whole episodes",
+    "held out",
 )  # fmt: skip
 """The criteria that say nothing where nothing changes."""
 
@@ -100,6 +103,7 @@ def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
     yield _departures(evidence)
     yield _beyond_chance(evidence)
     yield _effective(evidence)
+    yield _visits(evidence)
     yield _weighted(evidence)
     if evidence.held_out is not None:
         yield _held_out(evidence, evidence.held_out)
@@ -258,6 +262,19 @@ def _effective(evidence: Evidence) -> Criterion:
         "effective size", what, f"{n:.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
         f"In effect, the changes rest on {n:.1f} episodes.",
         "More episodes in which the current policy does what the new one would.",
+    )  # fmt: skip
+
+
+def _visits(evidence: Evidence) -> Criterion:
+    """What is rare and decides does not show in a few visits, of all changes together."""
+    n = int(evidence.tried.sum())
+    more = evidence.problem.n_episodes * (FEWEST_VISITS / max(n, 1) - 1)
+    return Criterion(
+        "visits", "visits that the changes rest on", f"{n:,}", f"at least {FEWEST_VISITS}",
+        n >= FEWEST_VISITS,
+        f"Together the changes rest on {n:,} visits to the actions concerned: an event that is "
+        "rare and decides may have gone unseen.",
+        more_episodes(more), more,
     )  # fmt: skip
 
 
