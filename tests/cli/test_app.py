@@ -293,11 +293,14 @@ def test_improve_says_when_nothing_changes(run, inputs, tmp_path):
         ("pi-leq-b", {"n_wedge": 20}),
         ("basic-rl", {"unseen": "optimistic"}),
         ("model-free", {"n_wedge": 20, "max_sweeps": 5000}),
+        ("auto", {"n_wedges": (5, 20), "kinds": ("cautious", "pi-b")}),
     ],
 )
 def test_every_algorithm_takes_its_options_by_name(run, inputs, tmp_path, algorithm, options):
     given = [
-        word for k, v in options.items() for word in ("--option", f"{k.replace('_', '-')}={v}")
+        word
+        for k, v in options.items()
+        for word in ("--option", f"{k.replace('_', '-')}={str(v).replace(chr(39), '')}")
     ]
     code, printed, errors = run(
         *improve_arguments(inputs, tmp_path / "out"), "--algorithm", algorithm, *given

@@ -60,3 +60,20 @@ def test_states_that_outcomes_chose_are_compared_with_the_largest_of_all():
     assert counted.changed.sum() == 40 and counted.chance.mean == 40
     k = chosen.changed.sum()
     assert 0 < k < 40 and chosen.chance.mean > k
+
+
+@pytest.mark.parametrize(("n", "enough"), [(40, False), (400, True)])
+def test_what_is_rare_and_decides_may_not_have_shown_in_a_few_visits(n, enough):
+    """Action 1 is better by 5 standard deviations, and was taken in a quarter of the cases."""
+    rng = np.random.default_rng(0)
+    action = (np.arange(n) % 4 == 0).astype(int)
+    log = spibb.Log.from_arrays(
+        state=np.zeros(n, dtype=int), action=action, reward=5.0 * action + rng.standard_normal(n),
+        episode_id=np.arange(n), terminated=np.ones(n, dtype=bool),
+    )  # fmt: skip
+    verdict = spibb.improve(log, None, discount=0.0, n_wedge=5).verdict
+    told = next(c for c in verdict.criteria if c.name == "visits")
+    assert (told.found, told.passed, verdict.favourable) == (f"{n // 4}", enough, enough)
+    if not enough:
+        assert "may have gone unseen" in verdict.sentence
+        assert "200 more episodes" in verdict.remedy

@@ -16,6 +16,7 @@ import numpy as np
 import spibb
 from spibb.algorithms.auto import Candidate
 from spibb.algorithms.base import Improvement
+from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.certificate import Certificate
 from spibb.checks import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
@@ -160,9 +161,9 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 def _limits(result: Improvement) -> list[float] | None:
     """The declared limits of every return of an episode; None where none were declared."""
-    facts, problem = getattr(result, "facts", None), result.problem
-    if facts is not None:
-        return [facts.bounds.low, facts.bounds.high]
+    problem = result.problem
+    if isinstance(result, CertifiedImprovement) and result.grounds is not None:
+        return [result.grounds.bounds.low, result.grounds.bounds.high]
     return [-problem.v_max, problem.v_max] if problem.v_max_given else None
 
 

@@ -27,6 +27,7 @@ from spibb.episodes.departures import (
 from spibb.episodes.limits import discounted_steps
 from spibb.errors import InputError
 from spibb.evaluate import monte_carlo_value, standard_error
+from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
@@ -87,7 +88,7 @@ class Earned:
 
 
 @dataclass(frozen=True, eq=False)
-class Evidence:
+class Evidence(Frozen):
     """A new policy for a problem, and what the log says of it.
 
     `lower` is the quantile of the gain over drawn models at failure rate `delta`, of which it has a
