@@ -42,3 +42,9 @@ def test_the_log_that_trained_a_policy_promises_no_more_than_improve_did(folder)
     assert gained(same.stdout) == gained(made.stdout)
     assert TRAINED in " ".join(same.stdout.split())
     assert TRAINED not in " ".join(other.stdout.split())
+
+
+def test_a_policy_compared_with_itself_does_the_same(folder):
+    words = "compare", "baseline.csv", "baseline.csv", "--bandit", "--log", "log.csv"
+    found = spibb(*words, folder=folder)
+    assert "both policies do the same" in " ".join(found.stdout.split())

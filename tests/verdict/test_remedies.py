@@ -82,3 +82,12 @@ def test_who_has_no_threshold_is_not_told_to_raise_it(algorithm):
             Problem.from_log(single_steps(3, 2, 80, seed))
         ).verdict.criteria:
             assert "N∧" not in criterion.remedy and "n_wedge" not in criterion.remedy
+
+
+def test_a_condition_that_holds_needs_no_remedy():
+    for algorithm in ALGORITHMS:
+        for criterion in algorithm.improve(
+            Problem.from_log(single_steps(3, 2, 300))
+        ).verdict.criteria:
+            if criterion.passed:
+                assert (criterion.why, criterion.remedy, criterion.more) == ("", "", None)

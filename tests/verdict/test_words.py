@@ -122,9 +122,11 @@ def test_the_model_is_compared_with_completed_returns_and_says_so():
     model = named(decide(cut), "model")
     assert "9 ± " in model.found and "cut episodes completed by the model" in model.found
     assert model.remedy.startswith("First, longer records") and "150 of 200" in model.remedy
-    assumed = named(decide(replace(evidence, ends_assumed=True)), "model")
+    missed = replace(evidence, earned=replace(evidence.earned, completed=9.0))
+    assumed = named(decide(replace(missed, ends_assumed=True)), "model")
     assert assumed.remedy.startswith("First, columns terminated and truncated")
-    assert named(decide(evidence), "model").remedy.startswith("Other states")
+    assert named(decide(missed), "model").remedy.startswith("Other states")
+    assert not named(decide(evidence), "model").remedy  # which it meets
 
 
 def test_estimates_on_the_log_that_trained_say_so():

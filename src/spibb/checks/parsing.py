@@ -35,5 +35,5 @@ def parse_values(text: str) -> bool | int | float | str | tuple[bool | int | flo
     """A value, or several that commas separate, with or without brackets."""
     if "," not in text:
         return parse_value(text)
-    inside = text.strip().removeprefix("(").removesuffix(")")
+    inside = text.strip("()[] ")
     return tuple(parse_value(part.strip()) for part in inside.split(",") if part.strip())

@@ -15,6 +15,7 @@ from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Evidence, Verdict, decide, gather
+from spibb.verdict.remedies import Unchanged
 
 
 @dataclass(frozen=True)
@@ -90,8 +91,13 @@ def compare(
         evidence = replace(evidence, lower=share, shared=True)
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
-        float(variation.mean()), evidence, None if evidence is None else decide(evidence),
+        float(variation.mean()), evidence,
+        None if evidence is None else decide(evidence, unchanged=SAME),
     )  # fmt: skip
+
+
+SAME = Unchanged("both policies do the same", "Another policy.")
+"""Why nothing changes from one policy to the other."""
 
 
 def _visits(log: Log, states: Vocabulary) -> np.ndarray:

@@ -76,13 +76,18 @@ def lacking(found: Sequence[Criterion]) -> list[Criterion]:
 
 def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
-    found = tuple(_criteria(evidence, unchanged))
+    found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
     if evidence.changed.any():
-        return (*found, *_slow_criteria(evidence, found))
+        return (*found, *map(_plain, _slow_criteria(evidence, found)))
     return tuple(
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
     )
+
+
+def _plain(criterion: Criterion) -> Criterion:
+    """A condition that holds needs no reason and no remedy."""
+    return replace(criterion, why="", remedy="", more=None) if criterion.passed else criterion
 
 
 NOT_BELOW = "not significantly below 0"

@@ -157,7 +157,7 @@ def _several(n: int, what: str) -> str:
 
 
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
-    shared = ", shared among the candidates" if evidence.shared else ""
+    shared = ", delta shared because this log chose the policy" if evidence.shared else ""
     remembered = None if evidence.memory is None else evidence.memory.lower
     lower = evidence.lower if remembered is None else min(evidence.lower, remembered)
     both = "models with and without memory of the previous step"
