@@ -30,13 +30,16 @@ def cases(seed: int, *, seen: bool, episodes: int = 400, steps: int = 5):
 
 @pytest.mark.parametrize("algorithm", [spibb.PiBSpibb(10), spibb.Auto()], ids=lambda a: a.name)
 def test_what_only_the_staff_see_supports_nothing(algorithm):
-    for seed in range(3):
-        log = cases(seed, seen=True)
-        verdict = algorithm.improve(spibb.Problem.from_log(log, None, discount=0.9)).verdict
-        assert verdict.grade == "not supported"
-        if "both the decisions and what follows" in verdict.sentence:
-            assert "what the current policy looks at" in verdict.remedy
-            assert (verdict.criteria[-1].name, verdict.criteria[-1].passed) == ("memory", False)
+    logs = [cases(seed, seen=True) for seed in range(3)]
+    found = [
+        algorithm.improve(spibb.Problem.from_log(log, None, discount=0.9)).verdict for log in logs
+    ]
+    assert all(verdict.grade == "not supported" for verdict in found)
+    doubted = [v for v in found if "both the decisions and what follows" in v.sentence]
+    assert doubted  # others may fail an earlier condition
+    for verdict in doubted:
+        assert "what the current policy looks at" in verdict.remedy
+        assert (verdict.criteria[-1].name, verdict.criteria[-1].passed) == ("memory", False)
 
 
 def test_the_same_cases_are_no_trap_where_nobody_sees_them():

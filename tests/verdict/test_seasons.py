@@ -16,12 +16,13 @@ ALGORITHMS = [
 ]
 
 
-def shop(seed: int, *, outcomes: bool, decisions: bool, n: int = 4000, recorded: bool = False):
-    """Single decisions; action 1 costs 0.03. Half-way outcomes get better, decisions change."""
-    rng, late = np.random.default_rng(seed), np.arange(n) >= n // 2
-    share = np.where(late & decisions, 0.6, 0.2)
+def decided(seed: int, good: np.ndarray, better: float, decisions: bool, recorded: bool = False):
+    """Single decisions; action 1 costs 0.03. In good times outcomes are better, if `better` than
+    0.3, and decisions change."""
+    rng, n = np.random.default_rng(seed), len(good)
+    share = np.where(good & decisions, 0.6, 0.2)
     action = (rng.random(n) < share).astype(int)
-    reward = rng.random(n) < np.where(late & outcomes, 0.5, 0.3) - 0.03 * action
+    reward = rng.random(n) < np.where(good, better, 0.3) - 0.03 * action
     return spibb.Log.from_arrays(
         state=rng.integers(0, 2, n), action=action, reward=reward.astype(float),
         episode_id=np.arange(n), step=np.zeros(n, dtype=int), terminated=np.ones(n, dtype=bool),
@@ -29,16 +30,14 @@ def shop(seed: int, *, outcomes: bool, decisions: bool, n: int = 4000, recorded:
     )  # fmt: skip
 
 
-def weekends(seed: int, *, outcomes: bool, decisions: bool, n: int = 1500, every: int = 10):
-    """Single decisions; action 1 costs 0.03. Ten good episodes follow ten bad ones."""
-    rng, good = np.random.default_rng(seed), np.arange(n) // every % 2 == 1
-    share = np.where(good & decisions, 0.6, 0.2)
-    action = (rng.random(n) < share).astype(int)
-    reward = rng.random(n) < np.where(good & outcomes, 0.7, 0.3) - 0.03 * action
-    return spibb.Log.from_arrays(
-        state=rng.integers(0, 2, n), action=action, reward=reward.astype(float),
-        episode_id=np.arange(n), step=np.zeros(n, dtype=int), terminated=np.ones(n, dtype=bool),
-    )  # fmt: skip
+def shop(seed: int, *, outcomes: bool, decisions: bool, n: int = 4000, recorded: bool = False):
+    """Good times begin half-way."""
+    return decided(seed, np.arange(n) >= n // 2, 0.5 if outcomes else 0.3, decisions, recorded)
+
+
+def weekends(seed: int, *, outcomes: bool, decisions: bool, n: int = 1500):
+    """Ten good episodes follow ten bad ones."""
+    return decided(seed, np.arange(n) // 10 % 2 == 1, 0.7 if outcomes else 0.3, decisions)
 
 
 def verdict(log: spibb.Log, algorithm: spibb.Algorithm) -> spibb.Verdict:

@@ -55,8 +55,7 @@ class Posterior(Frozen):
     The probability assumes what `ASSUMES` lists, and is measured as over-confident: of policies
     that were trained on the same log, those with 0.95 to 0.99 were truly no worse in 92 % of the
     cases on families of worlds that had chosen nothing, and in 63 % where rare falls decide
-    (docs/choosing.md). It is not printed anywhere; a
-    `verdict` says how sure the log is.
+    (docs/decisions.md). It is not printed anywhere; a `verdict` says how sure the log is.
     """
 
     probability: float

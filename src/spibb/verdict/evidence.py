@@ -163,7 +163,7 @@ class Evidence(Frozen):
         moved = (self.policy.probs - self.problem.baseline.probs)[self.changed]
         most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
         visits = np.take_along_axis(self.problem.counts.pairs[self.changed], most, axis=1)
-        return np.asarray(visits.min(axis=1, initial=np.iinfo(visits.dtype).max))
+        return np.asarray(visits.min(axis=1))
 
     @cached_property
     def telling_rewards(self) -> float:
