@@ -17,7 +17,8 @@ A policy that was fitted to the same episodes looks good in them even where all 
 With z_x = Σ X/√(Σ X²) of the visits of a state, summed by episode, z_x² is at most χ² distributed
 then, with one degree of freedom per action but one, whichever row the log made look best there
 (Scheffé; for large samples). Where the log also chose which states change, Σ_x z_x² over these is
-at most that of as many of the largest (`bounds.chance`).
+at most that of as many of the largest (`bounds.chance`). Σ X² is raised by what the few visits of a
+state may not show of its noise (`noise`).
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.arrays import largest
 from spibb.counts import Counts
+from spibb.episodes.noise import Noise
 from spibb.estimate import estimate_mdp
 from spibb.evaluate import returns_to_go, standard_error
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.solve import evaluate
+from spibb.solve import evaluate, unit_of
 
 MOVED = 1e-9
 """Rows whose probabilities differ by less are the same."""
@@ -122,7 +123,8 @@ def single_departures(
 
     `q` [S, A] is Q̂, in the log's codes like both policies.
     """
-    parts = [_in_block(part, policy, baseline, q, discount) for part in log.blocks()]
+    asked = _Asked(policy, baseline, q, discount, unit_of(log.reward), Noise(*policy.shape))
+    parts = [_in_block(part, asked) for part in log.blocks()]
     gains = np.concatenate([part.gains for part in parts])
     weight = np.concatenate([part.weight for part in parts])
     squares = float((weight**2).sum())
@@ -131,9 +133,20 @@ def single_departures(
     tried = np.zeros(policy.shape, dtype=bool)
     tried[log.state[moved], log.action[moved]] = True
     freedom = int(np.maximum(tried.sum(axis=1) - 1, 0).sum())
-    return Departures(
-        float(gains.mean()), standard_error(gains), effective, _surprise(parts), freedom
-    )
+    surprise = _surprise(parts, asked.noise.lacking())
+    error = standard_error(gains) * asked.unit
+    return Departures(float(gains.mean()) * asked.unit, error, effective, surprise, freedom)
+
+
+class _Asked(NamedTuple):
+    """Two policies and Q̂ [S, A], and the unit of X; `noise` is filled on the way."""
+
+    policy: np.ndarray
+    baseline: np.ndarray
+    q: np.ndarray
+    discount: float
+    unit: float
+    noise: Noise
 
 
 class _Block(NamedTuple):
@@ -149,34 +162,33 @@ class _Block(NamedTuple):
     weight: np.ndarray
 
 
-def _in_block(
-    log: Log, policy: np.ndarray, baseline: np.ndarray, q: np.ndarray, discount: float
-) -> _Block:
+def _in_block(log: Log, asked: _Asked) -> _Block:
     lengths = np.diff(log.episode_starts)
     episode = np.repeat(np.arange(log.n_episodes), lengths)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     made = log.action_prob
     if made is None:
-        made = baseline[log.state, log.action]
-    ratio = policy[log.state, log.action] / made
-    moved = changed_states(policy, baseline)[log.state]
-    x = np.where(moved, discount**step * (ratio - 1) * _ahead(log, baseline, q, discount), 0.0)
+        made = asked.baseline[log.state, log.action]
+    ratio = asked.policy[log.state, log.action] / made
+    moved = changed_states(asked.policy, asked.baseline)[log.state]
+    tilt = np.where(moved, ratio - 1, 0.0)
+    off = asked.discount**step * (_ahead(log, asked) / asked.unit)
+    asked.noise.add(log.state, log.action, off, tilt)
+    x = tilt * off
     gains = np.bincount(episode, weights=x, minlength=log.n_episodes)
     weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
     return _Block(x[moved], log.state[moved], episode[moved].astype(np.int32), gains, weight)
 
 
-def _surprise(parts: Sequence[_Block]) -> float:
-    """Σ_x (Σ_i x_i)²/Σ_i x_i² over the states whose sum is positive, i being episodes."""
-    unit = np.max([largest(part.x) for part in parts])
-    if not unit > 0:
-        return 0.0
-    some = [part for part in parts if len(part.x)]
-    total, squares = np.zeros((2, 1 + max(int(part.state.max()) for part in some)))
-    for part in some:
-        where, sums = _summed(part.x / unit, part.state, part.episode)
-        np.add.at(total, where, sums)
-        np.add.at(squares, where, sums**2)
+def _surprise(parts: Sequence[_Block], lacking: np.ndarray) -> float:
+    """Σ_x (Σ_i x_i)²/(Σ_i x_i² + lacking) over the states whose sum is positive, i being
+    episodes; `lacking` [S] is what the second sum may be short of."""
+    total, squares = np.zeros_like(lacking), lacking.copy()
+    for part in parts:
+        if len(part.x):
+            where, sums = _summed(part.x, part.state, part.episode)
+            np.add.at(total, where, sums)
+            np.add.at(squares, where, sums**2)
     good = (total > 0) & (squares > 0)
     return float((total[good] ** 2 / squares[good]).sum())
 
@@ -193,9 +205,9 @@ def _summed(x: np.ndarray, state: np.ndarray, episode: np.ndarray) -> tuple[np.n
     return state[begins], np.bincount(np.cumsum(begins) - 1, weights=x[order])
 
 
-def _ahead(log: Log, baseline: np.ndarray, q: np.ndarray, discount: float) -> np.ndarray:
+def _ahead(log: Log, asked: _Asked) -> np.ndarray:
     """G_t − V̂(x_t) of every row [N], without the noise of later actions."""
-    v = (baseline * q).sum(axis=1)
-    chance = q[log.state, log.action] - v[log.state]
-    later = returns_to_go(replace(log, reward=chance), discount) - chance
-    return completed_returns(log, v, discount) - v[log.state] - later
+    v = (asked.baseline * asked.q).sum(axis=1)
+    chance = asked.q[log.state, log.action] - v[log.state]
+    later = returns_to_go(replace(log, reward=chance), asked.discount) - chance
+    return completed_returns(log, v, asked.discount) - v[log.state] - later
