@@ -77,3 +77,24 @@ def test_what_is_rare_and_decides_may_not_have_shown_in_a_few_visits(n, enough):
     if not enough:
         assert "may have gone unseen" in verdict.sentence
         assert "200 more episodes" in verdict.remedy
+
+
+@pytest.mark.parametrize("algorithm", ["pi-b", "auto"])
+def test_prizes_that_are_missing_by_chance_are_not_supported(algorithm):
+    """Both actions pay 1 on average: one pays 20 in 5 % of the cases, the other 2 in half of them.
+
+    Where the prize is missing, its action looks worse, in all such states alike.
+    """
+    favourable = 0
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        action = rng.integers(2, size=2800)
+        reward = np.where(action, 2.0 * (rng.random(2800) < 0.5), 20.0 * (rng.random(2800) < 0.05))
+        log = spibb.Log.from_arrays(
+            state=rng.integers(100, size=2800), action=action, reward=reward,
+            episode_id=np.arange(2800), terminated=np.ones(2800, dtype=bool),
+        )  # fmt: skip
+        options = {"n_wedge": 5} if algorithm == "pi-b" else {}
+        result = spibb.improve(log, None, discount=0.0, algorithm=algorithm, **options)
+        favourable += result.verdict.favourable
+    assert favourable <= 1  # P(> 1 of 8) = 6 % at a rate of 5 %; 4 of 8 if variances were trusted
