@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spibb import Certified, Log, PiBSpibb, Problem
-from spibb.algorithms.auto import Auto
+from spibb.algorithms.auto import Auto, surest
 from spibb.verdict.remedies import more_episodes, until_beyond_chance, until_sure
 
 ALGORITHMS = [PiBSpibb(5), Auto(), Certified(lowest_return=0.0, highest_return=1.0)]
@@ -91,3 +91,18 @@ def test_a_condition_that_holds_needs_no_remedy():
         ).verdict.criteria:
             if criterion.passed:
                 assert (criterion.why, criterion.remedy, criterion.more) == ("", "", None)
+
+
+def test_where_nothing_changes_yet_the_forecast_counts_the_visits_too():
+    """6 of 30 rows take the better action: 60 visits to it take 270 more."""
+    rng = np.random.default_rng(0)
+    action = (np.arange(30) % 5 == 0).astype(int)
+    log = Log.from_arrays(
+        state=np.zeros(30, dtype=int), action=action, reward=action / 2 + rng.standard_normal(30),
+        episode_id=np.arange(30), terminated=np.ones(30, dtype=bool),
+    )  # fmt: skip
+    result = Auto().improve(Problem.from_log(log, None, discount=0.0))
+    assert result.chosen is None
+    best = surest([candidate for candidate in result.sweep if candidate.states_changed])
+    assert 0 < until_sure(30, best.gain, best.lower) < 270
+    assert "270 more episodes" in result.verdict.remedy

@@ -20,6 +20,7 @@ from spibb.verdict.remedies import (
     CYCLE,
     EPISODES,
     FEWER,
+    FEWEST_VISITS,
     LOOKED_AT,
     RECENT,
     REMEMBER,
@@ -28,6 +29,7 @@ from spibb.verdict.remedies import (
     more_episodes,
     other_states,
     until_beyond_chance,
+    until_shown,
     until_sure,
 )
 from spibb.words import at_least, at_most, number, percent, signed, surely
@@ -38,8 +40,6 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
-FEWEST_VISITS = 60
-"""An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
 OF_CHANGES = (
     "sure gain", "single changes", "beyond chance", "effective size", "visits", "whole episodes",
     "held out",
@@ -273,7 +273,7 @@ def _effective(evidence: Evidence) -> Criterion:
 def _visits(evidence: Evidence) -> Criterion:
     """What is rare and decides does not show in a few visits, of all changes together."""
     n = int(evidence.tried.sum())
-    more = evidence.problem.n_episodes * (FEWEST_VISITS / max(n, 1) - 1)
+    more = until_shown(evidence.problem.n_episodes, n)
     return Criterion(
         "visits", "visits that the changes rest on", f"{n:,}", f"at least {FEWEST_VISITS}",
         n >= FEWEST_VISITS,

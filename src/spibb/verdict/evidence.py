@@ -158,12 +158,8 @@ class Evidence(Frozen):
 
     @cached_property
     def tried(self) -> np.ndarray:
-        """Visits, in each state that changes, of the action that gains or of the one that loses
-        most probability there, whichever was taken less."""
-        moved = (self.policy.probs - self.problem.baseline.probs)[self.changed]
-        most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
-        visits = np.take_along_axis(self.problem.counts.pairs[self.changed], most, axis=1)
-        return np.asarray(visits.min(axis=1))
+        """The visits that each change rests on (`visits_behind`)."""
+        return visits_behind(self.policy.probs, self.problem)
 
     @cached_property
     def telling_rewards(self) -> float:
@@ -184,6 +180,16 @@ class Evidence(Frozen):
     def current(self) -> Believed:
         """ρ(π_b) in the drawn models."""
         return Believed.of(self.posterior.values[:, 1], self.posterior.level)
+
+
+def visits_behind(probs: np.ndarray, problem: Problem) -> np.ndarray:
+    """Visits, in each state that a policy [S, A] changes, of the action that gains or of the one
+    that loses most probability there, whichever was taken less."""
+    changed = changed_states(probs, problem.baseline.probs)
+    moved = (probs - problem.baseline.probs)[changed]
+    most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
+    visits = np.take_along_axis(problem.counts.pairs[changed], most, axis=1)
+    return np.asarray(visits.min(axis=1))
 
 
 def gather(

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.auto import AutoImprovement
+from spibb.algorithms.auto import AutoImprovement, Candidate, surest
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.tested import nearest
-from spibb.verdict.evidence import Earned, Evidence
+from spibb.verdict.evidence import Earned, Evidence, visits_behind
 from spibb.words import roughly
 
 EPISODES = (
@@ -33,6 +33,8 @@ CYCLE = (
 )
 ANOTHER = "another threshold: n_wedge = auto looks for one"
 FEWER = "fewer changes: a larger N∧"
+FEWEST_VISITS = 60
+"""An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
 FOUR_IN_FIVE = 0.84
 """Standard errors beyond a limit for which a forecast is made: at the limit, half would pass."""
 TYPICAL_Z = 2.0
@@ -64,12 +66,18 @@ class Unchanged:
             more = nearest(result.tests)
             return cls(reason) if more is None else cls(reason, more_episodes(more))
         if isinstance(result, AutoImprovement):
-            moving = [c for c in result.sweep if c.states_changed]
-            best = max(moving, key=lambda c: c.lower, default=None)
-            n = result.problem.n_episodes
+            best = surest([c for c in result.sweep if c.states_changed])
             if best is not None:
-                return cls(reason, more_episodes(until_sure(n, best.gain, best.lower)))
+                return cls(reason, more_episodes(_until(result, best)))
         return cls(reason)
+
+
+def _until(result: AutoImprovement, candidate: Candidate) -> float | None:
+    """How many more episodes make a candidate sure, and its changes seen often enough."""
+    n = result.problem.n_episodes
+    more = until_sure(n, candidate.gain, candidate.lower)
+    visits = visits_behind(result.rows_of(candidate), result.problem)
+    return None if more is None else max(more, until_shown(n, int(visits.sum())))
 
 
 UNKNOWN = Unchanged()
@@ -103,6 +111,11 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
         return None
     distance = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z)
     return n * ((distance / gain) ** 2 - 1)
+
+
+def until_shown(n: int, visits: int) -> float:
+    """How many more episodes give changes that rest on so many visits the fewest that count."""
+    return n * (FEWEST_VISITS / max(visits, 1) - 1)
 
 
 def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> float | None:
