@@ -24,6 +24,7 @@ import numpy as np
 
 from spibb.assurance.posterior import in_own_order
 from spibb.frozen import Frozen
+from spibb.kernels import exchange as kernel
 from spibb.log import Log
 
 SUSPICIOUS = 0.01
@@ -38,7 +39,7 @@ MOST_ROWS = 20_000
 AT_ONCE = 1 << 16
 """Rows that are exchanged at once, about: as many as fit a core's cache."""
 LONG = 1000
-"""Rows from which sorting digit by digit is faster than by comparing."""
+"""Rows from which it pays to compile the kernel that orders them."""
 SPARSE = 8
 """Codes per row from which a table of all of them is slower than sorting."""
 CANCELLED = 1e-13
@@ -123,12 +124,16 @@ class _Stratified(Frozen):
         scale, begin = self._scale
         place = keys * scale
         place += begin
-        return np.argsort(place, axis=1) if len(scale) < LONG else _orders(place)
+        if len(scale) < LONG:
+            return np.argsort(place, axis=1)
+        found = np.empty(place.shape, dtype=np.int64)
+        kernel.orders(place, found)
+        return found
 
     @cached_property
     def _scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """The length of each row's stratum, and where it begins, if all together are 2²⁴ [n]."""
-        size = np.bincount(self.stratum) * (2.0**24 / len(self.stratum))
+        """The number of rows of each row's stratum, and where they begin [n]."""
+        size = np.bincount(self.stratum).astype(np.float64)
         return size[self.stratum], (np.cumsum(size) - size)[self.stratum]
 
     def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
@@ -161,23 +166,6 @@ def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
     of_code = np.empty(codes.max(initial=-1) + 1, dtype=np.int64)
     of_code[codes] = stratum
     return np.bincount(of_code)
-
-
-def _orders(place: np.ndarray) -> np.ndarray:
-    """Orders of many numbers that are spread evenly from 0 to 2²⁴ [B, n].
-
-    Whole numbers of 8 and 16 bits are sorted digit by digit; the few that agree are compared.
-    """
-    digits, row = place.astype(np.uint32), np.arange(len(place))[:, None] * place.shape[1]
-    order = np.argsort(digits.astype(np.uint8), axis=1, kind="stable") + row
-    high = (digits >> np.uint32(8)).astype(np.uint16).take(order)
-    order = order.take(np.argsort(high, axis=1, kind="stable") + row).reshape(-1)
-    digits = digits.take(order)
-    equal = np.flatnonzero(digits[1:] == digits[:-1])
-    where = np.union1d(equal, equal + 1)
-    unclear = order[where]
-    order[where] = unclear[np.lexsort((place.take(unclear), unclear // place.shape[1]))]
-    return order.reshape(place.shape) - row
 
 
 def _chi_squares(rows: _Stratified, cells: np.ndarray) -> Statistic | None:
