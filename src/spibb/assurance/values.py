@@ -255,8 +255,12 @@ def _inverses(matrices: np.ndarray) -> np.ndarray:
     SciPy's way is faster."""
     if matrices.shape[1] <= DENSE_UP_TO:
         return np.linalg.inv(matrices)
-    found = [linalg.inv(matrix.astype(np.float64)).astype(matrix.dtype) for matrix in matrices]
-    return np.stack(found)
+    found = np.empty(matrices.shape, matrices.dtype)
+    for matrix, place in zip(matrices, found):
+        place[...] = linalg.inv(
+            matrix.astype(np.float64), overwrite_a=True, check_finite=False, assume_a="general"
+        )
+    return found
 
 
 def _solved(systems: np.ndarray, inverses: np.ndarray, right: np.ndarray) -> np.ndarray:

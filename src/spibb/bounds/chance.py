@@ -43,4 +43,7 @@ def chance_of_largest(freedom: np.ndarray, k: int, delta: float) -> Chance:
 def _largest(freedom: np.ndarray, k: int, draws: int) -> np.ndarray:
     """Drawn sums of the k largest [draws]."""
     rng, at = np.random.default_rng(0), len(freedom) - k
-    return np.array([np.partition(rng.chisquare(freedom), at)[at:].sum() for _ in range(draws)])
+    squares = rng.chisquare(freedom, (draws, len(freedom)))
+    squares.partition(at, axis=1)
+    found: np.ndarray = squares[:, at:].sum(axis=1)
+    return found

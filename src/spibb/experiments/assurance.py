@@ -33,7 +33,7 @@ from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.solve import DENSE_UP_TO
-from spibb.verdict import Grade
+from spibb.verdict import is_favourable
 
 SIZES = (10, 30, 100, 300, 1000, 5000)
 OLD_RULE = "spibb.experiments.assurance.OldRule"
@@ -316,7 +316,7 @@ def _stated(scene: Scene, result: AutoImprovement, key: str, gain: float) -> dic
     """What `auto` stated, and the truth: of its choice, and of the candidate that it likes best."""
     lower, holds, believed = math.nan, math.nan, False
     if result.chosen is not None:
-        believed = result.verdict.grade is not Grade.NOT_SUPPORTED
+        believed = is_favourable(result)
         lower = scene.share(result.chosen.lower)
         holds = float(gain >= result.chosen.lower - scene.rounding)
     row = {f"lower:{key}": lower, covered(key): holds}

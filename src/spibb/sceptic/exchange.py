@@ -19,11 +19,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
 from spibb.assurance.posterior import in_own_order
 from spibb.frozen import Frozen
+from spibb.kernels import exchange as kernel
 from spibb.log import Log
 
 SUSPICIOUS = 0.01
@@ -38,7 +40,7 @@ MOST_ROWS = 20_000
 AT_ONCE = 1 << 16
 """Rows that are exchanged at once, about: as many as fit a core's cache."""
 LONG = 1000
-"""Rows from which sorting digit by digit is faster than by comparing."""
+"""Rows from which it pays to compile a kernel."""
 SPARSE = 8
 """Codes per row from which a table of all of them is slower than sorting."""
 CANCELLED = 1e-13
@@ -47,7 +49,7 @@ ROUNDING = 1e-9
 """Statistics that differ by less, relative to their size, are equal."""
 
 Statistic = Callable[[np.ndarray], np.ndarray]
-"""Of exchanges [B, n], the row whose group each row gets: one number each [B]."""
+"""Of keys [B, n] that order the rows within their strata: one number for each exchange [B]."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,18 @@ def exchange_test(
     )  # fmt: skip
 
 
+class _Sums(NamedTuple):
+    """Values [n] that are summed by cell, and the `weight` of the square of each sum [C].
+
+    A row's cell is `first` [n] of its group and its own `place` [n] after that.
+    """
+
+    first: np.ndarray
+    place: np.ndarray
+    value: np.ndarray
+    weight: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class _Stratified(Frozen):
     """Rows [n] of strata with at least two groups, sorted by stratum [n].
@@ -110,26 +124,35 @@ class _Stratified(Frozen):
         if not n or statistic is None:
             rng.random((ENOUGH, n))
             return 1.0
-        least = float(statistic(np.arange(n)[None])[0]) * (1 - ROUNDING) - ROUNDING**2
+        least = float(statistic(self._unmoved)[0]) * (1 - ROUNDING) - ROUNDING**2
         while larger < ENOUGH and tried < PERMUTATIONS:
             # at most as many as are needed in any case
             size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))
-            larger += int((statistic(self.orders(rng.random((size, n)))) >= least).sum())
+            larger += int((statistic(rng.random((size, n))) >= least).sum())
             tried += size
         return larger / tried if larger == ENOUGH else (1 + larger) / (1 + PERMUTATIONS)
 
     def orders(self, keys: np.ndarray) -> np.ndarray:
-        """Orders of the rows by stratum, and by keys in [0, 1) within each [B, n]."""
-        scale, begin = self._scale
-        place = keys * scale
-        place += begin
-        return np.argsort(place, axis=1) if len(scale) < LONG else _orders(place)
+        """The row whose group each row gets [B, n]: the next one of its stratum by its key."""
+        size, begin = self._strata
+        return np.argsort(begin + size * keys, axis=1)
+
+    def squares(self, sums: _Sums) -> Statistic:
+        """The weighted squares of the sums, by the kernel."""
+        sums = _Sums(*(part.copy() for part in sums))  # writable: one type, one compilation
+        return lambda keys: kernel.squares(keys, *self._strata, *sums)
 
     @cached_property
-    def _scale(self) -> tuple[np.ndarray, np.ndarray]:
-        """The length of each row's stratum, and where it begins, if all together are 2²⁴ [n]."""
-        size = np.bincount(self.stratum) * (2.0**24 / len(self.stratum))
+    def _strata(self) -> tuple[np.ndarray, np.ndarray]:
+        """The number of rows of each row's stratum, and where they begin [n]."""
+        size = np.bincount(self.stratum).astype(np.float64)
         return size[self.stratum], (np.cumsum(size) - size)[self.stratum]
+
+    @property
+    def _unmoved(self) -> np.ndarray:
+        """Keys that leave every row where it is [1, n]."""
+        size, begin = self._strata
+        return np.asarray((np.arange(len(size)) + 0.5 - begin) / size)[None]
 
     def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
         """The pair whose χ² exceeds its degrees of freedom most."""
@@ -163,29 +186,16 @@ def _per_stratum(stratum: np.ndarray, part: np.ndarray) -> np.ndarray:
     return np.bincount(of_code)
 
 
-def _orders(place: np.ndarray) -> np.ndarray:
-    """Orders of many numbers that are spread evenly from 0 to 2²⁴ [B, n].
-
-    Whole numbers of 8 and 16 bits are sorted digit by digit; the few that agree are compared.
-    """
-    digits, row = place.astype(np.uint32), np.arange(len(place))[:, None] * place.shape[1]
-    order = np.argsort(digits.astype(np.uint8), axis=1, kind="stable") + row
-    high = (digits >> np.uint32(8)).astype(np.uint16).take(order)
-    order = order.take(np.argsort(high, axis=1, kind="stable") + row).reshape(-1)
-    digits = digits.take(order)
-    equal = np.flatnonzero(digits[1:] == digits[:-1])
-    where = np.union1d(equal, equal + 1)
-    unclear = order[where]
-    order[where] = unclear[np.lexsort((place.take(unclear), unclear // place.shape[1]))]
-    return order.reshape(place.shape) - row
-
-
 def _chi_squares(rows: _Stratified, cells: np.ndarray) -> Statistic | None:
     """χ² of all strata together for outcomes [n]; None if no stratum has several."""
     if rows.stratum.max(initial=-1) == cells.max(initial=-1):
         return None
-    shares = _Shares.of(rows.stratum, rows.group, cells)
-    return lambda orders: np.round(shares(orders).sum(axis=1) - len(cells), 9)
+    n, shares = len(cells), _Shares.of(rows.stratum, rows.group, cells)
+    if n < LONG or shares.size > SPARSE * n:
+        return lambda keys: np.round(shares(rows.orders(keys)).sum(axis=1) - n, 9)
+    sums = _Sums(shares.begin, shares.place, np.ones(n), _weights(rows.stratum, rows.group, cells))
+    squares = rows.squares(sums)
+    return lambda keys: np.round(squares(keys) - n, 9)
 
 
 def _squares_between(rows: _Stratified, centred: np.ndarray) -> Statistic | None:
@@ -193,11 +203,14 @@ def _squares_between(rows: _Stratified, centred: np.ndarray) -> Statistic | None
     if not centred.any():
         return None
     n = np.bincount(rows.group)
+    if len(centred) >= LONG:
+        sums = _Sums(rows.group, np.zeros(len(centred), dtype=np.int64), centred, 1 / n)
+        return rows.squares(sums)
 
-    def squares(orders: np.ndarray) -> np.ndarray:
-        group = rows.group[orders] + np.arange(len(orders))[:, None] * len(n)
-        sums = np.bincount(group.reshape(-1), np.tile(centred, len(orders)))
-        return np.asarray((sums.reshape(len(orders), -1) ** 2 / n).sum(axis=1))
+    def squares(keys: np.ndarray) -> np.ndarray:
+        group = rows.group[rows.orders(keys)] + np.arange(len(keys))[:, None] * len(n)
+        sums = np.bincount(group.reshape(-1), np.tile(centred, len(keys)))
+        return np.asarray((sums.reshape(len(keys), -1) ** 2 / n).sum(axis=1))
 
     return squares
 
@@ -246,6 +259,18 @@ class _Shares(Frozen):
         )
         found *= self.of_group.take(orders)
         return found
+
+
+def _weights(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> np.ndarray:
+    """n/(n_g n_o) of each cell of the table that `_Shares` has."""
+    outcomes = _per_stratum(stratum, outcome)
+    n, n_group, n_outcome = (np.bincount(codes) for codes in (stratum, group, outcome))
+    of_group = np.empty(len(n_group), dtype=np.int64)
+    of_group[group] = stratum
+    width, first = outcomes[of_group], (np.cumsum(outcomes) - outcomes)[of_group]
+    of_cell = np.repeat(np.arange(len(width)), width)
+    place = np.arange(len(of_cell)) - (np.cumsum(width) - width)[of_cell]
+    return np.asarray((n[of_group] / n_group)[of_cell] / n_outcome[first[of_cell] + place])
 
 
 def _alike(codes: np.ndarray, size: int) -> np.ndarray:

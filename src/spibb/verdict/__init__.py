@@ -15,5 +15,6 @@ from spibb.verdict.evidence import gather_for as gather_for
 from spibb.verdict.grades import Grade as Grade
 from spibb.verdict.grades import Verdict as Verdict
 from spibb.verdict.grades import decide as decide
+from spibb.verdict.grades import is_favourable as is_favourable
 from spibb.verdict.grades import judge as judge
 from spibb.verdict.remedies import Unchanged as Unchanged

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import TypeGuard
 
 import numpy as np
 
@@ -116,15 +117,34 @@ def decide(
 ) -> Verdict:
     """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
     found = criteria(evidence, unchanged)
-    failed = lacking(found)
-    if isinstance(certificate, ChangeCertificate) and not certificate.refusal:
-        against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence))
-        failed = [criterion for criterion in failed if criterion.name in against]
-        if not failed:
-            return _certified(evidence, certificate, found)
-    if failed:
+    if failed := _failed(evidence, certificate, found):
         return _not_supported(evidence, failed, found)
+    if _proves(certificate):
+        return _certified(evidence, certificate, found)
     return _supported(evidence, found)
+
+
+def is_favourable(result: Improvement) -> bool:
+    """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
+    not tried."""
+    evidence = gather_for(result)
+    certificate = result.certificate(evidence.delta)
+    return not _failed(evidence, certificate, criteria(evidence, Unchanged.of(result)))
+
+
+def _proves(certificate: Certificate | None) -> TypeGuard[ChangeCertificate]:
+    return isinstance(certificate, ChangeCertificate) and not certificate.refusal
+
+
+def _failed(
+    evidence: Evidence, certificate: Certificate | None, found: Sequence[Criterion]
+) -> list[Criterion]:
+    """The criteria that speak against the policy: of a certified one, few matter."""
+    failed = lacking(found)
+    if not _proves(certificate):
+        return failed
+    against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence))
+    return [criterion for criterion in failed if criterion.name in against]
 
 
 def _certified(
