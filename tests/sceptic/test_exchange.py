@@ -16,20 +16,36 @@ def rows_of(seed: int, n: int):
     return stratum, group, outcome, rng
 
 
-@pytest.mark.parametrize("n", [40, 5000])
-def test_long_columns_are_sorted_in_the_same_order(n):
-    stratum, group, _, rng = rows_of(n, n)
-    found = _Stratified.of(stratum, group)
-    keys = rng.random((20, len(found.rows)))
-    assert (found.orders(keys) == np.argsort(found.stratum + keys, kind="stable")).all()
+@pytest.mark.parametrize("spread", [1.0, 2.0**-12, 2.0**-24])
+def test_the_kernel_exchanges_as_the_order_of_the_keys_says(spread):
+    stratum, group, outcome, rng = rows_of(1, 1200)
+    rows = _Stratified.of(stratum, group)
+    cells = _codes(rows.stratum, outcome[rows.rows])
+    keys = 0.5 * (1 - spread) + rng.random((4, len(rows.rows))) * spread
+    orders = np.argsort(rows.stratum + keys, kind="stable")
+    expected = [_chi_square(rows.stratum, rows.group[order], cells).sum() for order in orders]
+    chi = exchange._chi_squares(rows, cells)
+    assert chi(keys) == pytest.approx(expected, rel=1e-11)
+    assert chi(rows._unmoved) == pytest.approx(_chi_square(rows.stratum, rows.group, cells).sum())
 
 
-@pytest.mark.parametrize("digits", [2.0**-24, 2.0**-12])
-def test_keys_that_agree_in_their_first_digits_are_compared_in_full(digits):
-    stratum, group, _, rng = rows_of(1, 1200)
-    found = _Stratified.of(stratum, group)
-    keys = 0.5 + rng.random((3, len(found.rows))) * digits
-    assert (found.orders(keys) == np.argsort(found.stratum + keys)).all()
+def test_the_kernel_sums_values_by_group():
+    stratum, group, _, rng = rows_of(2, 1200)
+    rows = _Stratified.of(stratum, group)
+    values, keys = rng.normal(size=len(rows.rows)), rng.random((3, len(rows.rows)))
+    groups = rows.group[np.argsort(rows.stratum + keys, kind="stable")]
+    expected = [(np.bincount(g, values) ** 2 / np.bincount(g)).sum() for g in groups]
+    assert exchange._squares_between(rows, values)(keys) == pytest.approx(expected, rel=1e-11)
+
+
+def test_a_table_that_is_mostly_empty_is_not_made(monkeypatch):
+    stratum, group, outcome, rng = rows_of(3, 1200)
+    rows = _Stratified.of(stratum, group)
+    cells = _codes(rows.stratum, outcome[rows.rows])
+    keys = rng.random((3, len(rows.rows)))
+    dense = exchange._chi_squares(rows, cells)(keys)
+    monkeypatch.setattr(exchange, "SPARSE", 0)
+    assert exchange._chi_squares(rows, cells)(keys) == pytest.approx(dense, rel=1e-11)
 
 
 def plain_p_values(stratum, outcome, reward, group, rng):
