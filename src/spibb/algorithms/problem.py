@@ -257,7 +257,7 @@ class Problem(Shown):
     @cached_property
     def models(self) -> Mapping[str, MDP]:
         """M̂ for each treatment of unseen pairs, estimated when asked for."""
-        return _Models(self)
+        return _Models(self.counts, self.baseline, self.discount, self.v_max)
 
     @cached_property
     def solved(self) -> dict[Any, Any]:
@@ -338,30 +338,31 @@ def _check_v_max(problem: Problem) -> None:
 
 
 class _Models(dict[str, MDP]):
-    """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared."""
+    """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared.
 
-    def __init__(self, problem: Problem) -> None:
+    It does not hold the problem, which holds it: whoever improves many logs would keep them all
+    until Python looks for circles.
+    """
+
+    def __init__(self, counts: Counts, baseline: Policy, discount: float, v_max: float) -> None:
         super().__init__()
-        self._problem = problem
+        self._counts, self._baseline = counts, baseline
+        self._discount, self._v_max = discount, v_max
 
     def __missing__(self, unseen: str) -> MDP:
-        problem = self._problem
         if unseen == AS_BASELINE:
-            model = _worth_the_baseline(problem)
+            model = self._worth_the_baseline()
         else:
-            model = estimate_mdp(
-                problem.counts, problem.discount, unseen=unseen, v_max=problem.v_max
-            )
+            model = estimate_mdp(self._counts, self._discount, unseen=unseen, v_max=self._v_max)
         self[unseen] = model
         return model
 
+    def _worth_the_baseline(self) -> MDP:
+        """M̂ in which a pair that the log never has is worth what the baseline earns from its state.
 
-def _worth_the_baseline(problem: Problem) -> MDP:
-    """M̂ in which a pair that the log never has is worth what the baseline earns from its state.
-
-    By the pairs that were seen. Other than a fixed value it moves along with all values if a
-    constant is added to all rewards, where states tell how many steps are left.
-    """
-    model, counts = problem.model, problem.counts
-    _, v = values_where_seen(counts, problem.baseline.probs, problem.discount)
-    return replace(model, rewards=np.where(counts.pairs > 0, model.rewards, v[:, None]))
+        By the pairs that were seen. Other than a fixed value it moves along with all values if a
+        constant is added to all rewards, where states tell how many steps are left.
+        """
+        model, counts = self["zero"], self._counts
+        _, v = values_where_seen(counts, self._baseline.probs, self._discount)
+        return replace(model, rewards=np.where(counts.pairs > 0, model.rewards, v[:, None]))

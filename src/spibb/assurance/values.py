@@ -80,7 +80,10 @@ class Evaluator(Frozen):
         if not self._short:
             everything = np.indices((len(models.rewards), len(self.policies))).reshape(2, -1)
             return self._outright(models, *everything).reshape(-1, len(self.policies))
-        found = [np.concatenate([one(part) for one in self._groups], axis=2) for part in parts]
+        found = [
+            np.concatenate([group._refined(part) for group in self._groups], axis=2)
+            for part in parts
+        ]
         rho, moving = np.concatenate(found, axis=1)
         slow = moving > 0
         rho[slow] = self._outright(models, *np.nonzero(slow))
@@ -113,14 +116,16 @@ class Evaluator(Frozen):
         parts = self.rows.matrices(models), by_action, left
         return _by_matrices(*parts), _by_matrices(*(part.astype(np.float32) for part in parts))
 
+    @property
+    def _groups(self) -> list[Evaluator]:
+        """Those that iterate: for a few policies each, where these are side by side anyway."""
+        return [self] if self.rows.shape[0] <= DENSE_UP_TO else self._parts
+
     @cached_property
-    def _groups(self) -> list[Callable[[Models], np.ndarray]]:
-        """Iteration for a few policies each, where these are iterated side by side anyway."""
-        if self.rows.shape[0] <= DENSE_UP_TO:
-            return [self._refined]
+    def _parts(self) -> list[Evaluator]:
         firsts = range(0, len(self.policies), mixed.LANES)
         some = [self.policies[first : first + mixed.LANES] for first in firsts]
-        return [replace(self, policies=group)._refined for group in some]
+        return [replace(self, policies=group) for group in some]
 
     @cached_property
     def _play(self) -> tuple[np.ndarray, np.ndarray]:
