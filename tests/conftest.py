@@ -30,6 +30,8 @@ for name, value in ONE_THREAD.items():
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+from engines import keep_engines  # noqa: E402 (NumPy looks at the number of threads)
+
 
 def drop_stale_kernels() -> None:
     """Forget compiled kernels that are older than any kernel's source.
@@ -48,6 +50,7 @@ drop_stale_kernels()
 
 # Typer builds all commands anew whenever one is called; tests call hundreds in one process.
 typer.main.get_command = cache(typer.main.get_command)
+keep_engines()
 
 
 @pytest.fixture(scope="session")
