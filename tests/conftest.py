@@ -64,12 +64,9 @@ def commands() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what forks this process while it is small, then files with slow tests, so that no
-    worker is left alone with one at the end."""
-    forks, slow = (
-        {item.path for item in items if item.get_closest_marker(mark)} for mark in ("forks", "slow")
-    )
-    items.sort(key=lambda item: (item.path not in forks, item.path not in slow))
+    """First files with slow tests, so that no worker is left alone with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 settings.register_profile(

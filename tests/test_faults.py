@@ -204,7 +204,7 @@ def start(out: Path, *words: str) -> subprocess.Popen:
     [(signal.SIGTERM, 1), (signal.SIGTERM, 2), (signal.SIGHUP, 1), (signal.SIGINT, 1)],
 )
 def test_a_signal_stops_a_study_and_keeps_what_is_done(tmp_path, number, jobs):
-    process = start(tmp_path / "out", "--runs", "4000", "--jobs", str(jobs))
+    process = start(tmp_path / "out", "--runs", "40000", "--jobs", str(jobs))
     workers = children(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -213,7 +213,7 @@ def test_a_signal_stops_a_study_and_keeps_what_is_done(tmp_path, number, jobs):
     last = said.splitlines()[-1]
     stored = sum(int(p.name[15:24]) - int(p.name[5:14]) for p in (tmp_path / "out").glob("part-*"))
     assert last == (
-        f"spibb: {reason}: {stored:,} of 4,000 runs are stored; the same command continues"
+        f"spibb: {reason}: {stored:,} of 40,000 runs are stored; the same command continues"
     )
     assert "Traceback" not in said
     assert traces(tmp_path / "out") == []

@@ -66,7 +66,7 @@ class Postgres:
         return [d.name for d in found.description], found.fetchall()
 
 
-@pytest.fixture(params=["duckdb", "postgres"])
+@pytest.fixture(scope="module", params=["duckdb", "postgres"])
 def engine(request):
     if request.param == "duckdb":
         return Duck()
