@@ -28,6 +28,10 @@ STUDY = ("experiment", "gridworld", "--sizes", "10,20", "--column", "basic-rl", 
          "pi-b:n_wedge=5", "--runs", "12", "--jobs", "1")  # fmt: skip
 FILES = 7
 """That an improvement writes."""
+LOG = "episode,step,state,action,reward,terminated\n" + "".join(
+    f"{i},0,mild,{i % 2},0,0\n{i},1,severe,{i % 3 % 2},{i % 3 % 2},1\n" for i in range(40)
+)
+BASELINE = "state,action,probability\nmild,0,0.5\nmild,1,0.5\nsevere,0,0.5\nsevere,1,0.5\n"
 LONG = ("experiment", "gridworld", "--sizes", "10,5000", "--column", "basic-rl")
 
 
@@ -49,8 +53,9 @@ class Improvement:
 
     def __init__(self, commands: Server, folder: Path) -> None:
         self.commands, self.out = commands, folder / "out"
-        assert commands.run("demo", "--out", folder / "demo", "--episodes", 20).code == 0
-        files = (folder / "demo" / "log.csv", "--baseline", folder / "demo" / "baseline.csv")
+        files = (folder / "log.csv", "--baseline", folder / "baseline.csv")
+        files[0].write_text(LOG)
+        files[2].write_text(BASELINE)
         self.words = ("improve", *files, "--out", self.out, "--force", "--n-wedge")
         assert self(7).code == 0
         self.old = contents(self.out)
@@ -204,7 +209,7 @@ def start(out: Path, *words: str) -> subprocess.Popen:
     [(signal.SIGTERM, 1), (signal.SIGTERM, 2), (signal.SIGHUP, 1), (signal.SIGINT, 1)],
 )
 def test_a_signal_stops_a_study_and_keeps_what_is_done(tmp_path, number, jobs):
-    process = start(tmp_path / "out", "--runs", "40000", "--jobs", str(jobs))
+    process = start(tmp_path / "out", "--runs", "4000", "--jobs", str(jobs))
     workers = children(process.pid)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -213,7 +218,7 @@ def test_a_signal_stops_a_study_and_keeps_what_is_done(tmp_path, number, jobs):
     last = said.splitlines()[-1]
     stored = sum(int(p.name[15:24]) - int(p.name[5:14]) for p in (tmp_path / "out").glob("part-*"))
     assert last == (
-        f"spibb: {reason}: {stored:,} of 40,000 runs are stored; the same command continues"
+        f"spibb: {reason}: {stored:,} of 4,000 runs are stored; the same command continues"
     )
     assert "Traceback" not in said
     assert traces(tmp_path / "out") == []
