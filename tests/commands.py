@@ -14,6 +14,7 @@ import tempfile
 import time
 import traceback
 from datetime import datetime, tzinfo
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -74,11 +75,15 @@ class Clock(datetime):
 
 def serve() -> None:
     """Run the commands that come in, one after the other, always at the same date."""
+    import typer.main
     from numba import njit
 
+    from spibb.cli.app import app
     from spibb.report import origin
 
     origin.datetime = Clock
+    typer.main.get_command = cache(typer.main.get_command)
+    typer.main.get_command(app)  # builds all commands, 30 ms
     njit(lambda: None)()  # Numba is slow the first time, whatever the kernel
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:

@@ -30,6 +30,8 @@ for name, value in ONE_THREAD.items():
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
+from engines import keep_engines  # noqa: E402 (NumPy looks at the number of threads)
+
 
 def drop_stale_kernels() -> None:
     """Forget compiled kernels that are older than any kernel's source.
@@ -48,6 +50,7 @@ drop_stale_kernels()
 
 # Typer builds all commands anew whenever one is called; tests call hundreds in one process.
 typer.main.get_command = cache(typer.main.get_command)
+keep_engines()
 
 
 @pytest.fixture(scope="session")
@@ -61,12 +64,9 @@ def commands() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First what forks this process while it is small, then files with slow tests, so that no
-    worker is left alone with one at the end."""
-    forks, slow = (
-        {item.path for item in items if item.get_closest_marker(mark)} for mark in ("forks", "slow")
-    )
-    items.sort(key=lambda item: (item.path not in forks, item.path not in slow))
+    """First files with slow tests, so that no worker is left alone with one at the end."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
 
 
 settings.register_profile(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import pkgutil
 import re
 import runpy
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -67,8 +69,20 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
 RUN = sorted({*pages_with("python"), *pages_with("", "spibb ")})
 
 
+DEMO = "spibb demo --out demo"
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    """What the command writes with which most pages begin."""
+    folder = tmp_path_factory.mktemp("demo")
+    with contextlib.chdir(folder):
+        run_command(DEMO)
+    return folder / "demo"
+
+
 @pytest.mark.parametrize("page", RUN, ids=name_of)
-def test_a_page_runs_from_top_to_bottom_in_one_folder(page, tmp_path, monkeypatch):
+def test_a_page_runs_from_top_to_bottom_in_one_folder(page, demo, tmp_path, monkeypatch):
     """Its commands and its Python, as printed; the tutorial invites to a second run."""
     monkeypatch.chdir(tmp_path)
     if page.name == "deep.md":
@@ -76,26 +90,27 @@ def test_a_page_runs_from_top_to_bottom_in_one_folder(page, tmp_path, monkeypatc
         monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
     for _ in range(2 if page.name == "tutorial.md" else 1):
-        run_page(page)
+        run_page(page, demo)
 
 
-def run_page(page: Path) -> None:
+def run_page(page: Path, demo: Path) -> None:
     """Run what is printed; the blocks of Python are one session."""
     names: dict[str, object] = {}
     for language, block in every_block(page):
         if language == "python":
             exec(compile(block, page.name, "exec"), names)
         elif not language:
-            run_commands(block)
+            for line in block.splitlines():
+                if line == DEMO and not Path("demo").exists():
+                    shutil.copytree(demo, "demo")
+                elif line.startswith("spibb "):
+                    run_command(line.split("#")[0])
 
 
-def run_commands(block: str) -> None:
-    """Run each command of a block."""
-    for line in block.splitlines():
-        if line.startswith("spibb "):
-            command = line.split("#")[0]
-            result = CliRunner().invoke(app, shlex.split(command)[1:])
-            assert result.exit_code == 0, f"{command}: {result.output} {result.exception}"
+def run_command(command: str) -> None:
+    """Run a command, which must succeed."""
+    result = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert result.exit_code == 0, f"{command}: {result.output} {result.exception}"
 
 
 SMALLER = {

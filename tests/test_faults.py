@@ -28,6 +28,10 @@ STUDY = ("experiment", "gridworld", "--sizes", "10,20", "--column", "basic-rl", 
          "pi-b:n_wedge=5", "--runs", "12", "--jobs", "1")  # fmt: skip
 FILES = 7
 """That an improvement writes."""
+LOG = "episode,step,state,action,reward,terminated\n" + "".join(
+    f"{i},0,mild,{i % 2},0,0\n{i},1,severe,{i % 3 % 2},{i % 3 % 2},1\n" for i in range(40)
+)
+BASELINE = "state,action,probability\nmild,0,0.5\nmild,1,0.5\nsevere,0,0.5\nsevere,1,0.5\n"
 LONG = ("experiment", "gridworld", "--sizes", "10,5000", "--column", "basic-rl")
 
 
@@ -49,8 +53,9 @@ class Improvement:
 
     def __init__(self, commands: Server, folder: Path) -> None:
         self.commands, self.out = commands, folder / "out"
-        assert commands.run("demo", "--out", folder / "demo", "--episodes", 20).code == 0
-        files = (folder / "demo" / "log.csv", "--baseline", folder / "demo" / "baseline.csv")
+        files = (folder / "log.csv", "--baseline", folder / "baseline.csv")
+        files[0].write_text(LOG)
+        files[2].write_text(BASELINE)
         self.words = ("improve", *files, "--out", self.out, "--force", "--n-wedge")
         assert self(7).code == 0
         self.old = contents(self.out)

@@ -11,13 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from killing import killed_at
+from killing import Killer
 
 from spibb import files
 from spibb.errors import InputError
 from spibb.files import MANIFEST, check_manifest, hold, sha256, sweep, write_text, write_whole
-
-pytestmark = pytest.mark.forks
 
 OLD = {"policy": b"old policy", "report": b"old report"}
 NEW = {"policy": b"new policy", "report": b"new report", "bins": b"new bins"}
@@ -56,6 +54,18 @@ def quick():
         yield Path(folder)
 
 
+@pytest.fixture(scope="module")
+def killer():
+    process = Killer()
+    yield process
+    process.close()
+
+
+def enter(folder: Path) -> None:
+    with hold(folder):
+        pass
+
+
 # A single file
 
 
@@ -73,12 +83,12 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
     assert os.listdir(tmp_path) == ["t.csv"]
 
 
-def test_a_write_killed_at_any_call_leaves_the_old_file_or_the_new(quick):
+def test_a_write_killed_at_any_call_leaves_the_old_file_or_the_new(quick, killer):
     path = quick / "spec.toml"
     results = set()
     for calls in count():
         path.write_text("old")
-        killed = killed_at(calls, lambda: write_text(path, "new"))
+        killed = killer.killed_at(calls, write_text, path, "new")
         results.add(path.read_text())
         sweep(quick)
         assert os.listdir(quick) == ["spec.toml"]
@@ -143,7 +153,7 @@ def test_a_write_waits_for_a_sweep_that_has_its_file(tmp_path):
 
 
 @pytest.mark.parametrize("before", [{}, OLD, NEW], ids=["nothing", "fewer", "as many"])
-def test_a_set_is_old_or_new_at_any_call_at_which_its_writer_is_killed(quick, before):
+def test_a_set_is_old_or_new_at_any_call_at_which_its_writer_is_killed(quick, killer, before):
     before = {name: b"old " + data for name, data in before.items()}
     outcomes = []
     for calls in count():
@@ -152,7 +162,7 @@ def test_a_set_is_old_or_new_at_any_call_at_which_its_writer_is_killed(quick, be
             publish(folder, before)
             put(OTHER, folder)
         others = OTHER if before else {}
-        killed = killed_at(calls, lambda: publish(folder, NEW))  # noqa: B023 (called at once)
+        killed = killer.killed_at(calls, publish, folder, NEW)
         after = seen(folder)
         assert after in (before | others, NEW | others), f"killed at call {calls}"
         if MANIFEST in os.listdir(folder) if folder.is_dir() else ():
@@ -174,20 +184,15 @@ def test_a_set_is_old_or_new_at_any_call_at_which_its_writer_is_killed(quick, be
     assert 20 < sum(not new for new in outcomes) < len(outcomes)
 
 
-def test_the_one_that_clears_up_may_be_killed_at_any_call_too(quick):
+def test_the_one_that_clears_up_may_be_killed_at_any_call_too(quick, killer):
     for first in (30, 38, 42, 46):
         for calls in count():
             folder = quick / f"{first}-{calls}"
             publish(folder, OLD)
-            assert killed_at(first, lambda: publish(folder, NEW))  # noqa: B023
+            assert killer.killed_at(first, publish, folder, NEW)
             left = seen(folder)
             assert left in (OLD, NEW)
-
-            def enter():
-                with hold(folder):  # noqa: B023
-                    pass
-
-            killed = killed_at(calls, enter)
+            killed = killer.killed_at(calls, enter, folder)
             assert seen(folder) == left
             if not killed:
                 break

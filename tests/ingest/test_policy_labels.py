@@ -51,7 +51,7 @@ def rows(policy):
 @example(states=[""], actions=["", " "], seed=0)
 @example(states=["1", "2"], actions=[1, 2], seed=0)
 @example(states=[("1", 1, True), ("2", 2, False)], actions=["=1", "'=1"], seed=0)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_every_label_survives_a_file(ending, safe, states, actions, seed):
     probs = np.random.default_rng(seed).dirichlet(np.ones(len(actions)), size=len(states))
     policy = Policy(probs, states, actions)
