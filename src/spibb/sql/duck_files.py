@@ -34,6 +34,8 @@ JSON = {
     ".json": "format='auto', sample_size=-1",
 }
 HIVE = "hive_partitioning=true, hive_types_autocast=false"
+NO_HIVE = "hive_partitioning=false"
+"""DuckDB would take any ``ward=3`` in a path for a column, above the source too."""
 OTHER_TEXT = "text in UTF-8 (or name its encoding, as --encoding latin-1)"
 REMEDIES = {
     ".csv": f"check that it is complete, {OTHER_TEXT}, with one line of names, separated by commas "
@@ -155,7 +157,7 @@ def open_files(files: Files, progress: Progress | None = None, csv: str = "") ->
 
 def _reader(files: Files, more: str = "", header: bool = True) -> str:
     """The call that reads the files; `more` are options of it."""
-    options = [HIVE] if files.hive else []
+    options = [HIVE if files.hive else NO_HIVE]
     if files.untyped:
         said = _said_separator(files)
         separator = files.separator or said or ("\t" if files.kind == ".tsv" else "")
