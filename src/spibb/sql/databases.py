@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from spibb.checks import InputError, did_you_mean, some
-from spibb.errors import install, without_secrets
+from spibb.errors import install, without_people
 from spibb.sql.duck import SETTINGS, private_path
 from spibb.sql.engines import Engine, open_arrow, open_relation, quoted
 from spibb.sql.rows import rows_table
@@ -50,6 +50,11 @@ class Address:
         given = options.pop("password", None) or unquote(secret) or None
         return cls(unquote(user), unquote(host.strip("[]")), int(port) if port else None,
                    unquote(database), options, _from_environment(given))  # fmt: skip
+
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Whose names a driver may repeat."""
+        return self.user, self.options.get("user", ""), os.environ.get("PGUSER", "")
 
 
 def _from_environment(secret: str | None) -> str | None:
@@ -241,14 +246,28 @@ def _batches(cursor: Any) -> Iterator[Iterable[Sequence[Any]]]:
 
 @contextmanager
 def answering(source: Source) -> Iterator[None]:
-    """Turn whatever a driver raises into one line without a password."""
+    """Turn whatever a driver raises into one line without a password or the name of a user."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:  # every driver has its own
         reason = " ".join(str(error).split()) or type(error).__name__
+        people = Address.of(str(source.place)).people
         raise InputError(
-            f"cannot read {source.name!r} ({without_secrets(reason)}): check the address, the "
-            "table and what you may read"
+            f"cannot read {source.name!r} ({without_people(reason, people)}): {_remedy(reason)}"
         ) from None
+
+
+def _remedy(reason: str) -> str:
+    """What helps against a complaint of a driver."""
+    if NO_PASSWORD.search(reason):
+        return (
+            "give the password, in PGPASSWORD or ~/.pgpass for PostgreSQL, in MYSQL_PWD or "
+            "~/.my.cnf for MySQL"
+        )
+    return "check the address, the table and what you may read"
+
+
+NO_PASSWORD = re.compile(r"(?i)no password supplied|using password: no")
+"""What PostgreSQL and MySQL say where they wanted a password and got none."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from spibb.checks import InputError
-from spibb.errors import install
+from spibb.errors import install, without_people
 from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ class Warehouse:
         except Exception as error:  # every driver has its own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(
-                f"the warehouse did not answer a query ({reason}): check the table and the "
-                "connection"
+                f"the warehouse did not answer a query ({without_people(reason)}): check the table "
+                "and the connection"
             ) from None
 
     def rows(self, sql: str) -> pa.Table:
