@@ -58,7 +58,7 @@ def messages(tmp_path, **columns):
         ({"step": [0.0, NAN, 0.0, 1.0]}, "step in row 1 is nan, expected a finite number"),
         ({"state": pa.nulls(4)}, r"column 'state' is missing in row 0 \(4 such rows\)"),
         ({"action": pa.nulls(4, "string")}, r"column 'action' is missing in row 0 \(4 such rows\)"),
-        ({"state": [0.0, NAN, 1.0, 2.0]}, r"column 'state' is missing in row 1 \(1 such rows\)"),
+        ({"state": [0.0, NAN, 1.0, 2.0]}, r"column 'state' is missing in row 1 \(1 such row\)"),
         ({"action": [0.0, 1.0, 2.0, NAN]}, r"column 'action' is missing in row 3"),
         ({"episode_id": [0.0, 0.0, NAN, 1.0]}, "column 'episode_id' is missing in row 2"),
         ({"state": pa.array([1, 2**63, 1, 2], "uint64")}, "state in row 1 is 9223372036854775808"),
@@ -125,7 +125,7 @@ def test_states_of_twelve_columns_are_counted_as_they_are(tmp_path):
 @pytest.mark.parametrize("column", [[0.0, NAN], [None, 0], np.ma.array([0, 1], mask=[0, 1])])
 def test_a_missing_label_in_an_array_is_refused(name, column):
     good = {"state": [0, 0], "action": [0, 0], "reward": [0, 0], "episode_id": [0, 1]}
-    with pytest.raises(InputError, match=rf"{name} is missing in row [01] \(1 such rows\)"):
+    with pytest.raises(InputError, match=rf"{name} is missing in row [01] \(1 such row\)"):
         Log.from_arrays(**(good | {name: column}))
 
 

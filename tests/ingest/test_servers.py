@@ -164,6 +164,15 @@ def test_mistakes_are_one_line_without_the_password(server):
         assert not any(text in str(raised.value) for text in (*SECRETS, "reader"))
 
 
+def test_a_missing_value_is_told_with_the_source(server):
+    query = "SELECT episode_id, step, NULLIF(ward, 'north') AS ward, drug, reward FROM visits"
+    columns = {"state": "ward", "action": "drug"}
+    ward = TABLE.column("ward")[0].as_py()
+    source = Source(server.url("$CLINIC_SECRET"), query=query.replace("north", ward))
+    with pytest.raises(InputError, match=r"'ward' is missing in .* episode '.*' of '\w+://"):
+        count_log(source, columns=columns)
+
+
 def everything(folder, *done):
     """All that a command printed, and all files below a folder, as bytes."""
     printed = "".join(run.said for run in done).encode()

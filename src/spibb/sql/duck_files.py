@@ -6,7 +6,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,6 +72,11 @@ class DuckFiles:
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """Each column is its own only part."""
         return {name: (name,) for name in self.kinds}
+
+    @property
+    def called(self) -> str:
+        """How messages call the files."""
+        return self.files.name
 
     @property
     def decimal(self) -> str:
@@ -284,10 +289,29 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> list[str]:
 def _check_separated(types: Mapping[str, str], files: Files) -> None:
     """DuckDB takes a file whose lines differ in length for one of a single column."""
     if files.untyped and len(types) == 1 and re.search("[,;|\t]", next(iter(types))):
-        reason = "its lines have different numbers of cells"
+        reason = f"its lines have different numbers of cells{_uneven(files.paths[0])}"
         if files.separator or files.kind == ".tsv":
             reason = "no line has the separator in it"
         raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}")
+
+
+def _uneven(path: Path) -> str:
+    """The first line with another number of cells than there are names, in words."""
+    import csv
+    import io
+
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as packed, suppress(csv.Error):
+        text = io.TextIOWrapper(packed, "utf-8", errors="replace", newline="")
+        first = text.readline()
+        separator = max(",;|\t", key=first.count)
+        n = len(next(csv.reader([first], delimiter=separator)))
+        rows = csv.reader(text, delimiter=separator)
+        for row in rows:
+            if row and len(row) != n:
+                return f": line {rows.line_num + 1} has {len(row)}, and there are {n} names"
+    return ""
 
 
 def _check_schemas(connection: Any, files: Files) -> None:

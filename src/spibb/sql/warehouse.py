@@ -25,6 +25,7 @@ class Warehouse:
 
     expression: Any
     kinds: Mapping[str, str]
+    called: str = ""
     loose: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
     decimal: str = field(default=".", init=False)
@@ -96,11 +97,11 @@ ELSE format_type(oid, NULL) END FROM pg_type WHERE oid = ANY(%s)
 """Names of types by their numbers; enumerations are text, and domains what they are made of."""
 
 
-def open_table(table: Any) -> Warehouse:
+def open_table(table: Any, called: str = "") -> Warehouse:
     """Query an Ibis table, or a PySpark frame through Ibis, where it is stored."""
     expression = table if type(table).__module__.startswith("ibis") else _from_spark(table)
     kinds = {name: _kind(dtype) for name, dtype in expression.schema().items()}
-    return Warehouse(expression, kinds)
+    return Warehouse(expression, kinds, called)
 
 
 def _from_spark(frame: Any) -> Any:
