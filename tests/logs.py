@@ -53,7 +53,7 @@ def write(table, path):
     return path
 
 
-def write_hive(table, folder):
+def write_hive(table, folder, ending=".parquet"):
     """A folder per ward and a file per half of its rows."""
     for ward in sorted(set(table.column("ward").to_pylist())):
         rows = [i for i, name in enumerate(table.column("ward").to_pylist()) if name == ward]
@@ -61,7 +61,7 @@ def write_hive(table, folder):
         inside.mkdir(parents=True)
         for part in (0, 1):
             chunk = table.take(rows[part::2]).drop_columns(["ward"])
-            pyarrow.parquet.write_table(chunk, inside / f"{part}.parquet")
+            write(chunk, inside / f"{part}{ending}")
     return folder
 
 

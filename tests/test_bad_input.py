@@ -12,6 +12,7 @@ import json
 import os
 import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -87,10 +88,10 @@ bandit("user,", "visitor,", "the log has no column 'user'", "its columns are 'vi
 bandit("new,a,0,0.5", "new,a,0,1.5", "action_prob (column 'p') in row 0 is 1.5", "in (0, 1]")
 bandit("new,a,0,0.5", "new,a,0,0", "action_prob (column 'p') in row 0 is 0", "must have been")
 bandit("new,a,0,0.5", "new,a,0,50", "row 0 is 50", "if these are per cent, divide by 100")
-bandit("new,a,0,0.5", "new,a,0,50%", "row 0 is 50%", "write 70% as 0.7, without the sign")
+bandit("new,a,0,0.5", "new,a,0,50%", "row 0 is '50%'", "write 70% as 0.7, without the sign")
 bandit("new,a,0,0.5", "new,a,,0.5", "'click' is missing in row 0", "--missing drop")
 bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing as-level or --missing")
-bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is soon", "a number")
+bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is 'soon'", "a number")
 bandit("", "", "episode_id is mapped to 'user'", "leave the column out", options="--episode user")
 bandit("", "", "step is mapped to 'p'", "leave the column out", options="--step p")
 bandit("", "", "terminated is mapped to 'click'", options="--terminated click")
@@ -101,7 +102,7 @@ bandit("", "", "column 'item' is mapped twice, to action and unit", options="--u
 bandit("", "", "'user,' has an empty column name", options="--unit user,")
 bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing drop",
        options="--unit user --missing as-level")  # fmt: skip
-bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is soon", "a number",
+bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is 'soon'", "a number",
        options="--unit user")  # fmt: skip
 case("inspect log.csv --unit state", "unit is mapped to 'state'", "the episode is the unit",
      "add --bandit")  # fmt: skip
@@ -132,7 +133,7 @@ case(f"{IMPROVE} --missing drop", "every episode has a missing value", "fill the
      log_csv=LOG.replace(",b,", ",,"))  # fmt: skip
 case("improve log.csv --out out --baseline recorded", "it has no action_prob", "give the policy")
 case("improve log.csv --out out --baseline recordet", "cannot read 'recordet'")
-case("inspect log.csv", "'state' is missing in row 1 (1 such rows), episode '0'",
+case("inspect log.csv", "'state' is missing in row 1 (1 such row), episode '0'",
      "try: spibb inspect log.csv --missing as-level --duplicates drop", log_csv=MESSY)  # fmt: skip
 case("inspect clicks.csv --state user --action item --reward click", "or add --bandit",
      "try: spibb inspect clicks.csv --state user --action item --reward click --bandit",
@@ -154,7 +155,9 @@ case("improve log.csv --out o --force=3", "--force")
 for option in ("--discount", "--delta", "--v-max"):
     case(f"improve log.csv --out o {option} high", f"Invalid value for '{option}'", "number")
 for option in ("--seed x", "--seed -1", "--seed 1.5"):
-    case(f"improve log.csv --out o {option}", "Invalid value for '--seed'")
+    value = option.split()[1]
+    case(f"improve log.csv --out o {option}", "Invalid value for '--seed'", f", not '{value}' (see")
+case("improve log.csv --out o --seed=-1", "Invalid value for '--seed'", ", not '-1' (see")
 for text in ("act improved", "act improved --state", "act", "evaluate log.csv", "inspect"):
     case(text, "spibb")
 case("evaluate log.csv --policy improved --delta x", "Invalid value for '--delta'")
@@ -276,7 +279,7 @@ case("improve x.json --out out", "the log has no column 'episode_id'", x_json="{
 case("improve x.txt --out out", "cannot read 'x.txt': the name must end in .csv", x_txt="{}")
 case("improve x.txt --out out", "rename delimited text to .csv", x_txt="a\tb\n")
 case("improve plain --out out", "the name must end in .csv", plain="x")
-case("improve x.csv --out out", "its first line has one name only, '# made today'",
+case("improve x.csv --out out", "it has one only, '# made today'",
      "remove lines above them", x_csv="# made today\n" + LOG)  # fmt: skip
 case("improve . --out out", "mixes file formats")
 # Other files, other text, addresses
@@ -351,13 +354,13 @@ for name in LOG.splitlines()[0].split(","):
 ROW = "0,1,b,stay,1,1"
 for new, *parts in (
     ("0,1,b,stay,,1", "reward", "missing in row 1"),
-    ("0,1,b,stay,much,1", "reward in row 1 is much"),
+    ("0,1,b,stay,much,1", "reward in row 1 is 'much'"),
     ("0,1,b,stay,nan,1", "reward", "nan"), ("0,1,b,stay,inf,1", "reward", "inf"),
     ("0,1,,stay,1,1", "state", "missing in row 1"), ("0,1,b,,1,1", "action", "missing in row 1"),
     (",1,b,stay,1,1", "episode_id", "missing in row 1"), ("0,,b,stay,1,1", "step", "missing"),
     ("0,1,b,stay,1,", "terminated", "missing in row 1"), ("0,1,b,stay,1,2", "terminated", "0/1"),
     ("0,1,b,stay,1,maybe", "terminated"), ("0,0,b,stay,1,1", "repeats step 0"),
-    ("0,first,b,stay,1,1", "step in row 1 is first"),
+    ("0,first,b,stay,1,1", "step in row 1 is 'first'"),
 ):  # fmt: skip
     bad_log(ROW, new, *parts)
 bad_log("0,0,a,go,0,0", "0,0,a,go,0,1", "row 0 is terminated or truncated, but its episode goes on")
@@ -444,7 +447,7 @@ case("inspect log.csv --state x", "the log has no column 'x'")
 case("inspect baseline.csv", "the log has no column 'episode_id'")
 case("act improved --state c", "state 'c' is not in the policy, which knows 2 states such as")
 case("act improved --state ward=3", "state 'ward=3' is not in the policy")
-case("act improved --state ''", "state '' is not in the policy")
+case("act improved --state ''", "'state' is missing: give a value")
 case("act improved --state a --state b", "--state 'a' is not understood: write column=value")
 case("act missing --state a", "cannot read 'missing'")
 case("act missing.csv --state a", "cannot read 'missing.csv': there is no such file")
@@ -545,13 +548,17 @@ for value in ("0", "1", "-0.5", "nan"):
     case(f"split log.csv --share {value}", f"share is {float(value)}, expected a number in (0, 1)")
 case("split log.csv", "episode_id is missing in row 1", log_csv=LOG.replace("0,1,b", ",1,b"))
 case("evaluate log.csv --policy improved --behaviour estimate:x", "write estimate:0.5")
-case("evaluate log.csv --policy improved --behaviour estimate:-1", "write estimate:0.5")
+case("evaluate log.csv --policy improved --behaviour estimate:-1",
+     "smoothing is -1, expected a number in [0, inf): write estimate:0.5")  # fmt: skip
+case("evaluate log.csv --policy improved --behaviour estimate:x", "has no number after the colon")
+case("evaluate log.csv --policy improved", "no column 'action_prob'", "--behaviour FILE",
+     "--behaviour estimate", "--action-prob")  # fmt: skip
 
 # Policies for use elsewhere
 
 for text, *parts in (
     ("export improved", "Missing option '--out'"),
-    ("export improved --as pdf --out x", "kind is 'pdf': choose one of file, sql, rules, tree"),
+    ("export improved --as pdf --out x", "kind (--as) is 'pdf': choose one of file, sql, rules"),
     (
         "export improved --out x.txt",
         "cannot write 'x.txt': the name must end in .spibb; write x.spibb",
@@ -650,6 +657,26 @@ for content, *parts in (
     (patched(cells=[["pi-b", {"size": 10}, 2, {"mean": [1, 2]}]]), "is [1, 2]"),
 ):  # fmt: skip
     case("claims study", "summary.json'", *parts, study__summary_json=content)
+
+# Names, places and remedies
+
+for value in ("7", "nan", "1", "-0.1"):
+    case(f"improve clicks.csv {BANDIT} --out out --discount={value}", "discount is",
+         "expected a number in [0, 1)", clicks_csv=CLICKS)  # fmt: skip
+case("improve log.csv --out out --algorithm foo", "algorithm is 'foo'", "dqn for numeric columns",
+     "module.Class")  # fmt: skip
+case("improve log.csv --out out --bin step:65,40 --state state,step", "bins of 'step'",
+     "[65.0, 40.0]", "write them in order")  # fmt: skip
+case("inspect log.csv", "'log.csv': the log is empty", log_csv=LOG.splitlines()[0] + "\n")
+case("inspect log.csv", "'log.csv': the log has several columns 'state'",
+     log_csv=LOG.replace("\n", ",z\n").replace(",z", ",state", 1))  # fmt: skip
+case("inspect x.json", "it has one only, 'a'", x_json='{"a": [1, 2]}')
+case("inspect x.csv", "'x.csv' (its lines have different numbers of cells: line 2002 has 3, and",
+     x_csv="\n".join([LOG.splitlines()[0], *["0,0,a,go,0,0"] * 2000, "0,1,b", ""]))  # fmt: skip
+case("inspect minari:", "'minari:' names no dataset: write its id")
+case("export baseline.csv --out x.spibb", "has no column 'action'", "columns in Python",
+     baseline_csv=BASELINE.replace("action", "act"))  # fmt: skip
+case("inspect 's3://bucket/log?signature=s3cret'", "cannot read 's3://bucket/log?***': the name")
 
 # After deployment
 
@@ -829,6 +856,21 @@ def test_a_command_that_is_proposed_works(tmp_path, monkeypatch, capsys, command
     assert (proposed if found else None) == proposal
     if found:
         assert run(proposed, monkeypatch) == 0
+
+
+def test_of_a_command_that_names_somebody_only_the_options_are_proposed(
+    tmp_path, monkeypatch, capsys
+):
+    """The masked command could not be copied."""
+    (tmp_path / "x@y").mkdir()
+    (tmp_path / "x@y" / "clinic.db").touch()
+    monkeypatch.chdir(tmp_path)
+    with sqlite3.connect("x@y/clinic.db") as made:
+        made.execute("CREATE TABLE t (episode_id, step, state, action, reward, terminated)")
+        made.execute("INSERT INTO t VALUES (0, 0, 'a', 'go', 1, 1), (1, 0, NULL, 'go', 1, 1)")
+    made.close()
+    assert run("inspect sqlite:///x@y/clinic.db --table t", monkeypatch) == 2
+    assert capsys.readouterr().err.endswith("; try to add: --missing as-level\n")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read and write everything")

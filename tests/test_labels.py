@@ -66,7 +66,7 @@ def test_every_kind_of_text_column_has_the_same_codes_and_knows_missing_values(v
     assert present.tolist() == [True, True, False, True]
     assert codes.tolist() == [1, 0, 1]
     assert codes.dtype == np.int32
-    with pytest.raises(InputError, match=r"state is missing in row 2 \(1 such rows\): fill or"):
+    with pytest.raises(InputError, match=r"state is missing in row 2 \(1 such row\): fill or"):
         factorize(values, "state")
     with pytest.raises(InputError, match="state is missing in row 2"):
         encode(values, Vocabulary(("a", "b"), ("state",)), "states")

@@ -322,14 +322,14 @@ def test_successors_of_another_form_than_the_states_are_refused():
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"state": [0, None]}, r"state is missing in row 1 \(1 such rows\): fill or drop"),
+        ({"state": [0, None]}, r"state is missing in row 1 \(1 such row\): fill or drop"),
         ({"action": [None, "x"]}, "action is missing in row 0"),
         ({"episode_id": [None, 1]}, "episode_id is missing in row 0"),
         ({"state": [0]}, r"columns differ in length \(state 1, action 2"),
         ({"reward": ["x", 1]}, "reward holds something that is not a number"),
         ({"reward": [[0], [1]]}, r"reward has shape \(2, 1\), expected one number per"),
         ({"reward": [0, np.nan]}, "reward in row 1 is nan, expected a finite number: fix or"),
-        ({"reward": [-np.inf, 0]}, r"reward in row 0 is -inf, .* \(1 such rows\)"),
+        ({"reward": [-np.inf, 0]}, r"reward in row 0 is -inf, .* \(1 such row\)"),
         ({"terminated": [0, 2]}, "terminated holds something other than true/false or 0/1"),
         ({"truncated": ["maybe", "no"]}, "truncated holds something other than true/false"),
         ({"action_prob": [0.5, 0]}, r"action_prob in row 1 is 0, expected a number in \(0, 1\]"),

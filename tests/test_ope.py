@@ -899,3 +899,11 @@ def test_no_conclusion_without_a_difference_and_none_in_favour_with_a_warning():
     assert report.conclusion.lower() == f"not supported. {report.warning}."
     only = ope.off_policy_estimates(log, target, mu, 0.5, rng=rng(), bounds=("betting",))
     assert only.conclusion is None
+
+
+def test_no_estimator_has_a_limit_that_the_log_refutes():
+    """pdis would be at least 0 whatever is declared, but what the log refutes is not declared."""
+    log = Log.from_arrays(["x"] * 2, list("ab"), [0.0, 1.0], terminated=[True] * 2)
+    found = ope.no_limits(log, 0.9, 5.0)
+    assert found["is"] == found["pdis"] == "the log has a return of 0, below lowest_return 5"
+    assert {"is", "pdis"}.isdisjoint(ope.no_limits(log, 0.9, 0.0))

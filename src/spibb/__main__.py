@@ -7,6 +7,7 @@ import contextlib
 import gc
 import io
 import os
+import signal
 import sys
 
 ALLOCATED = 300_000
@@ -26,14 +27,26 @@ def run() -> None:
     gc.set_threshold(ALLOCATED)
     codes: list[int] = []
     atexit.register(_leave, codes)
-    from spibb.cli.app import main
-
     try:
+        from spibb.cli.app import main
+
         main()
+    except KeyboardInterrupt:  # before there was anything that could be stopped
+        codes.append(_interrupted())
+        raise SystemExit(codes[0]) from None
     except SystemExit as end:
         if end.code is None or isinstance(end.code, int):
             codes.append(end.code or 0)
         raise
+
+
+def _interrupted() -> int:
+    """Say so as a command that was at work would, and with its code."""
+    from spibb.cli.stopping import Stopped
+
+    stop = Stopped(signal.SIGINT)
+    print("spibb:", stop, file=sys.stderr)
+    return 128 + stop.number
 
 
 def _open_outputs() -> None:

@@ -38,7 +38,10 @@ class Bins:
     def __post_init__(self) -> None:
         edges = tuple(as_float(edge) for edge in several("bin edges", self.edges, "(18, 40, 65)"))
         if not all(map(math.isfinite, edges)) or sorted(set(edges)) != list(edges):
-            raise InputError(f"bin edges {list(edges)} are not increasing finite numbers")
+            raise InputError(
+                f"bin edges {list(edges)} are not increasing finite numbers: write them in order, "
+                "each once"
+            )
         object.__setattr__(self, "edges", edges)
 
     @property
@@ -73,6 +76,14 @@ class Bins:
             f"WHEN {number} = CAST('inf' AS DOUBLE) THEN '{self.labels[-1]}' "
             f"WHEN {number} = CAST('-inf' AS DOUBLE) THEN '{self.labels[0]}' END"
         )
+
+
+def bins_at(edges: Iterable[float], column: str) -> Bins:
+    """Bins at edges that are given for a column."""
+    try:
+        return Bins(tuple(edges))
+    except InputError as error:
+        raise InputError(f"bins of {column!r}: {error}") from None
 
 
 def quantile_bins(values: Iterable[float], column: str) -> Bins:
@@ -120,3 +131,5 @@ def check_requests(bins: Mapping[str, Request | Bins], columns: Iterable[str]) -
                 f"bins of {column!r} are {request}, expected a number of quantiles in "
                 f"[2, {MOST_BINS}]; a single edge is written {column}:{request},"
             )
+        if not isinstance(request, int | Bins):
+            bins_at(request, column)

@@ -25,6 +25,7 @@ from spibb.checks import (
     parse_value,
     shown,
     some,
+    such_rows,
 )
 from spibb.columns import labels_column, to_arrow_table
 from spibb.frozen import Frozen
@@ -327,7 +328,7 @@ def _check_finite(values: np.ndarray, name: str) -> None:
 
 
 def _in_rows(where: np.ndarray) -> str:
-    return f", in row {where[0]} of the cases ({len(where)} such rows): fix or drop it"
+    return f", in row {where[0]} of the cases ({such_rows(len(where))}): fix or drop it"
 
 
 def _is_arrow(values: Any) -> bool:

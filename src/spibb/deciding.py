@@ -172,5 +172,6 @@ def _unknown_states(
     that = "" if len(rows) == 1 else " that are"
     return InputError(
         f"{who}{that} not in the policy: {', '.join(shown)}{more}; the log never showed this, so "
-        "keep to the current policy there, and decide the others with unseen 'empty'"
+        "keep to the current policy there, and decide the others with unseen='empty' (--unseen "
+        "empty)"
     )

@@ -1,14 +1,19 @@
 """The one exception that a user of the library meets, and how a missing extra is installed."""
 
 import re
+from collections.abc import Iterable
 from typing import Any
 
 SECRETS = (
     (re.compile(r"(\w+:/+)[^\s'\"]*@"), r"\1***@"),
+    (re.compile(r"(\w+://[^\s?#'\"]*)\?[^\s#'\"]*"), r"\1?***"),
     (re.compile(r"(?i)\b(password|passwd|pwd|passphrase|token|secret|api_?key)(\s*[=:]\s*)"
-                r"('[^']*'|\"[^\"]*\"|[^\s,;&)}]+)"), r"\1\2***"),
+                r"('[^']*'|\"[^\"]*\"|[^\s,;&)}]+?(?=['\"]?[:.]?(?:[\s,;&)}]|$)))"), r"\1\2***"),
 )  # fmt: skip
-"""What names a person or proves who they are, in addresses and in settings of a connection."""
+"""What names a person or proves who they are, in addresses and in settings of a connection. The
+quote after an address that ends with such a setting is no part of it."""
+PERSON = re.compile(r"""(?i)\b(user|role)[ =:]*("[^"]*"|'[^']*'(?:@'[^']*')?)""")
+"""How PostgreSQL, MySQL and MariaDB name somebody in their messages."""
 
 
 class InputError(ValueError):
@@ -45,15 +50,26 @@ def without_secrets(text: str) -> str:
     return text
 
 
+def without_people(text: str, names: Iterable[str] = ()) -> str:
+    """A message of a database, without these names and those that it says are of users."""
+    for name in filter(None, names):
+        text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "***", text)
+    return without_secrets(PERSON.sub(r"\1 ***", text))
+
+
 def masked(text: str) -> str:
     """A path or an address without what proves who somebody is, whatever signs a password has.
+
+    All that follows a ``?`` goes too: signatures, tokens, and users and passwords of databases.
 
     >>> from spibb.errors import masked
     >>> masked("postgresql://ann:pass word@db/clinic#visits")
     'postgresql://***@db/clinic#visits'
+    >>> masked("s3://bucket/log.csv?secret_key=x&region=us-east-1")
+    's3://bucket/log.csv?***'
     """
     text = re.sub(r"(?s)(\w+://).*@", r"\1***@", text)
-    return without_secrets(re.sub(r"(?i)(https?://[^\s?#]*)\?[^#]*", r"\1?***", text))
+    return without_secrets(re.sub(r"(?s)(\w+://[^?#]*)\?.*?(?=#[^#]*$|$)", r"\1?***", text))
 
 
 def install(extra: str) -> str:

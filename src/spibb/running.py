@@ -155,6 +155,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     asked = {"delta": delta, "v_max": v_max, "holdout": holdout, "seed": checks.seed(seed),
              "sceptic": checks.flag("sceptic", sceptic),
              "spreadsheet_safe": checks.flag("spreadsheet_safe", spreadsheet_safe)}  # fmt: skip
+    checks.discount(discount)  # also where it does not matter
     work = _work(algorithm)(
         algorithm, options, baseline=baseline, discount=0.0 if bandit else discount,
         checkpoint=checkpoint, announce=announce, **asked,

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+
+from spibb.__main__ import run as started
 
 PROGRAM = """
 import atexit, gc, sys, threading, time
@@ -87,3 +92,17 @@ def test_outputs_that_take_nothing_change_no_exit_code(tmp_path, closed, command
     assert "Traceback" not in done.stderr
     if code == 2:
         assert done.stdout == ""
+
+
+def test_an_interrupt_while_modules_are_loaded_is_one_line(monkeypatch, capsys):
+    class Loading(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    monkeypatch.setitem(sys.modules, "spibb.cli.app", Loading("spibb.cli.app"))
+    monkeypatch.setattr(atexit, "register", lambda *_: None)
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    with pytest.raises(SystemExit) as ended:
+        started()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "spibb: interrupted\n"

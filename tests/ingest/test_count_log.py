@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 
 import duckdb
@@ -36,6 +37,7 @@ FORMS = {
     "quoted path": lambda folder: write(TABLE, folder / "it's a \"log\" [1]*.csv"),
     "hive": lambda folder: write_hive(TABLE, folder / "hive"),
     "hive pattern": lambda folder: str(write_hive(TABLE, folder / "hive") / "*" / "*.parquet"),
+    "hive of text": lambda folder: write_hive(TABLE, folder / "hive", ".csv"),
     "list": lambda folder: [
         write(TABLE.slice(0, 100), folder / "a.csv"), write(TABLE.slice(100), folder / "b.csv")
     ],
@@ -278,6 +280,64 @@ def test_files_with_different_columns_are_refused(ending, tmp_path):
         count_log(tmp_path, columns=COLUMNS)
 
 
+OBJECT = b'{"spibb": 1, "states": [{"a": 1}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("b.json", b'[{"a": 1}]'), ("b.json", b'\n[\n {"a": 1}]'),
+        ("b.json", b'{"a": 1}\n{"a": 2}'),
+        ("b.json.gz", b"x"), ("b.xlsx", b"x"), ("below/b.h5", b"x"), ("b.zip", b"x"),
+        ("b.db", b"x"), ("b.avro", b"x"), ("b.csv.xz", b"x"), ("b.tar.gz", b"x"), ("B.XLS", b"x"),
+    ],
+)  # fmt: skip
+def test_a_folder_is_not_read_in_part(name, content, tmp_path):
+    """A table that is of another kind is named, whether anything here could read it or not."""
+    write(TABLE, tmp_path / "a.csv")
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=rf"(mixes file formats|cannot read) .*{path.name}'"):
+        count_log(tmp_path, columns=COLUMNS)
+
+
+def test_what_is_no_table_does_not_matter_in_a_folder(tmp_path):
+    write(TABLE, tmp_path / "a.csv")
+    for name in ("README.md", "notes.txt", "_SUCCESS", ".a.csv.crc", "a.csv.md5", "Thumbs.db",
+                 "desktop.ini", "_delta_log/0.json", ".git/b.csv", "schema.json"):  # fmt: skip
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(OBJECT)
+    assert_same_counts(count_log(tmp_path, columns=COLUMNS), TRUTH)
+
+
+@pytest.mark.parametrize("ending", ["json", "xlsx"])
+def test_a_folder_of_any_one_kind_is_read(ending, tmp_path):
+    for name, part in (("a", TABLE.slice(0, 100)), ("b", TABLE.slice(100))):
+        path = tmp_path / f"{name}.{ending}"
+        write_jsonl(part, path) if ending == "json" else part.to_pandas().to_excel(
+            path, index=False
+        )
+    assert_same_counts(count_log(tmp_path, columns=COLUMNS), TRUTH)
+
+
+def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
+    """Below the folder too: what cannot be seen would be lost."""
+    write(TABLE, tmp_path / "a.csv")
+    (tmp_path / "shut").mkdir()
+    look = os.scandir
+
+    def scandir(place):
+        if os.path.basename(place) == "shut":
+            raise PermissionError(13, "Permission denied", str(place))
+        return look(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for folder in (tmp_path, tmp_path / "shut"):
+        with pytest.raises(InputError, match=r"cannot read the folder '.*shut': permission denied"):
+            count_log(folder, columns=COLUMNS)
+
+
 def test_files_with_different_types_are_refused(tmp_path):
     write(TABLE, tmp_path / "a.parquet")
     write(altered(severity=["x"] * len(TABLE)), tmp_path / "b.parquet")
@@ -336,3 +396,19 @@ def test_progress_is_told(tmp_path):
     shares = []
     count_log(tmp_path / "log.parquet", columns=COLUMNS, progress=shares.append)
     assert all(0 <= share <= 1 for share in shares)
+
+
+@pytest.mark.parametrize("form", ["folder", "pattern", "file"])
+def test_folders_named_by_numbers_are_columns_of_text_files(form, tmp_path):
+    """DuckDB would take 3 of ward=3 for a number, also where it looks for the names of columns."""
+    text = "episode_id,step,state,action,reward,terminated\n{0},0,a,x,1,1\n"
+    for ward in (3, 4):
+        (tmp_path / f"ward={ward}").mkdir()
+        (tmp_path / f"ward={ward}" / "a.csv").write_text(text.format(ward))
+    if form == "file":
+        assert len(read_log(tmp_path / "ward=3" / "a.csv").states) == 1
+        with pytest.raises(InputError, match="has no column 'ward'"):
+            read_log(tmp_path / "ward=3" / "a.csv", columns={"state": "ward"})
+        return
+    source = tmp_path if form == "folder" else str(tmp_path / "*" / "a.csv")
+    assert read_log(source, columns={"state": "ward"}).states.labels == (3, 4)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import sqlite3
 
 import duckdb
+import pandas
 import pytest
 from logs import COLUMNS, assert_same_counts_and_policy, hospital
 
 from spibb import Counts, InputError, Log, Source, count_log, read_log, read_policy
+from spibb.sql.rows import rows_table
 
 TABLE = hospital(40)
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))
@@ -128,3 +130,45 @@ def test_sqlite_with_a_journal_of_its_own(tmp_path):
 def test_an_unknown_address_is_told():
     with pytest.raises(InputError, match="an address begins with one of 'duckdb', 'sqlite'"):
         count_log("oracle://ann:s3cret@db/clinic")
+
+
+def test_tables_of_other_schemas_are_listed_as_they_can_be_named(tmp_path):
+    path = tmp_path / "clinic.duckdb"
+    with duckdb.connect(str(path)) as connection:
+        connection.register("given", TABLE)
+        connection.execute("CREATE SCHEMA old; CREATE TABLE old.visits AS SELECT * FROM given")
+        connection.execute('CREATE TABLE "a.b" AS SELECT * FROM given')
+    with pytest.raises(InputError, match=r"it has 'a\.b', 'old\.visits'"):
+        count_log(path)
+    with pytest.raises(InputError, match=r"no table 'visits' \(did you mean 'old\.visits'\?\)"):
+        count_log(Source(path, table="visits"))
+    same(Source(path, table="old.visits"))
+    same(Source(path, table="a.b"))
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "db", "xlsx"])
+def test_what_is_wrong_with_a_row_is_told_with_the_source(kind, tmp_path):
+    path = tmp_path / f"clinic.{kind}"
+    rows = [(0, 0, "a", "x", 1, 1), (1, 0, None, "x", 1, 1)]
+    names = ("episode_id", "step", "state", "action", "reward", "terminated")
+    if kind == "xlsx":
+        pandas.DataFrame(rows, columns=names).to_excel(path, index=False)
+        told = r"\(1 such row\), episode '1' of '.*clinic\.xlsx': .*; a formula without a saved"
+        source = path
+    else:
+        connection = (duckdb if kind == "duckdb" else sqlite3).connect(str(path))
+        types = ("INT", "INT", "VARCHAR", "VARCHAR", "INT", "INT")
+        columns = ", ".join(f"{name} {type}" for name, type in zip(names, types))
+        connection.execute(f"CREATE TABLE t ({columns})")
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?)", rows)
+        connection.commit()
+        connection.close()
+        told = rf"\(1 such row\), episode '1' of '.*clinic\.{kind}#t'"
+        source = f"{path}#t"
+    with pytest.raises(InputError, match=rf"'state' is missing in row 1 {told}"):
+        read_log(source)
+
+
+def test_a_name_that_two_columns_have_is_told_with_the_source():
+    with pytest.raises(InputError, match=r"'clinic\.xlsx' has several columns 'ward'"):
+        rows_table(["ward", "ward"], [[(1, 2)]], "'clinic.xlsx'")

@@ -205,7 +205,7 @@ def test_what_cannot_be_read_is_no_missing_value():
     frame = EPISODES.astype({"reward": str})
     frame.loc[0, "reward"] = "much"
     for missing in ("error", "drop", "as-level"):
-        with pytest.raises(InputError, match="reward in row 0 is much, expected a number"):
+        with pytest.raises(InputError, match="reward in row 0 is 'much', expected a number"):
             read_log(frame, missing=missing)
 
 
@@ -370,7 +370,7 @@ def test_errors_name_the_row_of_the_file_and_not_of_its_copy(copying, tmp_path):
     frame.to_csv(tmp_path / "log.csv", index=False)
     with pytest.raises(InputError, match=r"row 8 repeats step 1 .*with other.*episode '3'"):
         read_log(tmp_path / "log.csv", missing="drop", duplicates="drop")
-    with pytest.raises(InputError, match=r"'state' is missing in row 0 \(1 such rows\), episode"):
+    with pytest.raises(InputError, match=r"'state' is missing in row 0 \(1 such row\), episode"):
         read_log(tmp_path / "log.csv")
 
 
@@ -390,7 +390,7 @@ def test_an_error_names_file_row_and_episode(ending, tmp_path):
     frame.loc[6, "reward"] = None
     for name, part in (("a", frame[:5]), ("b", frame[5:])):
         getattr(part, f"to_{ending}")(tmp_path / f"{name}.{ending}", index=False)
-    place = rf"'reward' is missing in row 1 \(1 such rows\), episode '3' of '.*b\.{ending}'"
+    place = rf"'reward' is missing in row 1 \(1 such row\), episode '3' of '.*b\.{ending}'"
     with pytest.raises(InputError, match=place):
         read_log(tmp_path / f"*.{ending}")
     twice = pd.concat([EPISODES[5:], EPISODES[:1]])
@@ -403,7 +403,7 @@ def test_an_error_names_file_row_and_episode(ending, tmp_path):
 
 def test_an_error_in_a_bandits_log_names_file_and_row(tmp_path):
     CLICKS.assign(p=[0.5, 2, 0.5, 0.5, 0.5]).to_csv(tmp_path / "clicks.csv", index=False)
-    with pytest.raises(InputError, match=r"in row 1 is 2.*\(1 such rows\), in '.*clicks\.csv'"):
+    with pytest.raises(InputError, match=r"in row 1 is 2.*\(1 such row\), in '.*clicks\.csv'"):
         read_log(tmp_path / "clicks.csv", columns=CLICK_COLUMNS, bandit=True)
 
 

@@ -146,5 +146,5 @@ def test_bad_bins_are_refused(bins, message):
 def test_a_column_of_words_cannot_be_binned():
     with pytest.raises(InputError, match="column 'action' has no numbers to bin"):
         count_log(AGES, columns={"state": "age"}, bins={"action": 3})
-    with pytest.raises(InputError, match="action in row 0 is x, expected a number to bin"):
+    with pytest.raises(InputError, match="action in row 0 is 'x', expected a number to bin"):
         count_log(AGES, columns={"state": "age"}, bins={"action": [3]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 import subprocess
 import sys
@@ -16,9 +17,10 @@ import pyarrow.parquet
 import pytest
 
 import spibb
-from spibb import Counts, Log, count_log, read_log, read_policy
+from spibb import Counts, Log, Source, count_log, read_log, read_policy
 from spibb.cli.app import main
-from spibb.errors import InputError, without_secrets
+from spibb.errors import InputError, masked, without_secrets
+from spibb.sql.databases import answering
 from spibb.sql.duck import SETTINGS, open_duckdb
 from spibb.tables import write_table
 
@@ -56,7 +58,7 @@ def messages(tmp_path, **columns):
         ({"step": [0.0, NAN, 0.0, 1.0]}, "step in row 1 is nan, expected a finite number"),
         ({"state": pa.nulls(4)}, r"column 'state' is missing in row 0 \(4 such rows\)"),
         ({"action": pa.nulls(4, "string")}, r"column 'action' is missing in row 0 \(4 such rows\)"),
-        ({"state": [0.0, NAN, 1.0, 2.0]}, r"column 'state' is missing in row 1 \(1 such rows\)"),
+        ({"state": [0.0, NAN, 1.0, 2.0]}, r"column 'state' is missing in row 1 \(1 such row\)"),
         ({"action": [0.0, 1.0, 2.0, NAN]}, r"column 'action' is missing in row 3"),
         ({"episode_id": [0.0, 0.0, NAN, 1.0]}, "column 'episode_id' is missing in row 2"),
         ({"state": pa.array([1, 2**63, 1, 2], "uint64")}, "state in row 1 is 9223372036854775808"),
@@ -123,7 +125,7 @@ def test_states_of_twelve_columns_are_counted_as_they_are(tmp_path):
 @pytest.mark.parametrize("column", [[0.0, NAN], [None, 0], np.ma.array([0, 1], mask=[0, 1])])
 def test_a_missing_label_in_an_array_is_refused(name, column):
     good = {"state": [0, 0], "action": [0, 0], "reward": [0, 0], "episode_id": [0, 1]}
-    with pytest.raises(InputError, match=rf"{name} is missing in row [01] \(1 such rows\)"):
+    with pytest.raises(InputError, match=rf"{name} is missing in row [01] \(1 such row\)"):
         Log.from_arrays(**(good | {name: column}))
 
 
@@ -254,6 +256,64 @@ def test_no_message_repeats_a_password(text):
     assert "s3cret" not in without_secrets(text)
 
 
+@pytest.mark.parametrize(
+    "address",
+    [
+        "s3://bucket/x.csv?X-Amz-Signature=s3cret&region=us-east-1",
+        "s3://bucket/x.csv?access_key=anneke&secret_key=s3cret&endpoint_override=h",
+        "gs://bucket/x.csv?access_token=s3cret", "https://h/x.csv?sig=s3cret",
+        "postgresql://127.0.0.1:1/clinic?user=anneke&password=s3cret",
+        "mysql://anneke:s3cret@h/clinic?ssl_ca=x",
+    ],
+)  # fmt: skip
+def test_addresses_of_every_kind_are_masked_and_stay_quoted(address):
+    """In names, in commands that were quoted for a shell, and in messages of others."""
+    shown = masked(address)
+    assert Source(address).name == shown
+    quoted = shlex.join(["spibb", "inspect", shown, "--table", "visits"])
+    assert without_secrets(quoted) == quoted
+    told = str(InputError(f"cannot read {shown!r} (a reason): check"))
+    assert told == f"cannot read {shown!r} (a reason): check"
+    for text in (shown, str(InputError(f"no such place: '{address}'"))):
+        assert "s3cret" not in text and "anneke" not in text
+
+
+def test_a_password_after_a_question_mark_may_have_any_signs():
+    address = "postgresql://h/clinic?user=anneke&password=it's#s3cret#visits"
+    assert masked(address) == "postgresql://h/clinic?***#visits"
+    query = Source("postgresql://h/clinic?user=ann", query="SELECT * FROM visits")
+    assert query.name == "postgresql://h/clinic?*** (SELECT * FROM visits)"
+
+
+@pytest.mark.parametrize("end", ["", "'", "': there is no such file", "' (failed)", '"', "."])
+def test_what_follows_a_password_stays(end):
+    assert without_secrets(f"host=db password=it's{end}") == f"host=db password=***{end}"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('FATAL: password authentication failed for user "bob"', "failed for user ***"),
+        ('FATAL: role "bob" does not exist', "role *** does not exist"),
+        ("(1045, \"Access denied for user 'bob'@'localhost' (using password: NO)\")",
+         "for user *** (using"),
+        ("für Benutzer »anneke« fehlgeschlagen", "»***« fehlgeschlagen"),
+    ],
+)  # fmt: skip
+def test_a_database_names_nobody(text, told):
+    with pytest.raises(InputError) as raised, answering(Source("postgresql://anneke@db/clinic")):
+        raise RuntimeError(text)
+    assert told in str(raised.value)
+    assert "bob" not in str(raised.value) and "anneke" not in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["fe_sendauth: no password supplied", "(using password: NO)"])
+def test_where_a_password_may_come_from_is_told(text):
+    told = r"PGPASSWORD or ~/\.pgpass .*MYSQL_PWD or ~/\.my\.cnf"
+    with pytest.raises(InputError, match=told), answering(Source("mysql://anneke@db/clinic")):
+        raise RuntimeError(text)
+
+
 def test_a_password_in_the_place_of_a_file_is_not_repeated():
     with pytest.raises(InputError, match=r"cannot read .*\*\*\*@db") as told:
         count_log("postgresql://ann:s3cret@db/clinic.csv")
@@ -277,6 +337,7 @@ def test_duckdb_loads_no_extension_from_outside():
 SPILL = """
 import os, sys, tempfile
 from pathlib import Path
+from spibb.sql.databases import answering
 from spibb.sql.duck import open_duckdb
 connection = open_duckdb()
 connection.execute("SET memory_limit = '30MB'; SET threads = 1")

@@ -161,7 +161,16 @@ def test_mistakes_are_one_line_without_the_password(server):
         with pytest.raises(InputError, match=told) as raised:
             count_log(source, columns=COLUMNS)
         assert "\n" not in str(raised.value)
-        assert not any(text in str(raised.value) for text in SECRETS)
+        assert not any(text in str(raised.value) for text in (*SECRETS, "reader"))
+
+
+def test_a_missing_value_is_told_with_the_source(server):
+    query = "SELECT episode_id, step, NULLIF(ward, 'north') AS ward, drug, reward FROM visits"
+    columns = {"state": "ward", "action": "drug"}
+    ward = TABLE.column("ward")[0].as_py()
+    source = Source(server.url("$CLINIC_SECRET"), query=query.replace("north", ward))
+    with pytest.raises(InputError, match=r"'ward' is missing in .* episode '.*' of '\w+://"):
+        count_log(source, columns=columns)
 
 
 def everything(folder, *done):
@@ -204,7 +213,7 @@ def test_the_command_line_end_to_end_and_no_password_anywhere(server, commands, 
     assert [(done.code, done.err.count("\n")) for done in wrong] == [(2, 1)] * len(wrong)
     assert sorted(path.name for path in out.iterdir()) == ["improved"]
     found = everything(out, improved, watched, *others, *wrong)
-    for text in (*SECRETS, quote(PASSWORD, safe="")):
+    for text in (*SECRETS, quote(PASSWORD, safe=""), "reader:", "user reader", "'reader'"):
         assert text.encode() not in found
     origin = json.loads((out / "improved" / "summary.json").read_text("utf-8"))["origin"]
     assert "://***@" in origin["command"]

@@ -205,7 +205,7 @@ def test_rows_that_are_not_drawn_are_checked_too(tmp_path):
     text = frame.astype({"click": object})
     text.loc[wrong, "click"] = "soon"
     text.to_csv(tmp_path / "log.csv", index=False)
-    with pytest.raises(InputError, match=f"reward .* in row {wrong} is soon, expected a number"):
+    with pytest.raises(InputError, match=f"reward .* in row {wrong} is 'soon', expected a number"):
         read_log(tmp_path / "log.csv", columns=UNIT, bandit=True)
 
 

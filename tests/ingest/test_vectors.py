@@ -107,7 +107,7 @@ def test_text_is_no_vector(tmp_path):
         row["x"] = "left"
     write_table(pa.Table.from_pylist(rows), tmp_path / "log.csv")
     for source in (tmp_path / "log.csv", pa.Table.from_pylist(rows)):
-        with pytest.raises(InputError, match=r"'x'.*expected.*number"):
+        with pytest.raises(InputError, match=r"'x'.*is 'left', expected numbers.*such as pi-b"):
             spibb.read_vectors(source, columns=STATE)
 
 

@@ -15,8 +15,10 @@ from parts import needed
 
 import spibb
 from spibb import Policy
+from spibb.cases import CaseEncoder
 from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.ingest.policy_files import parse_case
 from spibb.serving.batch import decide_file
 from spibb.serving.sql_case import sql_of
 from spibb.sql.reading import read_table
@@ -255,3 +257,10 @@ def test_words_for_a_missing_number_are_missing_in_cases_too(word):
     assert without.act_many({"b": ["5", word]}, unseen="empty").labels == ["[5, inf)", None]
     with pytest.raises(InputError, match="'b' is missing: give a value"):
         without.encode({"b": word})
+
+
+def test_an_empty_value_on_the_command_line_is_missing_as_an_empty_cell_is():
+    names = ("ward", "age")
+    assert parse_case(["ward=", "age=3"], names) == {"ward": None, "age": "3"}
+    assert parse_case(["ward=", "age="], names, ["ward"]) == {"ward": "", "age": None}
+    assert CaseEncoder(spibb.Vocabulary(["(missing)", "a"])).label({"label": None}) == "(missing)"

@@ -19,7 +19,7 @@ from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
-from spibb.checks import InputError, choice, did_you_mean
+from spibb.checks import InputError, did_you_mean
 from spibb.estimate import Baseline
 from spibb.log import Log
 
@@ -99,8 +99,16 @@ def make(name: str, /, **options: Any) -> Algorithm:
             f"{name} learns from vectors, and here states are labels: use spibb.run(source, "
             f"algorithm={DQN!r}) or spibb improve --algorithm {DQN}, which read the table"
         )
-    kind = _imported(name) if own else REGISTRY[choice("algorithm", name, tuple(REGISTRY))]
-    return _configured(kind, name, options)
+    return _configured(_imported(name) if own else _registered(name), name, options)
+
+
+def _registered(name: str) -> type[Algorithm]:
+    if name not in REGISTRY:
+        raise InputError(
+            f"algorithm is {checks.shown(name)}{did_you_mean(name, [*REGISTRY, DQN])}: choose one "
+            f"of {', '.join(REGISTRY)}; {DQN} for numeric columns; or your own, as module.Class"
+        )
+    return REGISTRY[name]
 
 
 def _configured(kind: type[Algorithm], name: str, options: dict[str, Any]) -> Algorithm:

@@ -123,11 +123,17 @@ def _named(given: Any) -> tuple[str | None, float | None]:
 
 def _smoothing(text: str) -> float:
     try:
-        return checks.number("smoothing", float(text), 0, math.inf, "[)")
+        number = float(text)
     except ValueError:
         raise InputError(
             f"baseline estimate:{text} has no number after the colon: write estimate:0.5"
         ) from None
+    if not 0 <= number < math.inf:
+        raise InputError(
+            f"baseline estimate:{text}: smoothing is {text}, expected a number in [0, inf): write "
+            "estimate:0.5"
+        )
+    return number
 
 
 def align(log: Counted, baseline: Policy) -> tuple[Counted, Policy]:

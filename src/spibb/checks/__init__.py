@@ -43,7 +43,7 @@ from spibb.checks.arrays import (
     whole_rows,
 )
 from spibb.checks.parsing import NUMBER, NUMBER_IN_TEXT, parse_value, parse_values
-from spibb.checks.wording import did_you_mean, indefinite, named, one_line, shown, some
+from spibb.checks.wording import did_you_mean, indefinite, named, one_line, shown, some, such_rows
 from spibb.errors import InputError
 
 __all__ = [
@@ -88,6 +88,7 @@ __all__ = [
     "shown",
     "some",
     "sparse_rows",
+    "such_rows",
     "takes",
     "unmasked",
     "whole_array",

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spibb import words
-from spibb.checks.wording import shown
+from spibb.checks.wording import shown, such_rows
 from spibb.errors import InputError
 
 ROW_SUM_TOLERANCE = 1e-6
@@ -73,7 +73,8 @@ def check_present(present: np.ndarray, name: str) -> None:
     if not present.all():
         n = len(present) - int(present.sum())
         raise InputError(
-            f"{name} is missing in row {int(np.argmin(present))} ({n} such rows): fill or drop them"
+            f"{name} is missing in row {int(np.argmin(present))} ({such_rows(n)}): fill or drop "
+            "them"
         )
 
 
@@ -118,7 +119,7 @@ def finite(values: np.ndarray, what: str) -> None:
         row = int(np.argmax(bad))
         raise InputError(
             f"{what} in row {row} is {values[row]}, expected a finite number: "
-            f"fix or drop the row ({int(bad.sum())} such rows)"
+            f"fix or drop the row ({such_rows(bad.sum())})"
         )
 
 
@@ -177,7 +178,7 @@ def action_codes(name: str, values: Any, n_actions: int, remedy: str) -> np.ndar
         row = int(np.argmax(bad))
         raise InputError(
             f"{name} in row {row} is {array[row]}, expected a code in 0 … {n_actions - 1}: "
-            f"{remedy} ({int(bad.sum())} such rows)"
+            f"{remedy} ({such_rows(bad.sum())})"
         )
     return array.astype(np.int64)
 

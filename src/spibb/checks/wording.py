@@ -43,3 +43,8 @@ def indefinite(kind: type) -> str:
     """A type with its article."""
     vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith("MDP")
     return f"{'an' if vowel else 'a'} {kind.__name__}"
+
+
+def such_rows(n: Any) -> str:
+    """How many rows are like the one that a message names."""
+    return f"{int(n)} such row{'' if n == 1 else 's'}"

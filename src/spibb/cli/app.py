@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+from itertools import pairwise
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -81,7 +82,7 @@ def main() -> None:
             sys.exit(2)
         context = getattr(error, "ctx", None)
         command = context.command_path if context else "spibb"
-        _refuse(f"{error.format_message()} (see {command} --help)")
+        _refuse(f"{error.format_message().rstrip('.')}{_given(error)} (see {command} --help)")
     except MemoryError:
         _refuse("there is not enough memory: ask for less, or use fewer states and actions")
     except BrokenPipeError:  # as in `spibb inspect log.csv | head`
@@ -100,6 +101,14 @@ def _refuse(message: str, code: Any = 2) -> NoReturn:
     with contextlib.suppress(OSError):  # the code says it too
         print("spibb:", line, file=sys.stderr)
     sys.exit(code)
+
+
+def _given(error: Any) -> str:
+    """The value of the option that was refused, where Typer's message lacks it."""
+    names = getattr(getattr(error, "param", None), "opts", ())
+    words = [part for word in sys.argv[1:] for part in word.split("=", 1)]
+    values = [value for name, value in pairwise(words) if name in names]
+    return f", not {values[-1]!r}" if values else ""
 
 
 def _discard_output() -> None:

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from spibb.sql.typed import TypedTable
 
 
+NO_DISCOUNT = "No discount: every episode is a single step"
+
+
 def open_as(log: Any, column_map: ColumnMap, *policies: Loaded) -> Any:
     """Open a log with the columns, bins and handling of policies that must agree on them."""
     from spibb.ingest import column_names
@@ -29,7 +32,7 @@ def say_discount(console: Console, table: TypedTable, discount: float, source: s
     from spibb.cli import terminal
 
     if table.x.single:
-        terminal.say(console, "No discount: every episode is a single step")
+        terminal.say(console, NO_DISCOUNT)
     else:
         terminal.say_path(console, f"Discount {discount:g}, {source}")
 

@@ -107,8 +107,8 @@ def _absent(wanted: str, present: Sequence[str]) -> InputError:
 def _single(wanted: str, name: str) -> InputError:
     """The same where the first line is one name: a title, or names with an unknown sign between."""
     line = (
-        f"the log has no column {wanted!r}: its first line has one name only, {name!r}; the names "
-        "of the columns belong there: remove lines above them, or name the separator"
+        f"the log has no column {wanted!r}: it has one only, {name!r}; in a text file the names of "
+        "the columns belong in the first line: remove lines above them, or name the separator"
     )
     signs = SEPARATORS.findall(name)
     return FixableError(line, separator=max(signs, key=signs.count)) if signs else InputError(line)

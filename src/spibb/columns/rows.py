@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import densify
-from spibb.checks import InputError, finite, per_cent, same_length
+from spibb.checks import InputError, finite, per_cent, same_length, such_rows
 from spibb.labels import (
     Vocabulary,
     encode,
@@ -169,7 +169,7 @@ def _check_ends(ends: np.ndarray, last: np.ndarray, order: np.ndarray) -> None:
     if inside.any():
         raise InputError(
             f"row {int(order[np.argmax(inside)])} is terminated or truncated, but its episode goes "
-            f"on ({int(inside.sum())} such rows): give what follows its own episode_id"
+            f"on ({such_rows(inside.sum())}): give what follows its own episode_id"
         )
 
 

@@ -26,7 +26,8 @@ def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
     if behaviour is None:
         if log.action_prob is None:
             raise InputError(
-                "the log has no column 'action_prob': give the behaviour policy that made it"
+                "the log has no column 'action_prob': give the behaviour policy that made it "
+                "(--behaviour FILE, or --behaviour estimate), or name the column (--action-prob)"
             )
         check_recorded(log)
         return log.action_prob

@@ -320,5 +320,5 @@ def _within(name: str, limit: float | None, reward: np.ndarray, outside: np.ndar
         paid, declared = apart(reward[row], limit)
         raise InputError(
             f"reward {paid} in row {row} is outside the declared {name} {declared} "
-            f"({int(outside.sum())} such rows): declare a limit that every reward stays within"
+            f"({checks.such_rows(outside.sum())}): declare a limit that every reward stays within"
         )

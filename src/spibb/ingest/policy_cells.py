@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+MAPPING = "columns in Python; --state and --action of commands that read a log"
+
+
 def policy_of_cells(
     cells: Cells,
     what: str,
@@ -32,7 +35,7 @@ def policy_of_cells(
             raise InputError(f"{what} has the column {name!r} twice: keep one")
         if name not in present:
             hint = did_you_mean(name, present)
-            others = "" if name == "probability" else ", or say which it is (--state, --action)"
+            others = "" if name == "probability" else f", or map it ({MAPPING})"
             raise InputError(
                 f"{what} has no column {name!r}{hint}: its columns are {some(present, 20)}; "
                 f"rename one{others}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -305,8 +305,19 @@ def _visits(cells: Cells, policy: Policy, path: Path) -> np.ndarray | None:
     return np.bincount(state, weights=counts, minlength=policy.n_states)
 
 
-def parse_case(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Read ``ward=3`` and ``age=31``, or a plain label where a state has one column."""
+def parse_case(
+    texts: Sequence[str], names: Sequence[str], empty: Collection[str] = ()
+) -> dict[str, str | None]:
+    """Read ``ward=3`` and ``age=31``, or a plain label where a state has one column.
+
+    ``ward=`` is a missing value, as an empty cell is, but for columns where a label is `empty`.
+    """
+    case = _written(texts, names)
+    return {name: None if text == "" and name not in empty else text for name, text in case.items()}
+
+
+def _written(texts: Sequence[str], names: Sequence[str]) -> dict[str, str]:
+    """What is written for each column."""
     if len(names) == 1 and len(texts) == 1 and not texts[0].startswith(f"{names[0]}="):
         return {names[0]: texts[0]}
     case: dict[str, str] = {}

@@ -128,7 +128,8 @@ def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]
 
     is cannot: L + w(G − L) with G ≥ L. Nor can pdis be below min(L, 0) if no reward is below 1 − γ
     times that. dr can, whatever is declared: an error of its model is multiplied by weights that
-    nothing limits. Where nothing is declared nothing is limited: a log proves no limit.
+    nothing limits. Where nothing is declared nothing is limited: a log proves no limit. Where a
+    return is below L, the log refutes what was declared, and no bound takes it for true.
     """
     found = dict.fromkeys(
         WEIGHTED, "weighted estimators are biased, and not means of independent terms"
@@ -138,9 +139,8 @@ def no_limits(log: Log, discount: float, lowest: float | None) -> dict[str, str]
         return found | dict.fromkeys(LIMITED, "lowest_return was not declared")
     low, high = _ends(returns(log, discount))
     if low < lowest - slack(lowest, high):
-        found["is"] = "the log has a return of {}, below lowest_return {}".format(
-            *apart(low, lowest)
-        )
+        reason = "the log has a return of {}, below lowest_return {}".format(*apart(low, lowest))
+        return found | dict.fromkeys(LIMITED, reason)
     least, (reward, most) = (1 - discount) * limit_of("pdis", lowest), _ends(log.reward)
     if reward < least - slack(least, most):
         found["pdis"] = (

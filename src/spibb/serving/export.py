@@ -49,7 +49,7 @@ def export_policy(
     >>> spibb.export_policy(loaded, "file", "policy.spibb", force=True).name
     'policy.spibb'
     """
-    choice("kind", kind, KINDS)
+    choice("kind (--as)", kind, KINDS)
     path = Path(out)
     check_free(path, force=force)
     _check_options(

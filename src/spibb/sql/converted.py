@@ -152,4 +152,4 @@ def _sheet_table(rows: Sequence[tuple[Any, ...]], name: str) -> Table:
                 f"{name} has no name in column {place + 1} of the sheet's first row: write one, or "
                 "delete the column"
             )
-    return rows_table([str(cell) for cell in full[0]], [full[1:]])
+    return rows_table([str(cell) for cell in full[0]], [full[1:]], name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from spibb.checks import InputError, did_you_mean, some
-from spibb.errors import install, without_secrets
+from spibb.errors import install, without_people
 from spibb.sql.duck import SETTINGS, private_path
 from spibb.sql.engines import Engine, open_arrow, open_relation, quoted
 from spibb.sql.rows import rows_table
@@ -51,6 +51,11 @@ class Address:
         return cls(unquote(user), unquote(host.strip("[]")), int(port) if port else None,
                    unquote(database), options, _from_environment(given))  # fmt: skip
 
+    @property
+    def people(self) -> tuple[str, ...]:
+        """Whose names a driver may repeat."""
+        return self.user, self.options.get("user", ""), os.environ.get("PGUSER", "")
+
 
 def _from_environment(secret: str | None) -> str | None:
     """``$NAME`` and ``${NAME}`` stand for a variable of the environment."""
@@ -80,11 +85,18 @@ def _open_duckdb(source: Source) -> Engine:
     with answering(source):
         connection = duckdb.connect(str(path), read_only=True, config=config)
         connection.execute("SET enable_external_access = false; SET TimeZone = 'UTC'")
-        names = [name for (name,) in connection.execute(TABLES).fetchall()]
-        return open_relation(connection.sql(f"SELECT * FROM {_chosen(source, names)}"))
+        found = connection.execute(TABLES).fetchall()
+        names = {name: f"{quoted(schema)}.{quoted(table)}" for name, schema, table in found}
+        relation = connection.sql(f"SELECT * FROM {_chosen(source, names)}")
+        return open_relation(relation, repr(source.name))
 
 
-TABLES = "SELECT table_name FROM information_schema.tables ORDER BY 1"
+TABLES = """
+SELECT CASE WHEN table_schema = current_schema() THEN '' ELSE table_schema || '.' END || table_name,
+table_schema, table_name
+FROM information_schema.tables ORDER BY table_schema <> current_schema(), 1
+"""
+"""All tables as they can be named, those of the usual schema without it."""
 
 
 def _open_sqlite(source: Source) -> Engine:
@@ -100,9 +112,9 @@ def _open_sqlite(source: Source) -> Engine:
             found = connection.execute(
                 "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY 1"
             ).fetchall()
-            chosen = _chosen(source, [name for (name,) in found])
+            chosen = _chosen(source, {name: quoted(name) for (name,) in found})
             cursor = connection.execute(f"SELECT * FROM {chosen}")
-            return _in_memory(cursor)
+            return _in_memory(cursor, source)
 
 
 def _open_mysql(source: Source) -> Engine:
@@ -127,9 +139,9 @@ def _open_mysql(source: Source) -> Engine:
             cursor.execute("SET SESSION TRANSACTION READ ONLY")
             cursor.execute("SET time_zone = '+00:00'")
             cursor.execute("SHOW TABLES")
-            names = [name for (name,) in cursor.fetchall()]
+            names = {name: _backticks(name) for (name,) in cursor.fetchall()}
             cursor.execute(f"SELECT * FROM {_chosen(source, names, _backticks)}")
-            return _in_memory(cursor)
+            return _in_memory(cursor, source)
 
 
 def _mysql_options(address: Address) -> dict[str, str]:
@@ -164,9 +176,9 @@ def _open_postgres(source: Source) -> Engine:
         )  # fmt: skip
         connection.execute("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
         backend = ibis.postgres.from_connection(connection)
-        names = [name for (name,) in connection.execute(POSTGRES_TABLES).fetchall()]
-        chosen = _chosen(source, names)
-        return open_table(table_of_query(backend, f"SELECT * FROM {chosen}"))
+        found = connection.execute(POSTGRES_TABLES).fetchall()
+        chosen = _chosen(source, {name: quoted(name) for (name,) in found})
+        return open_table(table_of_query(backend, f"SELECT * FROM {chosen}"), repr(source.name))
 
 
 POSTGRES_TABLES = (
@@ -203,8 +215,13 @@ def _file(source: Source) -> Path:
     return path
 
 
-def _chosen(source: Source, names: Sequence[str], quote_name: Callable[[str], str] = quoted) -> str:
-    """What follows FROM: the table that is named, or the query in brackets."""
+def _chosen(
+    source: Source, names: Mapping[str, str], quote_name: Callable[[str], str] = quoted
+) -> str:
+    """What follows FROM: the table that is named, or the query in brackets.
+
+    `names` are the tables as they can be named, each with its name in SQL.
+    """
     if source.query is not None:
         return f"({source.query.strip().rstrip(';')}) AS asked"
     if source.table is None:
@@ -213,7 +230,7 @@ def _chosen(source: Source, names: Sequence[str], quote_name: Callable[[str], st
             f"{source.name!r} is a database: name a table with --table (or after a #); {has}"
         )
     if source.table in names:
-        return quote_name(source.table)
+        return names[source.table]
     schema, point, table = source.table.partition(".")
     if point and schema and table:
         return f"{quote_name(schema)}.{quote_name(table)}"
@@ -227,11 +244,11 @@ def _backticks(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-def _in_memory(cursor: Any) -> Engine:
+def _in_memory(cursor: Any, source: Source) -> Engine:
     """All rows of a cursor."""
     names = [column[0] for column in cursor.description]
-    table, loose = rows_table(names, _batches(cursor))
-    return open_arrow(table, loose)
+    called = repr(source.name)
+    return open_arrow(*rows_table(names, _batches(cursor), called), called)
 
 
 def _batches(cursor: Any) -> Iterator[Iterable[Sequence[Any]]]:
@@ -241,14 +258,28 @@ def _batches(cursor: Any) -> Iterator[Iterable[Sequence[Any]]]:
 
 @contextmanager
 def answering(source: Source) -> Iterator[None]:
-    """Turn whatever a driver raises into one line without a password."""
+    """Turn whatever a driver raises into one line without a password or the name of a user."""
     try:
         yield
     except (InputError, MemoryError):
         raise
     except Exception as error:  # every driver has its own
         reason = " ".join(str(error).split()) or type(error).__name__
+        people = Address.of(str(source.place)).people
         raise InputError(
-            f"cannot read {source.name!r} ({without_secrets(reason)}): check the address, the "
-            "table and what you may read"
+            f"cannot read {source.name!r} ({without_people(reason, people)}): {_remedy(reason)}"
         ) from None
+
+
+def _remedy(reason: str) -> str:
+    """What helps against a complaint of a driver."""
+    if NO_PASSWORD.search(reason):
+        return (
+            "give the password, in PGPASSWORD or ~/.pgpass for PostgreSQL, in MYSQL_PWD or "
+            "~/.my.cnf for MySQL"
+        )
+    return "check the address, the table and what you may read"
+
+
+NO_PASSWORD = re.compile(r"(?i)no password supplied|using password: no")
+"""What PostgreSQL and MySQL say where they wanted a password and got none."""

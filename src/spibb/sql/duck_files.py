@@ -6,7 +6,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,8 @@ JSON = {
     ".json": "format='auto', sample_size=-1",
 }
 HIVE = "hive_partitioning=true, hive_types_autocast=false"
+NO_HIVE = "hive_partitioning=false"
+"""DuckDB would take any ``ward=3`` in a path for a column, above the source too."""
 OTHER_TEXT = "text in UTF-8 (or name its encoding, as --encoding latin-1)"
 REMEDIES = {
     ".csv": f"check that it is complete, {OTHER_TEXT}, with one line of names, separated by commas "
@@ -70,6 +72,11 @@ class DuckFiles:
     def columns(self) -> Mapping[str, tuple[str, ...]]:
         """Each column is its own only part."""
         return {name: (name,) for name in self.kinds}
+
+    @property
+    def called(self) -> str:
+        """How messages call the files."""
+        return self.files.name
 
     @property
     def decimal(self) -> str:
@@ -155,7 +162,7 @@ def open_files(files: Files, progress: Progress | None = None, csv: str = "") ->
 
 def _reader(files: Files, more: str = "", header: bool = True) -> str:
     """The call that reads the files; `more` are options of it."""
-    options = [HIVE] if files.hive else []
+    options = [HIVE if files.hive else NO_HIVE]
     if files.untyped:
         said = _said_separator(files)
         separator = files.separator or said or ("\t" if files.kind == ".tsv" else "")
@@ -282,10 +289,29 @@ def _outermost(schema: Sequence[tuple[str, int | None]]) -> list[str]:
 def _check_separated(types: Mapping[str, str], files: Files) -> None:
     """DuckDB takes a file whose lines differ in length for one of a single column."""
     if files.untyped and len(types) == 1 and re.search("[,;|\t]", next(iter(types))):
-        reason = "its lines have different numbers of cells"
+        reason = f"its lines have different numbers of cells{_uneven(files.paths[0])}"
         if files.separator or files.kind == ".tsv":
             reason = "no line has the separator in it"
         raise InputError(f"cannot read {files.name} ({reason}): {REMEDIES[files.kind]}")
+
+
+def _uneven(path: Path) -> str:
+    """The first line with another number of cells than there are names, in words."""
+    import csv
+    import io
+
+    import pyarrow as pa
+
+    with pa.input_stream(path, compression="detect") as packed, suppress(csv.Error):
+        text = io.TextIOWrapper(packed, "utf-8", errors="replace", newline="")
+        first = text.readline()
+        separator = max(",;|\t", key=first.count)
+        n = len(next(csv.reader([first], delimiter=separator)))
+        rows = csv.reader(text, delimiter=separator)
+        for row in rows:
+            if row and len(row) != n:
+                return f": line {rows.line_num + 1} has {len(row)}, and there are {n} names"
+    return ""
 
 
 def _check_schemas(connection: Any, files: Files) -> None:

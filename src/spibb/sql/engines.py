@@ -42,6 +42,10 @@ class Engine(Protocol):
         """Names, in lower case, that several columns have."""
 
     @property
+    def called(self) -> str:
+        """How messages call the table; "" where it has no name, as in memory."""
+
+    @property
     def loose(self) -> frozenset[str]:
         """Columns whose values decide their types."""
 
@@ -86,6 +90,7 @@ class DuckFrame:
     kinds: Mapping[str, str]
     columns: Mapping[str, tuple[str, ...]]
     loose: frozenset[str] = frozenset()
+    called: str = ""
     repeated: frozenset[str] = frozenset()
     decimal: str = field(default=".", init=False)
     casts_text: bool = field(default=True, init=False)
@@ -117,6 +122,7 @@ class DuckRelation:
 
     relation: Any
     kinds: Mapping[str, str]
+    called: str = ""
     loose: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
     decimal: str = field(default=".", init=False)
@@ -165,7 +171,7 @@ def narrow_table(relation: Any) -> pa.Table:
     return pa.table(fields, names=batches.schema.names)
 
 
-def open_arrow(table: pa.Table, loose: frozenset[str] = frozenset()) -> DuckFrame:
+def open_arrow(table: pa.Table, loose: frozenset[str] = frozenset(), called: str = "") -> DuckFrame:
     """Query an Arrow table; a column of lists of one length is one column per element."""
     import pyarrow as pa
 
@@ -181,7 +187,7 @@ def open_arrow(table: pa.Table, loose: frozenset[str] = frozenset()) -> DuckFram
         rows = connection.execute("DESCRIBE SELECT * FROM log").fetchall()
     kinds = {name: kind_of(kind) for name, kind, *_ in rows}
     parts = {name: tuple(parts) for name, parts in columns.items()}
-    return DuckFrame(connection, kinds, parts, loose)
+    return DuckFrame(connection, kinds, parts, loose, called)
 
 
 def _check_distinct(names: Sequence[str]) -> None:
@@ -233,10 +239,10 @@ def open_frame(frame: Any) -> DuckFrame:
     )
 
 
-def open_relation(relation: Any) -> DuckRelation:
+def open_relation(relation: Any, called: str = "") -> DuckRelation:
     """Query a DuckDB relation where it is."""
     kinds = {name: kind_of(str(kind)) for name, kind in zip(relation.columns, relation.types)}
-    return DuckRelation(relation, kinds)
+    return DuckRelation(relation, kinds, called)
 
 
 def kind_of(duckdb_type: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from spibb.checks import such_rows
 from spibb.errors import FixableError, InputError
 from spibb.handling import AS_LEVEL, DROP, ERROR, WORDS, Handling
 from spibb.sql import queries
@@ -18,8 +19,16 @@ OPTION_DUPLICATES = "--duplicates drop"
 """Options of the command line; parameters have the same names in Python."""
 COMMA = re.compile(r"\s*[-+]?\d+,\d+\s*")
 """A number with a decimal comma."""
+PLAIN = re.compile(r"[-+]?(?i:[0-9]+\.?[0-9]*(?:e[-+]?[0-9]+)?|nan|inf)")
+"""A number that needs no quotes."""
 PER_CENT = re.compile(r"\s*[-+]?\d+([.,]\d+)?\s*%\s*")
 """A number with a sign for per cent."""
+
+
+WORKBOOK = re.compile(r"(?i)\.xls[xm]'")
+FORMULAS = (
+    "; a formula without a saved value is missing: save the workbook in a spreadsheet program"
+)
 
 
 @dataclass(frozen=True)
@@ -36,13 +45,13 @@ class Faults:
         """Refuse a value that cannot be what it should."""
         mapped = "" if name == column else f" (column {column!r})"
         where, value, n = self._first(column, condition)
+        is_value = value if PLAIN.fullmatch(value) else repr(value)
+        line = f"{name}{mapped} in {where} is {is_value}, expected {wanted}{n}"
         if value.strip().lower() in WORDS and self.handling.missing == ERROR:
             raise FixableError(
-                f"{name}{mapped} in {where} is {value}, expected {wanted}{n}; or leave out the "
-                f"episodes where it is missing, with {OPTION_DROP}",
+                f"{line}; or leave out the episodes where it is missing, with {OPTION_DROP}",
                 missing=DROP,
             )
-        line = f"{name}{mapped} in {where} is {value}, expected {wanted}{n}"
         if COMMA.fullmatch(value) and column in self.engine.loose:
             raise FixableError(f"{line}; or read decimal commas with --decimal ,", decimal=",")
         share = "; write 70% as 0.7, without the sign" if PER_CENT.fullmatch(value) else ""
@@ -54,6 +63,8 @@ class Faults:
         labels = {*self.names["action"], *(() if self.numbers else self.names["state"])}
         level = labels.issuperset(lacking) and self.handling.missing == ERROR
         remedy = f"{OPTION_LEVEL} or {OPTION_DROP}" if level else OPTION_DROP
+        if WORKBOOK.search(self.engine.called):
+            remedy += FORMULAS
         raise FixableError(
             f"column {column!r} is missing in {where}{n}: fill them, or use {remedy}",
             missing=AS_LEVEL if level else DROP,
@@ -78,7 +89,7 @@ class Faults:
         """Refuse an episode that goes on after its end."""
         row, _, place = self._culprit(queries.goes_on_query(x, self.names["step"][0]))
         raise InputError(
-            f"{row} is terminated or truncated, but its episode goes on ({times} such rows)"
+            f"{row} is terminated or truncated, but its episode goes on ({such_rows(times)})"
             f"{place}: give what follows its own episode_id"
         )
 
@@ -90,21 +101,22 @@ class Faults:
         answer = self.engine.table(query(self.kept, column, condition, episode))
         found = answer.to_pylist()[0]
         row, place = self._place(found["i"] if streams else None, found["e"])
-        return row, str(found["value"]), f" ({found['n']} such rows){place}"
+        return row, str(found["value"]), f" ({such_rows(found['n'])}){place}"
 
     def _culprit(self, query: str) -> tuple[str, str, str]:
         """The row that a query finds, its step, and where it is."""
         if not self.engine.streams:
-            return "a row", "", ""
-        row, step, episode = (column[0].as_py() for column in self.engine.table(query).columns)
-        row, place = self._place(row, episode)
+            row, place = self._place(None, None)
+            return row, "", place
+        i, step, episode = (column[0].as_py() for column in self.engine.table(query).columns)
+        row, place = self._place(i, episode)
         return row, f" {step}", place
 
     def _place(self, row: int | None, episode: str | None) -> tuple[str, str]:
         """A row, and its episode and file, in words."""
         inside = f", episode {episode!r}" if episode else ""
         find = getattr(self.engine, "place", None)
-        if row is None or find is None:
-            return "a row" if row is None else f"row {row}", inside
-        file, number = find(row)
-        return f"row {number}", f"{inside}{' of' if inside else ', in'} {file}"
+        found = (self.engine.called, row) if row is None or find is None else find(row)
+        file, number = found
+        where = f"{' of' if inside else ', in'} {file}" if file else ""
+        return "a row" if number is None else f"row {number}", f"{inside}{where}"

@@ -196,6 +196,8 @@ def read_minari(place: str) -> pa.Table:
 
 
 def _minari(place: str) -> tuple[Any, str]:
+    if not place:
+        raise InputError("'minari:' names no dataset: write its id, as minari:lake/expert-v0")
     name = f"the Minari dataset {place!r}"
     try:
         from minari import MinariDataset
@@ -204,9 +206,9 @@ def _minari(place: str) -> tuple[Any, str]:
         raise InputError(
             f"cannot read {name}: Minari is not installed: {install('minari')}"
         ) from None
-    folder = Path(place) if place and Path(place).is_dir() else Path(get_dataset_path(place))
+    folder = Path(place) if Path(place).is_dir() else Path(get_dataset_path(place))
     data = folder / "data" if (folder / "data").is_dir() else folder
-    if not place or not data.is_dir():
+    if not data.is_dir():
         raise InputError(
             f"{name} is not on this machine: get it with `minari download {place}`, or check "
             "the name"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
-from spibb.binning import Bins, Request, check_requests, quantile_bins
+from spibb.binning import Bins, Request, bins_at, check_requests, quantile_bins
 from spibb.checks import InputError
 from spibb.columns import UNIT, resolve
 from spibb.handling import DROP, STRICT, Handling
@@ -108,7 +108,7 @@ class LocatedTable:
         if isinstance(given, Bins):
             return given
         if not isinstance(given, int):
-            return Bins(tuple(given))
+            return bins_at(given, column)
         number = Reader(self.engine, {}).number(column, column)
         counted = kept if self.copy is None else kept.all
         row = self.ask(queries.quantile_query(counted, number, given)).to_pylist()[0]
@@ -158,6 +158,11 @@ class LocatedTable:
         return int(self.ask(query).column(0)[0].as_py())
 
 
+def at(engine: Engine) -> str:
+    """The name of a log, before what is said of it as a whole."""
+    return f"{engine.called}: " if engine.called else ""
+
+
 def _copied(engine: Engine, sql: str, always: bool = False) -> Engine | None:
     """What a query gives, as a table of its own; None where the engine makes none."""
     copied = getattr(engine, "copied", None)
@@ -169,7 +174,9 @@ def _names(engine: Engine, columns: Mapping[str, Any], bandit: bool) -> dict[str
     found = resolve(list(engine.columns), columns, bandit)
     for column in (column for mine in found.values() for column in mine):
         if column.lower() in engine.repeated:
-            raise InputError(f"the log has several columns {column!r}: rename or drop all but one")
+            raise InputError(
+                f"{at(engine)}the log has several columns {column!r}: rename or drop all but one"
+            )
     names = {
         name: tuple(part for column in mine for part in engine.columns[column])
         for name, mine in found.items()

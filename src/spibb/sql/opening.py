@@ -40,7 +40,7 @@ def _open_files(files: Files, source: Source, progress: Progress | None, csv: st
         return open_files(files, progress, csv if files.untyped else "")
     from spibb.sql.converted import convert
 
-    return open_arrow(*convert(files, source))
+    return open_arrow(*convert(files, source), files.name)
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def _open_address(source: Source, scheme: str) -> Engine:
     if scheme == "minari":
         from spibb.sql.converted import read_minari
 
-        return open_arrow(*read_minari(str(source.place).partition(":")[2]))
+        return open_arrow(*read_minari(str(source.place).partition(":")[2]), repr(source.name))
     if scheme in OPENERS:
         return open_database(source, scheme)
     known = some([*OPENERS, *SCHEMES, "minari"], 20)

@@ -19,7 +19,9 @@ Table = tuple[Any, frozenset[str]]
 """An Arrow table, and those of its columns whose values decide their types."""
 
 
-def rows_table(names: Sequence[str], batches: Iterable[Iterable[Sequence[Any]]]) -> Table:
+def rows_table(
+    names: Sequence[str], batches: Iterable[Iterable[Sequence[Any]]], called: str
+) -> Table:
     """The table of rows that come in batches, each with as many cells as there are names."""
     chunks: list[list[Any]] = [[] for _ in names]
     for batch in batches:
@@ -27,7 +29,7 @@ def rows_table(names: Sequence[str], batches: Iterable[Iterable[Sequence[Any]]])
             mine.append(_chunk(cells))
     repeated = next((name for name in names if list(names).count(name) > 1), None)
     if repeated is not None:
-        raise InputError(f"the table has several columns {repeated!r}: rename or drop all but one")
+        raise InputError(f"{called} has several columns {repeated!r}: rename or drop all but one")
     found = {name: _joined(mine) for name, mine in zip(names, chunks)}
     loose = frozenset(name for name, (_, mixed) in found.items() if mixed)
     return pa.table({name: values for name, (values, _) in found.items()}), loose

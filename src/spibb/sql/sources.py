@@ -5,26 +5,28 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 from spibb.checks import InputError, choice, instance, some
-from spibb.errors import masked
+from spibb.errors import masked, without_secrets
 
-TABLES = {
+KINDS = {
     ".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".parquet": ".parquet", ".jsonl": ".jsonl",
     ".ndjson": ".jsonl", ".feather": ".arrow", ".arrow": ".arrow", ".ipc": ".arrow",
-}  # fmt: skip
-"""Endings of names of tables, and the reader of each: a folder is searched for these."""
-KINDS = {
-    **TABLES, ".json": ".json", ".xlsx": ".xlsx", ".xlsm": ".xlsx", ".h5": ".h5", ".hdf5": ".h5",
+    ".json": ".json", ".xlsx": ".xlsx", ".xlsm": ".xlsx", ".h5": ".h5", ".hdf5": ".h5",
     ".zip": ".zip", ".duckdb": ".duckdb", ".ddb": ".duckdb", ".db": ".sqlite", ".sqlite": ".sqlite",
     ".sqlite3": ".sqlite",
 }  # fmt: skip
-"""Endings of all files that can be named."""
+"""Endings of names of tables, and the reader of each: a folder is searched for these."""
+FOREIGN = (
+    ".xls", ".xlsb", ".ods", ".orc", ".avro", ".dta", ".sav", ".sas7bdat", ".rds", ".mdb", ".accdb",
+    ".tar", ".tgz", ".7z", ".rar", ".xz", ".lz4",
+)  # fmt: skip
+"""Endings of tables and archives that nothing here reads: a folder with one is not read in part."""
 TEXTS = (".csv", ".tsv", ".json", ".jsonl")
 """Readers of text; CSV and TSV files have no types."""
 PACKED = (".gz", ".zst", ".bz2")
@@ -33,6 +35,11 @@ ENDINGS = (
     ".csv, .tsv, .json or .jsonl (also with .gz, .zst or .bz2), .parquet, .feather, .arrow, .xlsx, "
     ".h5, .zip, .sqlite or .duckdb"
 )
+HIDDEN = (".", "_")
+NO_TABLES = ("thumbs.db",)
+"""What Windows leaves in folders."""
+OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*\{|\{.*\}\s*?\n\s*\{)")
+"""How a JSON file of rows begins: with a list of objects, or with two objects on two lines."""
 SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://|(minari):")
 """How an address begins."""
 
@@ -128,7 +135,7 @@ class Source:
         inside = f"#{self.table}" if self.table else f" ({self.query})" if self.query else ""
         if isinstance(self.place, tuple):
             return some((masked(str(place)) for place in self.place), 3)
-        return masked(f"{self.place}{inside}")
+        return masked(str(self.place)) + without_secrets(inside)
 
     @property
     def says_how_written(self) -> bool:
@@ -191,8 +198,8 @@ class Files:
 def find_files(source: PathLike | Sequence[PathLike]) -> Files:
     """The files that a path, a pattern such as ``logs/*.parquet``, a folder, or a list names.
 
-    A name that exists is taken as it is written, even if it looks like a pattern. Files of a folder
-    whose names begin with a dot or an underscore are left out.
+    A name that exists is taken as it is written, even if it looks like a pattern. Of a folder, what
+    is no table is left out, and what has a name that begins with a dot or an underscore.
     """
     if isinstance(source, str | Path):
         return _of_kind(*_expand(source))
@@ -231,23 +238,50 @@ def _first_magic(text: str) -> int:
 
 
 def _in_folder(folder: Path) -> tuple[list[Path], bool]:
-    hidden = (".", "_")
-    files = [
-        path
-        for path in sorted(folder.rglob("*"))
-        if ending(path) in TABLES
-        and path.is_file()
-        and not any(part.startswith(hidden) for part in path.relative_to(folder).parts)
-    ]
+    files = _without_settings([path for path in sorted(_below(folder)) if _is_table(path)])
     if not files:
         raise InputError(
-            f"the folder {str(folder)!r} holds no file whose name ends in "
-            f"{', '.join(TABLES)}: check the name"
+            f"the folder {str(folder)!r} holds no file whose name ends in {ENDINGS}: check the name"
         )
     for file in files:
         check_readable(file)
     hive = any("=" in part for path in files for part in path.relative_to(folder).parts[:-1])
     return files, hive
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """All files in and below a folder but hidden ones; every folder must be ours to read."""
+
+    def refuse(error: OSError) -> None:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(
+            f"cannot read the folder {str(error.filename)!r}: {reason}; check its permissions"
+        )
+
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(HIDDEN)]
+        yield from (Path(place, name) for name in names if not name.startswith(HIDDEN))
+
+
+def _is_table(path: Path) -> bool:
+    """Whether a file of a folder is a table, be it one that nothing here reads."""
+    known = ending(path) in KINDS or ending(path) in FOREIGN
+    return known and path.name.lower() not in NO_TABLES and path.is_file()
+
+
+def _without_settings(files: list[Path]) -> list[Path]:
+    """The tables of a folder: beside others, a JSON file of one object is none, but a setting."""
+    others = [path for path in files if ending(path) != ".json"]
+    rows = any(_holds_rows(path) for path in files if ending(path) == ".json")
+    return files if rows or not others else others
+
+
+def _holds_rows(path: Path) -> bool:
+    """Whether a JSON file seems to hold several objects; one that is packed is not looked into."""
+    if path.suffix.lower() in PACKED or not os.access(path, os.R_OK):
+        return True
+    with path.open("rb") as file:
+        return OBJECTS.match(file.read(1 << 16)) is not None
 
 
 def _of_kind(paths: Iterable[Path], hive: bool) -> Files:
@@ -256,11 +290,16 @@ def _of_kind(paths: Iterable[Path], hive: bool) -> Files:
     for end, path in kinds.items():
         if end not in KINDS or (path.suffix.lower() in PACKED and KINDS[end] not in TEXTS):
             text = "; rename delimited text to .csv, or .tsv with tabs" if end == ".txt" else ""
+            text = "; convert it, or take it away" if end in FOREIGN else text
             raise InputError(f"cannot read {str(path)!r}: the name must end in {ENDINGS}{text}")
     readers = {KINDS[end] for end in kinds}
     if len(readers) > 1:
         names = some((path.name for path in kinds.values()), 3)
-        raise InputError(f"the log mixes file formats ({names}): give files of one format")
+        pattern = f"'*{paths[0].suffix}'"
+        raise InputError(
+            f"the log mixes file formats ({names}): give files of one format, as a pattern such as "
+            f"{pattern}"
+        )
     return Files(paths, readers.pop(), hive)
 
 

@@ -29,7 +29,7 @@ from spibb.sql.expressions import (
     possible,
 )
 from spibb.sql.faults import Faults
-from spibb.sql.located import LocatedTable
+from spibb.sql.located import LocatedTable, at
 
 FIX = "fix or drop the row"
 A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false, yes/no, t/f or 0/1: {FIX}"
@@ -42,6 +42,10 @@ WANTED = {
 A_LABEL = "text, or a whole number of 64 bits that is exact: bin the column or turn it into text"
 A_NUMBER_TO_BIN = f"a number to bin: {FIX}"
 FINITE = f"a finite number: {FIX}"
+NUMBERS = (
+    "numbers: dqn learns from numeric columns; name others as --state, or use an algorithm for "
+    "labels, such as pi-b"
+)
 STATES = ("state", "next_state")
 POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
 ALL_LEFT_OUT = (
@@ -153,7 +157,8 @@ class TypedTable(LocatedTable):
         values = [column[0].as_py() for column in self.ask(query).columns]
         profile = Profile(dict(zip(fields, values)))
         if profile.rows == 0:
-            raise InputError(EMPTY if not self.left_out.rows else ALL_LEFT_OUT)
+            reason = EMPTY if not self.left_out.rows else ALL_LEFT_OUT
+            raise InputError(f"{at(self.engine)}{reason}")
         return profile
 
     @property
@@ -170,7 +175,9 @@ class TypedTable(LocatedTable):
             if column in lacking and (column not in levels or name == UNIT):
                 self._faults.refuse_missing(column, f"{there} IS NULL", lacking)
             if profile.read(name, column) < profile.there(name, column):
-                label = FINITE if self.numbers and name in STATES else A_LABEL
+                label = (
+                    self._wanted_state(profile.read(name, column)) if name in STATES else A_LABEL
+                )
                 wanted = A_NUMBER_TO_BIN if column in self.bins else WANTED.get(name, label)
                 unread = f"{there} IS NOT NULL AND ({expression}) IS NULL"
                 self._faults.refuse(name, column, unread, wanted)
@@ -180,6 +187,12 @@ class TypedTable(LocatedTable):
             wanted = POSSIBLE + per_cent(_float(largest.column(0)[0].as_py()))
             self._faults.refuse("action_prob", self.names["action_prob"][0], impossible, wanted)
         self.check_rewards(profile.reward_range)
+
+    def _wanted_state(self, read: int) -> str:
+        """What a state's column should hold, of which as many values could be `read`."""
+        if not self.numbers:
+            return A_LABEL
+        return FINITE if read else NUMBERS
 
     def check_rewards(self, numbers: Any) -> None:
         """Refuse rewards that are not finite, found by themselves, their extremes or their sums.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from spibb.checks import InputError
-from spibb.errors import install
+from spibb.errors import install, without_people
 from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Warehouse:
 
     expression: Any
     kinds: Mapping[str, str]
+    called: str = ""
     loose: frozenset[str] = frozenset()
     repeated: frozenset[str] = frozenset()
     decimal: str = field(default=".", init=False)
@@ -48,8 +49,8 @@ class Warehouse:
         except Exception as error:  # every driver has its own
             reason = " ".join(str(error).split()) or type(error).__name__
             raise InputError(
-                f"the warehouse did not answer a query ({reason}): check the table and the "
-                "connection"
+                f"the warehouse did not answer a query ({without_people(reason)}): check the table "
+                "and the connection"
             ) from None
 
     def rows(self, sql: str) -> pa.Table:
@@ -96,11 +97,11 @@ ELSE format_type(oid, NULL) END FROM pg_type WHERE oid = ANY(%s)
 """Names of types by their numbers; enumerations are text, and domains what they are made of."""
 
 
-def open_table(table: Any) -> Warehouse:
+def open_table(table: Any, called: str = "") -> Warehouse:
     """Query an Ibis table, or a PySpark frame through Ibis, where it is stored."""
     expression = table if type(table).__module__.startswith("ibis") else _from_spark(table)
     kinds = {name: _kind(dtype) for name, dtype in expression.schema().items()}
-    return Warehouse(expression, kinds)
+    return Warehouse(expression, kinds, called)
 
 
 def _from_spark(frame: Any) -> Any:

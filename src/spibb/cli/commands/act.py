@@ -102,11 +102,14 @@ def _check_single(state: list[str] | None, for_many: Mapping[str, bool]) -> None
 
 def _decide_one(policy: Path, state: list[str]) -> None:
     from spibb.cli.tables import print_actions
+    from spibb.ingest.loaded import LoadedPolicy
     from spibb.ingest.policy_files import parse_case
     from spibb.policies import load_any
 
     loaded = load_any(policy)
-    label = loaded.encode(parse_case(state, loaded.state_names))
+    known = loaded.encoder.values if isinstance(loaded, LoadedPolicy) else lambda name: ()
+    empty = [name for name in loaded.state_names if "" in known(name)]
+    label = loaded.encode(parse_case(state, loaded.state_names, empty))
     row = loaded.row(label)
     say_doubt(loaded)
     print_actions(new_console(), label, row)

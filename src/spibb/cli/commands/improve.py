@@ -122,6 +122,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     import shlex
 
     from spibb.cli import terminal
+    from spibb.cli.logs import NO_DISCOUNT
     from spibb.running import run
 
     console = new_console()
@@ -142,6 +143,8 @@ def improve(  # noqa: PLR0913 (one parameter per option)
         print_vectors(console, done.improvement)
     else:
         terminal.print_improvement(console, done.assessment)
+    if column_map.handling.bandit:
+        terminal.say(console, NO_DISCOUNT)
     _say_written(console, done, out)
 
 

@@ -9,7 +9,7 @@ import typer
 
 from spibb.cli.options import LogArgument, with_columns
 from spibb.cli.waiting import new_console, progress
-from spibb.errors import FixableError, InputError
+from spibb.errors import FixableError, InputError, masked
 
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
@@ -48,7 +48,10 @@ def inspect(log: LogArgument, discount: Discount = None, *, column_map: ColumnMa
 
 
 def _proposal(log: str, column_map: ColumnMap) -> str:
-    """This command with the options that let it read the log, if there are any."""
+    """This command with the options that let it read the log, if there are any.
+
+    Of a command that names somebody, only the options: masked, it could not be copied.
+    """
     import shlex
 
     from spibb.ingest.proposing import proposed
@@ -56,7 +59,10 @@ def _proposal(log: str, column_map: ColumnMap) -> str:
     options = proposed(log, column_map)
     if not options:
         return ""
-    return f"; try: {shlex.join(['spibb', *_without(options, sys.argv[1:]), *options])}"
+    words = _without(options, sys.argv[1:])
+    if any(masked(word) != word for word in words):
+        return f"; try to add: {shlex.join(options)}"
+    return f"; try: {shlex.join(['spibb', *words, *options])}"
 
 
 def _without(options: list[str], words: list[str]) -> list[str]:
