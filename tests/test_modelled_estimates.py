@@ -7,7 +7,7 @@ import pytest
 
 import spibb
 from spibb.episodes.departures import typical_model
-from spibb.ope.estimate import out_of_reach
+from spibb.ope.estimate import Estimate, beyond
 from spibb.solve import evaluate
 
 
@@ -67,10 +67,32 @@ def test_a_state_in_which_the_log_never_acts_is_worth_the_mean_of_the_others():
 
 
 def test_an_estimate_beyond_what_rewards_allow_is_doubted():
-    assert out_of_reach(2.3, (-20.0, -0.2)).startswith("the estimate 2.3 is beyond")
-    assert out_of_reach(-25.0, (-20.0, 0.0)) is not None
-    assert out_of_reach(-19.0, (-20.0, 0.0)) is None
-    assert out_of_reach(float("nan"), (-20.0, 0.0)) is None
+    def doubted(value, reach):
+        ones = np.ones(3)
+        return Estimate("dr", value, ones, ones, ones, 3.0, reach=reach).out_of_reach
+
+    assert doubted(2.3, (-20.0, -0.2))
+    assert doubted(-25.0, (-20.0, 0.0))
+    assert not doubted(-19.0, (-20.0, 0.0))
+    assert not doubted(float("nan"), (-20.0, 0.0))
+    assert beyond((-20.0, -0.2)).endswith("in an episode, −20 to −0.2")
+
+
+def test_a_warning_about_weights_does_not_hide_an_estimate_beyond_the_rewards():
+    """The log never takes b, which the model believes to pay 9."""
+    log = spibb.Log.from_arrays(["x"] * 3, ["a"] * 3, [1.0] * 3, terminated=[True] * 3,
+                                action_labels=["a", "b"])  # fmt: skip
+    model = spibb.MDP.from_outcomes(
+        [0, 0], [0, 1], [1.0, 1.0], [0, 0], [1.0, 9.0], [True, True], initial=[1.0], n_actions=2,
+        discount=0.0, states=["x"], actions=["a", "b"],
+    )  # fmt: skip
+    only_b, mu = (spibb.Policy([row], ["x"], ["a", "b"]) for row in ([0, 1], [0.5, 0.5]))
+    report = spibb.off_policy_estimates(
+        log, only_b, mu, 0.0, model=model, rng=np.random.default_rng(0)
+    )
+    assert report.warning.startswith("none of the 3 episodes is possible under the policy")
+    assert "; dr = 9 is beyond what the log's rewards can add up to" in report.warning
+    assert "is = 0" not in report.warning
 
 
 def test_successors_that_contradict_the_next_row_do_not_bias_the_estimate():

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 LONGEST = 60
 """Characters of a label that are shown."""
+FEWEST = 5
+"""Characters below which a part of a label says nothing."""
+_BETWEEN = " · "
+"""What stands between the parts of a label."""
 _UNIT = "\N{NO-BREAK SPACE}%"
 """What follows the number of a share: no line ends between them."""
 SMALL_DELTA = 1e-3
@@ -138,13 +142,40 @@ def listed(names: Sequence[str]) -> str:
 
 def whole(label: Label) -> str:
     """A label as text."""
-    return " · ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+    return _BETWEEN.join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def clipped(label: Label, longest: int = LONGEST) -> str:
-    """A label as text, a long one without its middle."""
+    """A label as text; of a long one the beginning and the end, of several parts each its share.
+
+    >>> from spibb.words import clipped
+    >>> clipped(("ward " + 20 * "x", "night"), 20)
+    'ward xxx…xxx · night'
+    """
     text = whole(label)
     if len(text) <= longest:
         return text
-    tail = (longest - 1) // 2
-    return f"{text[: longest - 1 - tail]}…{text[-tail:]}"
+    parts = [str(part) for part in label] if isinstance(label, tuple) else [text]
+    room = longest - len(_BETWEEN) * (len(parts) - 1)
+    if room < FEWEST * len(parts):
+        return _shortened(text, longest)
+    shares = _shared([len(part) for part in parts], room)
+    return _BETWEEN.join(_shortened(part, share) for part, share in zip(parts, shares))
+
+
+def _shared(wanted: Sequence[int], room: int) -> list[int]:
+    """How much each gets: the same, but none more than it wants."""
+    shares = [0] * len(wanted)
+    left = len(wanted)
+    for k in sorted(range(len(wanted)), key=wanted.__getitem__):
+        shares[k] = min(wanted[k], room // left)
+        room, left = room - shares[k], left - 1
+    return shares
+
+
+def _shortened(text: str, longest: int) -> str:
+    """A text without what is behind its first two thirds: names differ there more often."""
+    if len(text) <= longest:
+        return text
+    tail = (longest - 1) // 3
+    return f"{text[: longest - 1 - tail]}…{text[len(text) - tail :]}"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "deep"))
@@ -20,7 +21,9 @@ from inside import spibb
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.vector_policy import load_vector_policy
+from spibb.grade import HEADLINES
 from spibb.tables import write_table
+from spibb.words import number
 
 STATE = "x_mm,speed,angle,spin"
 CASE = ["--state", "x_mm=10", "--state", "speed=-3", "--state", "angle=1", "--state", "spin=2"]
@@ -69,18 +72,28 @@ def test_everything_is_said_and_written(made):
     assert "http" not in page.replace("http-equiv", "")
 
 
+def test_the_mean_return_is_that_of_the_episodes_in_its_caption(made):
+    folder, _ = made
+    page = (folder / "out" / "report.html").read_text("utf-8")
+    returns = pq.read_table(folder / "out" / "returns.parquet").column("return").to_numpy()
+    tile = page.split("<dt>Mean return in the log</dt>")[1].split("</div>")[0]
+    assert tile == f"<dd>{number(returns.mean())}<small>all {len(returns)} episodes</small></dd>"
+
+
 def test_evaluate_and_act_take_the_folder(made):
     folder, _ = made
     done = spibb("evaluate", "later.parquet", "--policy", "out", folder=folder)
     assert done.returncode == 0, done.stderr
     words = " ".join(done.stdout.split())
-    assert "Departing once" in words
+    assert words.split(".")[0].removesuffix(", with a doubt") in HEADLINES.values()
+    assert "Gain of the changes (each made alone, then added up):" in words
     assert "Probabilities of the logged actions: action_prob" in words
     assert "Discount 0.95, as stored with out" in words
     acted = spibb("act", "out", *CASE, folder=folder)
     assert acted.returncode == 0, acted.stderr
     row = load_vector_policy(folder / "out").row({"x_mm": 10, "speed": -3, "angle": 1, "spin": 2})
     assert f"{row['left']:.4f}" in acted.stdout
+    assert "In state 10.0 · −3.0 · 1.0 · 2.0:" in acted.stdout
 
 
 def test_a_baseline_file_and_a_checkpoint(made):

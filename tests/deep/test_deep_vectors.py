@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from spibb.deep.canonical import canonical
 from spibb.deep.checkpoint import write_arrays
 from spibb.deep.estimates import estimate_on
 from spibb.deep.improving import VectorDQN, _split, improve_vectors
-from spibb.deep.judging import departures, fit_current
+from spibb.deep.judging import VectorDepartures, departures, fit_current, verdict_of
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.vector_policy import load_vector_policy
@@ -307,6 +308,41 @@ def test_episodes_of_one_step_give_the_gain_itself():
 def test_departing_nowhere_gains_nothing(log):
     found = improve_vectors(log, replace(QUICK, n_wedge=np.inf))
     assert found.departures.gain == pytest.approx(0, abs=1e-9)
+
+
+def judged(gain, lower, earned=18.0):
+    """The verdict on 50 episodes whose returns cannot exceed 20."""
+    found = VectorDepartures(50, gain, lower, lower, 0.05, earned, (1.0, 20.0))
+    whole = SimpleNamespace(
+        difference=lambda _: SimpleNamespace(estimate=SimpleNamespace(value=1.0)),
+        effective_sample_size=0.0,
+    )
+    return verdict_of(0.5, found, whole, cloned=False)
+
+
+@pytest.mark.parametrize(
+    ("gain", "lower", "words"),
+    [
+        (1.5, 0.5, "gain +1.500 per episode, at least +0.500 at level 0.95"),
+        (1.5, -0.5, "gain +1.500 per episode, but that may be chance: the lower bound is −0.500."),
+        (-1.5, -2.0, "lose 1.500 per episode; the lower bound is −2."),
+    ],
+)
+def test_a_loss_is_not_called_a_gain(gain, lower, words):
+    verdict = judged(gain, lower)
+    assert f"the changes (each made alone, then added up) {words}" in verdict.sentence
+    assert verdict.doubts == ()
+
+
+def test_a_gain_that_no_policy_can_have_is_doubted(log, result):
+    (doubt,) = judged(2.5, 0.5).doubts
+    assert doubt.endswith("20.50, is beyond what the log's rewards can add up to in an episode, "
+                          "1 to 20")  # fmt: skip
+    assert judged(2.5, 0.5).headline == "Supported, with a doubt"
+    assert judged(2.5, -0.5).headline == "Not supported: keep the current policy"
+    longest = int(np.diff(log.episode_starts).max())
+    found = departures(log, result.policy, 0.95, delta=0.05, rng=np.random.default_rng(0))
+    assert found.reach == pytest.approx((1, (1 - 0.95**longest) / 0.05))
 
 
 def test_the_line_through_the_returns_is_that_of_least_squares():

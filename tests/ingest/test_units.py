@@ -25,6 +25,7 @@ from spibb.arrays import GRID
 from spibb.cli.app import app
 from spibb.errors import InputError
 from spibb.ingest import aggregate, open_engine
+from spibb.ingest.inspection import doubts
 from spibb.ingest.mapping import ColumnMap, read_mapping
 from spibb.ingest.splitting import split_table
 from spibb.monitoring.watch import chronological
@@ -243,7 +244,11 @@ def test_a_log_of_episodes_has_no_unit(tmp_path):
 
 def said(frame, columns=COLUMNS):
     found = spibb.inspect_log(open_log(frame, columns=columns, bandit=True))
-    return [f.value for f in found.facts if f.what in ("Warning", "What counts")]
+    return [f.value for f in found.facts if f.what == "What counts"]
+
+
+def doubted(frame, columns=COLUMNS):
+    return doubts(spibb.inspect_log(open_log(frame, columns=columns, bandit=True)).findings)
 
 
 def test_a_log_says_how_many_rows_of_how_many_units_count():
@@ -261,24 +266,47 @@ def test_a_log_says_how_many_rows_of_how_many_units_count():
 )
 def test_a_column_that_names_users_is_proposed_as_the_unit(name):
     frame = clicks().rename(columns={"user_id": name}).assign(visitor_id=range(300))
-    (line,) = said(frame)
+    (line,) = doubted(frame)
     option = f"'{name}'" if " " in name else name
     assert line == (
-        f"the 300 rows are of {frame[name].nunique()} {name}, and every bound takes rows to be "
-        f"independent: add --unit {option}"
+        f"the 300 rows have only {frame[name].nunique()} different values of {name}, and every "
+        f"bound takes rows to be independent; add --unit {option}"
     )
+
+
+@pytest.mark.parametrize("command", ["inspect", "improve", "evaluate", "compare"])
+def test_rows_of_one_user_are_a_doubt_beside_every_verdict(tmp_path, command):
+    """In the first lines and in the report's headline; the grade stays, and nothing is repeated."""
+    log, columns = tmp_path / "log.csv", {k: COLUMNS[k] for k in ("state", "action", "reward")}
+    clicks().replace({"seg": {"": "q"}}).to_csv(log, index=False)
+    done = spibb.run(log, tmp_path / "out", columns=columns, bandit=True)
+    (doubt,) = done.verdict.doubts
+    assert doubt in (tmp_path / "out" / "report.html").read_text("utf-8").split("<main>")[0]
+    words = {
+        "inspect": f"{log}", "improve": f"{log} --out {tmp_path}/new",
+        "evaluate": f"{log} --policy {tmp_path}/out --behaviour estimate",
+        "compare": f"{tmp_path}/out {tmp_path}/out --log {log}",
+    }[command]  # fmt: skip
+    options = "--bandit --state seg --action item --reward click"
+    found = CliRunner().invoke(app, f"{command} {words} {options}".split())
+    assert found.exit_code == 0, found.output
+    first, *others = " ".join(found.output.split()).split("Doubt: ")
+    assert len(others) == 1 and others[0].startswith(f"{doubt}.")
+    assert first.startswith(("Certified", "Supported", "Not supported: keep ", "Enough evidence"))
+    assert "It assumes that" not in first
+    assert "Nothing suspicious" not in found.output
 
 
 def test_groups_of_users_columns_that_are_read_and_single_rows_are_not_proposed():
     frame = clicks()
-    assert said(frame.assign(user_id=range(300))) == []
-    assert said(frame.drop(columns="user_id").assign(device=frame["site"])) == []
-    assert said(frame, {**COLUMNS, "state": "user_id"}) == []
+    assert doubted(frame.assign(user_id=range(300))) == ()
+    assert doubted(frame.drop(columns="user_id").assign(device=frame["site"])) == ()
+    assert doubted(frame, {**COLUMNS, "state": "user_id"}) == ()
 
 
 def test_the_coarser_of_two_units_is_proposed():
     frame = clicks().assign(session_id=np.arange(300) // 2)
-    assert said(frame)[0].endswith("add --unit user_id")
+    assert doubted(frame)[0].endswith("add --unit user_id")
 
 
 def test_the_verdict_says_what_is_independent():

@@ -17,6 +17,7 @@ from spibb.ingest.inspection import Finding
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.report.assessment import assess
+from spibb.report.changes import policy_table
 from spibb.report.page import MAX_STATES, render, state_rows
 from spibb.words import at_least, clipped, number, percent, signed
 
@@ -183,13 +184,25 @@ def test_numbers(value, text):
     assert number(value) == text
 
 
+def test_probabilities_that_add_up_to_one_are_written_as_one():
+    """0.7 + 0.2 + 0.1 is 0.9999999999999999 where one action gets the mass of all."""
+    log = Log.from_arrays(["x"] * 30, ["a", "b", "c"] * 10, [0.0, 0.0, 1.0] * 10,
+                          terminated=[True] * 30)  # fmt: skip
+    baseline = Policy([[0.7, 0.2, 0.1]], ["x"], ["a", "b", "c"])
+    result = PiBSpibb(n_wedge=1).improve(Problem.from_log(log, baseline, discount=0.0))
+    assert policy_table(result).column("probability").to_pylist() == [0.0, 0.0, 1.0]
+
+
 def test_shares_and_labels():
     assert percent(0.99999) == "more than 99.9\N{NO-BREAK SPACE}%"
     assert percent(1) == "100\N{NO-BREAK SPACE}%"
     assert percent(0.00001) == "less than 0.1\N{NO-BREAK SPACE}%"
     assert percent(0.123) == "12.3\N{NO-BREAK SPACE}%"
     assert clipped(("ward", 3)) == "ward · 3"
-    assert clipped("state-" + "x" * 100 + "-17", 20) == "state-xxxx…xxxxxx-17"
+    assert clipped("state-" + "x" * 100 + "-17", 20) == "state-xxxxxxx…xxx-17"
+    assert clipped(("Nord, links", "(-inf, 40)"), 20) == "Nord, …ks · (-inf…0)"
+    assert clipped(("a", "b" * 100), 20) == "a · " + "b" * 10 + "…" + "b" * 5
+    assert clipped(tuple("abcdefghij"), 20) == "a · b · c · d… i · j"
     assert clipped("x" * 60) == "x" * 60
     assert len(clipped("x" * 100)) == 60
 

@@ -222,3 +222,20 @@ def test_paper_gets_few_pages(many):
     printed = base64.b64decode(many.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert paper == "rgb(255, 255, 255)"
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", printed)) <= 8
+
+
+@pytest.mark.parametrize(("width", "media"), [(1280, ""), (400, ""), (705, "print")])
+def test_long_labels_push_no_number_off_the_page(many, width, media):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    many.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    many.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+    try:
+        beyond = many.execute_script(
+            "return [...document.querySelectorAll('#changes, .criteria')]"
+            ".map(t => t.scrollWidth - t.parentElement.clientWidth)"
+        )
+        assert len(beyond) == 2
+        assert max(beyond) <= 0
+    finally:
+        many.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        many.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -93,7 +93,7 @@ def test_one_unknown_state_stops_all_or_is_left_empty(home):
     assert "a case is in a state that is not in the policy: row 123" in str(done.exception)
     assert not (home / "d.csv").exists()
     done = run("act p.spibb --cases cases.csv --out d.csv --unseen empty")
-    assert "500 cases decided, 1 of them left empty" in " ".join(done.output.split())
+    assert "499 of 500 cases decided; 1 left empty" in " ".join(done.output.split())
     found = pd.read_csv("d.csv", dtype=str, keep_default_na=False)
     assert found.index[found["decision_drug"] == ""].tolist() == [123]
     assert found.loc[123, "decision_probability"] == ""

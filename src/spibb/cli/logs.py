@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spibb.ingest.inspection import Finding
     from spibb.ingest.loaded import Loaded
     from spibb.ingest.mapping import ColumnMap
     from spibb.sql.typed import TypedTable
@@ -39,8 +41,23 @@ def say_discount(console: Console, table: TypedTable, discount: float, source: s
 
 def say_assumptions(console: Console, table: TypedTable) -> None:
     """What the log does not say itself, and what was left out of it."""
-    from spibb.cli import terminal
     from spibb.ingest.inspection import assumptions
 
-    for finding in assumptions(table):
-        terminal.say(console, f"{finding.what}: {finding.value}.")
+    say_findings(console, assumptions(table))
+
+
+def say_findings(console: Console, findings: Iterable[Finding]) -> None:
+    """Each on its line; warnings stand beside the verdict already."""
+    from spibb.cli import terminal
+    from spibb.ingest.inspection import WARNING
+
+    for finding in findings:
+        if finding.what != WARNING:
+            terminal.say(console, f"{finding.what}: {finding.value}.")
+
+
+def doubts_about(table: TypedTable | None) -> tuple[str, ...]:
+    """What makes every bound on a log doubtful."""
+    from spibb.ingest.inspection import assumptions, doubts
+
+    return () if table is None else doubts(assumptions(table))

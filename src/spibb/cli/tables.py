@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 def print_inspection(
     console: Console, inspection: Inspection, forecast: Forecast | None = None
 ) -> None:
-    """Facts, the coverage histogram, what is suspicious, and what the log is good for."""
+    """What the log is good for, facts, the coverage histogram, and what is suspicious."""
+    from spibb.ingest.inspection import WARNING, doubts
+
+    _print_forecast(console, forecast, inspection.rows)
+    for doubt in doubts(inspection.assumptions):
+        console.print(Text(f"Doubt: {doubt}.", "bold"))
+    console.print()
     facts = Table("the log", "", show_edge=False)
     for finding in inspection.facts:
         facts.add_row(finding.what, finding.value)
@@ -30,16 +36,25 @@ def print_inspection(
     console.print()
     if not inspection.suspicions:
         console.print("Nothing suspicious.")
-    for finding in inspection.suspicions:
+    for finding in (found for found in inspection.suspicions if found.what != WARNING):
         console.print(Text.assemble((f"{finding.what}: ", "bold"), finding.value, ";"))
         console.print(Text(f"  {finding.remedy}."))
-    if forecast is not None:
-        console.print(Text(f"\n{forecast}", "bold"))
-        discounted = f"discount {forecast.discount:g}, " if forecast.discount else ""
-        console.print(Text(
-            f"A rough forecast of --algorithm certified ({discounted}delta {forecast.delta:g}) "
-            "from the returns in the log; nothing was trained."
-        ))  # fmt: skip
+
+
+def _print_forecast(console: Console, forecast: Forecast | None, rows: int) -> None:
+    """The verdict on the log, in the first line."""
+    from spibb.forecast import LARGEST
+
+    if forecast is None:
+        too_many = f"No forecast: the log has {rows:,} rows, more than {LARGEST:,}."
+        console.print(Text(too_many, "bold"))
+        return
+    console.print(Text(str(forecast), "bold green" if forecast.now else "bold"))
+    discounted = f"discount {forecast.discount:g}, " if forecast.discount else ""
+    console.print(Text(
+        f"A rough forecast of --algorithm certified ({discounted}delta {forecast.delta:g}) "
+        "from the returns in the log; nothing was trained."
+    ))  # fmt: skip
 
 
 def _coverage_table(inspection: Inspection) -> Table:
@@ -61,9 +76,16 @@ def _times(low: int, following: int | None) -> str:
     return f"{low} to {following - 1} times"
 
 
+def _typeset(label: Any) -> Any:
+    """A label whose numbers have a true minus sign; text stays as it is."""
+    if isinstance(label, tuple):
+        return tuple(map(_typeset, label))
+    return str(label).replace("-", "−") if isinstance(label, int | float) else label
+
+
 def print_actions(console: Console, state: Any, row: Mapping[Any, float]) -> None:
     """A distribution over actions, the most probable first."""
-    console.print(Text(f"In state {clipped(state)}:"), soft_wrap=True)
+    console.print(Text(f"In state {clipped(_typeset(state))}:"), soft_wrap=True)
     table = Table("action", "probability", show_edge=False)
     for action, probability in sorted(row.items(), key=lambda item: -item[1]):
         table.add_row(Text(clipped(action)), f"{probability:.4f}")

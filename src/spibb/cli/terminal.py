@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spibb.algorithms.auto import AutoImprovement, Candidate
@@ -17,7 +18,7 @@ from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND
-from spibb.verdict.evidence import OBSERVED
+from spibb.verdict.evidence import OBSERVED, SHRUNK
 from spibb.words import at_least, clipped, counted, general, number, percent, signed
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from spibb.cli.demo import DemoRow
 
 
-CELL = 20
+CELL = 30
 """Characters of a label in a cell of a table: longer ones would make rows of many lines."""
 
 
@@ -79,10 +80,18 @@ def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
     return table
 
 
-def print_estimates(console: Console, report: OffPolicyReport) -> None:
-    """All estimators with their bounds, the sample behind them, and why a bound is missing."""
-    if report.conclusion:
-        console.print(report.conclusion, style="bold", highlight=False, markup=False)
+def print_conclusion(console: Console, report: OffPolicyReport, doubts: Sequence[str]) -> None:
+    """What the estimates conclude, if anything, and what stands beside it."""
+    if said := report.concluded(doubts):
+        _print_first_line(console, said, favourable=report.favourable)
+    _say_doubts(console, doubts)
+
+
+def print_estimates(console: Console, report: OffPolicyReport, *, concluded: bool = True) -> None:
+    """All estimators with their bounds, the sample behind them, and why a bound is missing.
+
+    A warning that the conclusion gave already (`concluded`) is not repeated.
+    """
     cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
     title = (
         f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}"
@@ -90,10 +99,10 @@ def print_estimates(console: Console, report: OffPolicyReport) -> None:
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
     size, warning = report.effective_sample_size, report.warning or ""
-    rests = f"{size:.1f} of {report.n_episodes:,} episodes"
+    rests = f"{size:,.1f} of {report.n_episodes:,} episodes"
     if rests not in warning:
         say(console, f"Effective sample size {rests}")
-    if warning and warning[1:] not in (report.conclusion or ""):
+    if warning and not (concluded and warning[1:] in (report.conclusion or "")):
         console.print(f"Warning: {warning}", style="bold", highlight=False, markup=False)
     _say_missing_bounds(console, report)
 
@@ -108,7 +117,7 @@ def _say_missing_bounds(console: Console, report: OffPolicyReport) -> None:
             for bound in row.bounds:
                 exact = bound.name in EXACT and found.limit == -math.inf
                 reason = f"{found.no_limit}; {found.remedy}" if exact else bound.refusal
-                if bound.refusal and reason and reason != report.warning:
+                if bound.refusal and reason and reason not in (report.warning or ""):
                     part = (unlimited if exact else others).setdefault(reason, [])
                     part.extend([] if name in part else [f"{name}{what}"])
     if unlimited:
@@ -170,7 +179,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         say(console, sentence)
 
 
-def _with_letters(text: str) -> str:
+def with_letters(text: str) -> str:
     """The same of a policy A in place of B: neither need be the current one."""
     for policy, letter in (("current policy", "B"), ("new policy", "A")):
         text = text.replace(f"the {policy}", letter).replace(policy, letter)
@@ -180,12 +189,27 @@ def _with_letters(text: str) -> str:
 def print_verdict(
     console: Console, verdict: Verdict, worded: Callable[[str], str] = lambda text: text
 ) -> None:
-    """The grade with its sentence in the first line, what it assumes, and what would raise it."""
-    style = "bold green" if verdict.favourable else "bold"
-    console.print(worded(str(verdict)), style=style, highlight=False, markup=False)
-    say(console, "It assumes that")
-    console.print(_clauses([worded(clause) for clause in verdict.assumptions]))
+    """The grade with its sentence in the first line, doubts, what it assumes, what would raise it.
+
+    `worded` names the policies otherwise.
+    """
+    _print_first_line(console, worded(str(verdict)), favourable=verdict.favourable)
+    _say_doubts(console, map(worded, verdict.doubts))
+    if verdict.assumptions:
+        say(console, "It assumes that")
+        console.print(_clauses([worded(clause) for clause in verdict.assumptions]))
     say(console, worded(f"What would raise the grade: {verdict.remedy}"))
+
+
+def _print_first_line(console: Console, text: str, *, favourable: bool) -> None:
+    """A verdict: what speaks for a change is green."""
+    style = "bold green" if favourable else "bold"
+    console.print(text, style=style, highlight=False, markup=False)
+
+
+def _say_doubts(console: Console, doubts: Iterable[str]) -> None:
+    for doubt in doubts:
+        console.print(f"Doubt: {doubt}.", style="bold", highlight=False, markup=False)
 
 
 def _clauses(clauses: Iterable[str]) -> Table:
@@ -230,12 +254,15 @@ def _behind_values(evidence: Evidence) -> str:
         log = f"The log has {earned.episodes:,} episodes{cut}."
     return (
         f"{log} Model intervals hold {percent(0.95)} of {len(evidence.posterior.gains):,} drawn "
-        "models."
+        f"models. {SHRUNK}."
     )
 
 
-def print_comparison(console: Console, found: Comparison) -> None:
-    """Where two policies differ, the first ten states, and what the log says of both."""
+def print_comparison(console: Console, found: Comparison, doubts: Sequence[str] = ()) -> None:
+    """What the log says of A in place of B, where they differ, and the first ten states."""
+    if found.verdict is not None and found.evidence is not None:
+        print_verdict(console, replace(found.verdict, doubts=tuple(doubts)), with_letters)
+        print_values(console, found.evidence, with_letters)
     say(
         console,
         f"{len(found.differences):,} of {found.common:,} common states differ, "
@@ -246,10 +273,6 @@ def print_comparison(console: Console, found: Comparison) -> None:
         say(console, f"States of A alone: {found.only_a:,}; of B alone: {found.only_b:,}")
     if found.differences:
         console.print(_differences_table(found))
-    if found.verdict is not None and found.evidence is not None:
-        say(console, "A in place of B, if B made the log:")
-        print_verdict(console, found.verdict, _with_letters)
-        print_values(console, found.evidence, _with_letters)
 
 
 def _differences_table(found: Comparison) -> Table:
@@ -259,6 +282,8 @@ def _differences_table(found: Comparison) -> Table:
         "state", "total variation", "most probable in A", "in B",
         *(["visits"] if with_visits else []),
     )  # fmt: skip
+    _without_frame(table)
+    table.columns[2].justify = table.columns[3].justify = "left"
     for row in found.differences[:10]:
         cells = [_label(row.state), f"{row.variation:.3f}", _label(row.greedy_a),
                  _label(row.greedy_b)]  # fmt: skip
@@ -312,9 +337,11 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
 
 def _changes_table(result: Improvement, n_changed: int) -> Table:
     table = numbers_table(
-        f"{n_changed} of {len(result.v)} states change; the largest by visits × gain:",
+        f"{n_changed:,} of {len(result.v):,} states change; the largest by visits × gain:",
         "state", "visits", "mass moved", "more of", "less of", "gain in the model",
     )  # fmt: skip
+    _without_frame(table)
+    table.columns[3].justify = table.columns[4].justify = "left"
     for change in changes(result, 10):
         table.add_row(
             _label(change.state), f"{change.visits:,}", f"{change.moved:.2f}",

@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from spibb.deep.improving import VectorImprovement
     from spibb.deep.judging import VectorDepartures
     from spibb.ingest.vectors import VectorLog
+    from spibb.verdict import Verdict
 
 
-def print_vectors(console: Console, result: VectorImprovement) -> None:
+DECIDES = "Where whole episodes say nothing, the verdict rests on changes made alone"
+"""Which of two numbers on held-out episodes counts."""
+
+
+def print_vectors(console: Console, result: VectorImprovement, verdict: Verdict) -> None:
     """The verdict, the settings, the current policy, and the most typical changes."""
     from spibb.cli import terminal
     from spibb.deep.cases import coverage, typical_cases
     from spibb.words import number, percent
 
     policy, covered = result.policy, coverage(result)
-    terminal.print_verdict(console, result.verdict)
+    terminal.print_verdict(console, verdict)
     terminal.say(
         console,
         f"{len(result.log):,} transitions in {result.log.n_episodes:,} episodes train, "
@@ -47,7 +52,7 @@ def print_vectors(console: Console, result: VectorImprovement) -> None:
     if result.held_out is not None:
         terminal.print_differences(console, result.held_out)
         if result.held_out.warning:
-            terminal.say(console, f"Careful: {result.held_out.warning}; single departures decide.")
+            terminal.say(console, f"Careful: {result.held_out.warning}. {DECIDES}.")
     title = "Changed decisions by kind, each with its most typical case:"
     print_cases(console, typical_cases(result), title)
     if not covered.changed:
@@ -74,13 +79,16 @@ def print_cases(console: Console, cases: Sequence[Case], title: str) -> None:
 
 
 def evaluate_vectors(
-    console: Console, loaded: Any, records: VectorLog, gamma: float,
+    console: Console, loaded: Any, records: VectorLog, gamma: float, *, doubts: Sequence[str],
     **given: Any,
 ) -> None:  # fmt: skip
-    """Off-policy estimates of a policy on vectors."""
+    """The verdict on a policy on vectors, and off-policy estimates."""
+    from dataclasses import replace
+
     import numpy as np
 
     from spibb.cli import terminal
+    from spibb.deep.comparing import judged_on
     from spibb.deep.estimates import estimate_on
     from spibb.deep.judging import departures
 
@@ -88,7 +96,9 @@ def evaluate_vectors(
     with progress(console, "evaluating", compiles=ESTIMATORS):
         report = estimate_on(records, loaded, gamma, rng=rng, **given)
         single = departures(records, loaded, gamma, delta=report.delta, rng=rng)
-    terminal.print_estimates(console, report)
+        verdict = judged_on(records, loaded, single, report)
+    terminal.print_verdict(console, replace(verdict, doubts=(*verdict.doubts, *doubts)))
+    terminal.print_estimates(console, report, concluded=False)
     terminal.say(console, departures_line(single))
     made = "action_prob" if records.action_prob is not None else "the baseline stored with it"
     terminal.say_path(console, f"Probabilities of the logged actions: {made}")
@@ -103,11 +113,18 @@ def refuse_behaviour(behaviour: Any) -> None:
         )
 
 
-def print_vector_comparison(console: Console, found: VectorComparison, where: str) -> None:
-    """Where two policies differ, and what the log says of A in the place of B."""
+def print_vector_comparison(
+    console: Console, found: VectorComparison, where: str, doubts: Sequence[str]
+) -> None:
+    """What the log says of A in the place of B, and where the two policies differ."""
+    from dataclasses import replace
+
     from spibb.cli import terminal
     from spibb.words import percent
 
+    if found.verdict is not None:
+        verdict = replace(found.verdict, doubts=(*found.verdict.doubts, *doubts))
+        terminal.print_verdict(console, verdict, terminal.with_letters)
     terminal.say(
         console,
         f"At {found.states:,} states ({where}), {percent(found.differ)} of the decisions differ, "
@@ -115,16 +132,14 @@ def print_vector_comparison(console: Console, found: VectorComparison, where: st
         f"{found.mean_variation:.4g}",
     )
     print_cases(console, found.cases, "From B to A by kind, each with its most typical case:")
-    if found.verdict is not None:
-        terminal.say(console, "A in place of B, if B made the log:")
-        terminal.print_verdict(console, found.verdict)
 
 
 def departures_line(found: VectorDepartures) -> str:
-    """What single departures gain, in a sentence."""
+    """What the changes gain to the first order, in a sentence."""
+    from spibb.episodes.departures import ALONE
     from spibb.words import signed, surely
 
     return (
-        f"Departing once and following the current policy otherwise gains {signed(found.gain)} per "
-        f"episode; lower bounds {surely(found.student_t)} (student-t), {surely(found.bca)} (bca)"
+        f"Gain of the changes ({ALONE}): {signed(found.gain)} per episode; lower bounds "
+        f"{surely(found.student_t)} (student-t), {surely(found.bca)} (bca). {DECIDES}."
     )

@@ -15,7 +15,11 @@ from spibb.deep.vector_policy import VectorPolicy
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
+from spibb.ope import OffPolicyReport
 from spibb.verdict import Grade, Verdict
+
+NOT_TRAINED = "these episodes did not train the new policy"
+"""What is assumed of a log that is given to judge a policy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +80,22 @@ def _judged(
     behaviour = propensities(log, b(log.state))
     single = departures(log, a, discount, delta=delta, rng=rng, behaviour=behaviour)
     whole = estimate_on(log, a, discount, delta=delta, behaviour=behaviour, rng=rng)
-    return single, verdict_of(differ, single, whole, cloned=log.action_prob is None)
+    return single, verdict_of(
+        differ, single, whole, cloned=log.action_prob is None,
+        more_assumed=("the current policy made the log", NOT_TRAINED),
+    )  # fmt: skip
+
+
+def judged_on(
+    log: VectorLog, policy: VectorPolicy, single: VectorDepartures, whole: OffPolicyReport
+) -> Verdict:
+    """The verdict on a policy in the place of the baseline that is stored with it."""
+    found = policy.at(log.state)
+    moved = np.abs(found.probs - found.baseline).sum(axis=1) / 2 > MOVED
+    return verdict_of(
+        float(moved.mean()), single, whole, cloned=log.action_prob is None,
+        more_assumed=(NOT_TRAINED,),
+    )  # fmt: skip
 
 
 def _not_made_by(policy: VectorPolicy, log: VectorLog) -> str | None:

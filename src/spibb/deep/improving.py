@@ -114,7 +114,7 @@ class VectorImprovement(Frozen):
     def verdict(self) -> Verdict:
         """How sure the held-out episodes are."""
         share = float((self.moved > 1e-6).mean())
-        return verdict_of(share, self.departures, self.held_out, self.clone is not None)
+        return verdict_of(share, self.departures, self.held_out, cloned=self.clone is not None)
 
     @property
     def taken_counts(self) -> np.ndarray:

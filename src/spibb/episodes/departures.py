@@ -37,6 +37,8 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.solve import evaluate, unit_of
 
+ALONE = "each made alone, then added up"
+"""How the gain D of all changes to the first order is told apart from that of the policy."""
 MOVED = 1e-9
 """Rows whose probabilities differ by less are the same."""
 

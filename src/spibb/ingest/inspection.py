@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,6 +27,8 @@ NEARLY_ALWAYS = 0.99
 """A state in which one action has this share of the visits shows no alternatives."""
 ENDS = "Ends"
 """What is assumed where no column says what terminated."""
+WARNING = "Warning"
+"""What makes every bound doubtful: it stands beside each verdict on the log."""
 REGULAR = 0.1
 """Steps are numbered, and not irregular times, where so many differences are the smallest one."""
 
@@ -125,7 +127,7 @@ class Inspection(Shown):
             Finding("States", f"{self.states:,}{self._undecided}"),
             Finding("Actions", f"{self.actions:,}"),
             Finding("Rewards", f"{low:g} to {high:g}"),
-            *self.assumptions,
+            *(found for found in self.assumptions if found.what != WARNING),
         )
 
     @property
@@ -148,6 +150,7 @@ class Inspection(Shown):
         return self.truncated / self.episodes
 
     def _suspicions(self) -> Iterator[Finding]:
+        yield from (found for found in self.assumptions if found.what == WARNING)
         if self.misrecorded:
             yield Finding(
                 "Recorded probabilities", self.misrecorded,
@@ -310,13 +313,18 @@ def assumptions(table: TypedTable) -> tuple[Finding, ...]:
     return tuple(_assumptions(table))
 
 
+def doubts(findings: Iterable[Finding]) -> tuple[str, ...]:
+    """The warnings among findings, as they stand beside a verdict."""
+    return tuple(f"{one.value}; {one.remedy}" for one in findings if one.what == WARNING)
+
+
 def _assumptions(table: TypedTable) -> Iterator[Finding]:
     if table.handling.bandit:
         yield Finding("Rows", "each is an episode of one step (bandit)")
         if unread := ignored(list(table.engine.columns), table.names):
             yield Finding(
-                "Warning", f"--bandit ignores {listed(unread)}: a decision has no "
-                "consequences beyond its reward; leave --bandit out if it has"
+                WARNING, f"--bandit ignores {listed(unread)}: a decision has no consequences "
+                "beyond its reward", "leave --bandit out if it has",
             )  # fmt: skip
         yield from _about_units(table)
     elif table.x.terminated is None:
@@ -351,8 +359,8 @@ def _about_units(table: TypedTable) -> Iterator[Finding]:
     elif not table.names[UNIT] and (repeated := _repeated_unit(table)):
         column, units = repeated
         yield Finding(
-            "Warning", f"the {table.rows:,} rows are of {units:,} {column}, and every bound takes "
-            f"rows to be independent: add --unit {shlex.quote(column)}"
+            WARNING, f"the {table.rows:,} rows have only {units:,} different values of {column}, "
+            "and every bound takes rows to be independent", f"add --unit {shlex.quote(column)}",
         )  # fmt: skip
 
 

@@ -43,7 +43,14 @@ from spibb.ope.contributions import (
     contributions,
     no_limits,
 )
-from spibb.ope.estimate import FEW_EPISODES, Estimate, effective_sample_size
+from spibb.ope.estimate import (
+    FEW_EPISODES,
+    Estimate,
+    beyond,
+    effective_sample_size,
+    is_beyond,
+    reach_of,
+)
 from spibb.ope.report import OffPolicyReport, off_policy_estimates, report_of
 from spibb.ope.sweep import LIMITED, Candidates, ValuedCandidates
 
@@ -61,10 +68,13 @@ __all__ = [
     "LowerBound",
     "OffPolicyReport",
     "ValuedCandidates",
+    "beyond",
     "contributions",
     "effective_sample_size",
+    "is_beyond",
     "lower_bound",
     "no_limits",
     "off_policy_estimates",
+    "reach_of",
     "report_of",
 ]  # fmt: skip

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb import checks
-from spibb.episodes.limits import discounted_steps, slack
+from spibb.episodes.limits import slack
 from spibb.errors import InputError
 from spibb.evaluate import returns
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.ope.estimate import Estimate, effective_sample_size, out_of_reach, warning_of
+from spibb.ope.estimate import Estimate, effective_sample_size, reach_of, warning_of
 from spibb.ope.sweep import LIMITED, TERMS, Candidates, Sweep, limit_of
 from spibb.words import apart
 
@@ -56,10 +56,11 @@ class Contributions:
             limited=self.limited.get(name, terms)[:, lane].copy(),
             weights=weights,
             effective_sample_size=size,
-            warning=warning_of(weights, size) or out_of_reach(value, self.reach),
+            warning=warning_of(weights, size),
             limit=-math.inf if low is None else limit_of(name, low),
             no_limit=self.no_limits.get(name, ""),
             remedy=self._remedy(name),
+            reach=self.reach if size or name in MODELLED else (-math.inf, math.inf),
         )
 
     def _remedy(self, name: str) -> str:
@@ -99,24 +100,16 @@ def contributions(
         {} if lowest_return is None else _limited(sweep, names, lowest_return),
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep, lowest_return),
-        _reach(log, discount, truncated == "model"),
+        reach_of(
+            log.reward, float(np.diff(log.episode_starts).max()), discount,
+            completed=truncated == "model",
+        ),
     )  # fmt: skip
 
 
 def _limited(sweep: Sweep, names: Sequence[str], lowest: float) -> dict[str, np.ndarray]:
     """The contributions with missing mass at the limit, of those estimators that have one."""
     return {name: LIMITED[name](sweep, limit_of(name, lowest)) for name in names if name in LIMITED}
-
-
-def _reach(log: Log, discount: float, completed: bool) -> tuple[float, float]:
-    """The least and the most that the log's rewards add up to, in episodes as long as its longest.
-
-    Episodes that a model completes have no end.
-    """
-    longest = math.inf if completed else float(np.diff(log.episode_starts).max())
-    steps = discounted_steps(discount, longest)
-    low, high = _ends(log.reward)
-    return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
 
 
 def _ends(values: np.ndarray) -> tuple[float, float]:

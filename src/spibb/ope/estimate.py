@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spibb.episodes.limits import discounted_steps
 from spibb.frozen import Frozen
 
 FEW_EPISODES = 10
@@ -29,7 +30,8 @@ class Estimate(Frozen):
     weights of whole episodes, and `effective_sample_size` is Kish's (Σw)²/Σw². `warning` says when
     the estimate rests on a handful of episodes. `limited` [E] are contributions of the same mean in
     truth, of which none of any episode, seen or not, can be below `limit`: see the module. Where
-    nothing is known it is −∞, `no_limit` says why, and `remedy` what helps.
+    nothing is known it is −∞, `no_limit` says why, and `remedy` what helps. `reach` is the least
+    and the most that the log's rewards can add up to.
     """
 
     name: str
@@ -42,6 +44,12 @@ class Estimate(Frozen):
     limit: float = -math.inf
     no_limit: str = "no limit was declared"
     remedy: str = "declare a lower one"
+    reach: tuple[float, float] = (-math.inf, math.inf)
+
+    @property
+    def out_of_reach(self) -> bool:
+        """Whether it is beyond its reach by more than rounded probabilities explain."""
+        return is_beyond(self.value, self.reach, LEAST_FAR * max(map(abs, self.reach)))
 
     @property
     def pessimistic(self) -> Estimate:
@@ -64,12 +72,12 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
     if not np.isfinite(weights).all():
         return "the importance weights overflow: the episodes are too long for these ratios"
     if size == 0:
-        return f"none of the {n} episodes is possible under the policy: no evidence from the log"
+        return f"none of the {n:,} episodes is possible under the policy: no evidence from the log"
     share = weights.max() / weights.sum()
     if share > LARGE_SHARE and n > 1:
-        return f"one of the {n} episodes carries {share:.0%} of the weight: do not rely on it"
+        return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on it"
     if size < FEW_EPISODES:
-        return f"the estimate rests on about {size:.1f} of {n} episodes: do not rely on it"
+        return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
     off = abs(float(weights.mean()) - 1)
     if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(n)):
         return (
@@ -79,13 +87,28 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
     return None
 
 
-def out_of_reach(value: float, reach: tuple[float, float]) -> str | None:
-    """Say when an estimate is beyond what rewards like the log's can add up to."""
+def reach_of(
+    reward: np.ndarray, longest: float, discount: float, *, completed: bool = False
+) -> tuple[float, float]:
+    """The least and the most that rewards [N] like these add up to, in `longest` steps at most.
+
+    Episodes that a model completes have no end.
+    """
+    steps = discounted_steps(discount, math.inf if completed else longest)
+    low, high = float(reward.min()), float(reward.max())
+    return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
+
+
+def is_beyond(value: float, reach: tuple[float, float], slack: float) -> bool:
+    """Whether a number is outside two ends by more than the slack; what is not known is not."""
     low, high = reach
-    slack = LEAST_FAR * max(abs(low), abs(high))
-    if low - slack <= value <= high + slack or math.isnan(value):
-        return None
+    return value < low - slack or value > high + slack
+
+
+def beyond(reach: tuple[float, float]) -> str:
+    """What is said of a return that no episode can have."""
+    low, high = reach
     return (
-        f"the estimate {value:.4g} is beyond what the log's rewards can add up to in an episode, "
-        f"{low:.4g} to {high:.4g}: do not rely on it"
+        "beyond what the log's rewards can add up to in an episode, "
+        f"{low:.4g} to {high:.4g}".replace("-", "−")
     )

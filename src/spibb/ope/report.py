@@ -16,11 +16,12 @@ from spibb.episodes.limits import slack
 from spibb.episodes.propensities import behaviour_probs
 from spibb.estimate import in_common
 from spibb.evaluate import returns
+from spibb.grade import Grade, headline
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.bounds import BOUNDS, BoundedEstimate, with_bounds
 from spibb.ope.contributions import ESTIMATORS, contributions
-from spibb.ope.estimate import Estimate
+from spibb.ope.estimate import Estimate, beyond
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
 from spibb.showing import Shown
@@ -67,7 +68,31 @@ class OffPolicyReport(Shown):
     @property
     def warning(self) -> str | None:
         """What the estimates suffer from, if anything."""
-        return next((r.estimate.warning for r in self.rows if r.estimate.warning), None)
+        weights = next((r.estimate.warning for r in self.rows if r.estimate.warning), None)
+        return "; ".join(part for part in (weights, self._out_of_reach) if part) or None
+
+    @property
+    def _out_of_reach(self) -> str | None:
+        """Say which estimates are beyond what rewards like the log's can add up to."""
+        found = [row.estimate for row in self.rows if row.estimate.out_of_reach]
+        if not found:
+            return None
+        values = words.listed([f"{one.name} = {words.general(one.value, 4)}" for one in found])
+        return (
+            f"{values} {'is' if len(found) == 1 else 'are'} {beyond(found[0].reach)}: do not rely "
+            f"on {'it' if len(found) == 1 else 'them'}"
+        )
+
+    @property
+    def _gains_at_least(self) -> list[float]:
+        """The lower bounds by Student's t on the difference."""
+        return [b.value for r in self.differences for b in r.bounds if b.name == "student-t"]
+
+    @property
+    def favourable(self) -> bool:
+        """Whether all of these bounds are above 0, and there is no warning."""
+        bounds = self._gains_at_least
+        return bool(bounds) and all(bound > 0 for bound in bounds) and not self.warning
 
     @property
     def conclusion(self) -> str | None:
@@ -75,20 +100,24 @@ class OffPolicyReport(Shown):
 
         It takes all six lower bounds by Student's t on the difference, and no warning.
         """
-        bounds = [b.value for r in self.differences for b in r.bounds if b.name == "student-t"]
+        return self.concluded()
+
+    def concluded(self, doubts: Sequence[str] = ()) -> str | None:
+        """The conclusion where there are doubts beside the estimates."""
+        bounds = self._gains_at_least
         if not bounds:
             return None
-        sure = f"at level {words.level(self.delta)} (Student's t)"
-        better = sum(bound > 0 for bound in bounds)
-        if better == len(bounds) and self.warning is None:
+        level = words.level(self.delta)
+        if self.favourable:
             return (
-                "Supported, if these episodes did not train the policy. According to all six "
-                f"estimators, it earns at least {words.at_least(min(bounds))} more per episode "
-                f"than the policy that made them, {sure}."
+                f"{headline(Grade.SUPPORTED, doubts)}. According to all six estimators, the new "
+                f"policy gains at least {words.at_least(min(bounds))} per episode (level {level}, "
+                "Student's t), if these episodes did not train it."
             )
-        doubt = f"{better} of {len(bounds)} lower bounds on the gain are above 0 {sure}"
-        why = self.warning or doubt
-        return f"Not supported. {why[0].upper()}{why[1:]}."
+        better = sum(bound > 0 for bound in bounds)
+        few = f"{better} of {len(bounds)} lower bounds on the gain are above 0 at level {level}"
+        why = self.warning or f"{few} (Student's t)"
+        return f"{headline(Grade.NOT_SUPPORTED)}. {why[0].upper()}{why[1:]}."
 
 
 @checks.takes(
@@ -225,7 +254,7 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
         reason = f"a return of {most} is above the declared highest {declared}"
     return replace(
         estimate, value=float(gains.mean()), contributions=gains, limited=limited, limit=limit,
-        no_limit=reason, remedy=remedy,
+        no_limit=reason, remedy=remedy, reach=(-math.inf, math.inf),
     )  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from spibb.arrays import release_memory
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
 from spibb.episodes.returns import EpisodeReturns
-from spibb.ingest.inspection import ENDS, Finding
+from spibb.ingest.inspection import ENDS, Finding, doubts
 from spibb.ingest.mapping import ColumnMap
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
@@ -103,7 +103,7 @@ def assess(
         small = len(problem.states) <= DENSE_UP_TO
         sweep = Auto.over_thresholds(evidence.delta).sweep(problem) if small else ()
     certificate = result.certificate(evidence.delta)
-    verdict = decide(evidence, certificate, Unchanged.of(result))
+    verdict = replace(decide(evidence, certificate, Unchanged.of(result)), doubts=doubts(findings))
     logs = [log for log in (problem.log, held_out) if log is not None]
     returns = EpisodeReturns.of(logs, problem.discount) if logs else None
     return Assessment(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 LIKELIEST = 3
 """Actions named in a line."""
+ROUNDING = 1e-12
+"""What may be missing from a probability that is 1."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,9 @@ def policy_table(result: Improvement) -> pa.Table:
     return long_form(
         problem.states,
         problem.actions,
-        probability=result.policy.probs,
+        probability=np.where(
+            result.policy.probs > 1 - ROUNDING, 1.0, result.policy.probs
+        ),  # it may be added up from what the baseline gave to several actions
         baseline_probability=problem.baseline.probs,
         count=problem.counts.pairs,
         bootstrapped=result.bootstrapped,

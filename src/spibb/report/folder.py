@@ -127,6 +127,7 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
         "grade": str(verdict.grade),
         "headline": verdict.headline,
         "sentence": verdict.sentence,
+        "doubts": list(verdict.doubts),
         "assumptions": list(verdict.assumptions),
         "remedy": verdict.remedy,
         "delta": verdict.delta,
@@ -178,6 +179,7 @@ def off_policy_summary(report: OffPolicyReport | None) -> dict[str, Any] | None:
         "estimates": _estimates(report.rows),
         "earned": _number(report.earned),
         "differences": _estimates(report.differences),
+        "warning": report.warning,
     }
 
 

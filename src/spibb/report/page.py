@@ -17,7 +17,7 @@ from spibb.report.changes import ChangedRow, changed, changes, other_states
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import FILTERS, fill
 from spibb.sceptic import odds
-from spibb.verdict.evidence import OBSERVED
+from spibb.verdict.evidence import OBSERVED, SHRUNK
 
 MAX_STATES = 300
 """Changed states shown; the policy file holds all."""
@@ -69,7 +69,7 @@ def render(assessment: Assessment) -> str:
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
         odds=odds, **_overlap_charts(assessment), sure=1 - assessment.evidence.delta,
-        observed=OBSERVED,
+        observed=OBSERVED, shrunk=SHRUNK,
     )  # fmt: skip
 
 

@@ -15,8 +15,9 @@ from spibb import words
 from spibb.deep.cases import Case, coverage, typical_cases
 from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorPolicy
+from spibb.episodes.departures import ALONE
 from spibb.files import write_text
-from spibb.ingest.inspection import Finding
+from spibb.ingest.inspection import Finding, doubts
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.policy_files import VECTORS
 from spibb.report import charts
@@ -46,7 +47,8 @@ class VectorAssessment:
     @property
     def verdict(self) -> Verdict:
         """How sure the held-out episodes are."""
-        return self.result.verdict
+        verdict = self.result.verdict
+        return dataclasses.replace(verdict, doubts=(*verdict.doubts, *doubts(self.findings)))
 
     @property
     def policy(self) -> VectorPolicy:
@@ -75,7 +77,7 @@ def summary(assessment: VectorAssessment) -> dict[str, Any]:
     clone = result.clone
     return {
         "spibb_version": spibb.__version__,
-        "verdict": verdict_summary(result.verdict),
+        "verdict": verdict_summary(assessment.verdict),
         "algorithm": "dqn",
         "options": plain_values(dataclasses.asdict(result.settings)),
         "discount": policy.discount,
@@ -119,10 +121,11 @@ def render(assessment: VectorAssessment) -> str:
     result = assessment.result
     covered = coverage(result)
     return fill(
-        "vectors.html.jinja", FILTERS, r=result, policy=result.policy, verdict=result.verdict,
+        "vectors.html.jinja", FILTERS, r=result, policy=result.policy, verdict=assessment.verdict,
         origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
         earned=result.returns.mean.value, ranges=_ranges(result), observed=OBSERVED,
+        alone=ALONE,
     )  # fmt: skip
 
 

@@ -6,13 +6,13 @@ level 1 − δ in the models that the log leaves possible, and nothing that the 
 model contradicts them (`criteria`). **not supported**: keep the current policy.
 """
 
+from spibb.grade import Grade as Grade
 from spibb.verdict.criteria import Criterion as Criterion
 from spibb.verdict.evidence import Believed as Believed
 from spibb.verdict.evidence import Earned as Earned
 from spibb.verdict.evidence import Evidence as Evidence
 from spibb.verdict.evidence import gather as gather
 from spibb.verdict.evidence import gather_for as gather_for
-from spibb.verdict.grades import Grade as Grade
 from spibb.verdict.grades import Verdict as Verdict
 from spibb.verdict.grades import decide as decide
 from spibb.verdict.grades import is_favourable as is_favourable

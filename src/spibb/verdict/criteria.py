@@ -247,12 +247,12 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
     mean, limit = evidence.chance
     more = until_beyond_chance(evidence.problem.n_episodes, found.surprise, mean, limit)
     return Criterion(
-        "beyond chance", what, f"{found.surprise:.1f}",
-        f"above {limit:.1f}, the limit of chance at level {level(evidence.delta)}",
+        "beyond chance", what, f"{found.surprise:,.1f}",
+        f"above {limit:,.1f}, the limit of chance at level {level(evidence.delta)}",
         found.surprise > limit,
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
-        f"would often look as good. The differences between actions measure {found.surprise:.1f} "
-        f"(Σ z²); luck alone gives up to {limit:.1f} at level {level(evidence.delta)}.",
+        f"would often look as good. The differences between actions measure {found.surprise:,.1f} "
+        f"(Σ z²); luck alone gives up to {limit:,.1f} at level {level(evidence.delta)}.",
         more_episodes(more), more,
     )  # fmt: skip
 
@@ -264,8 +264,8 @@ def _effective(evidence: Evidence) -> Criterion:
         return _untold(evidence, "effective size", what, f"at least {FEW_EPISODES}")
     n = found.effective_episodes
     return Criterion(
-        "effective size", what, f"{n:.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
-        f"In effect, the changes rest on {n:.1f} episodes.",
+        "effective size", what, f"{n:,.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
+        f"In effect, the changes rest on {n:,.1f} episodes.",
         "More episodes in which the current policy does what the new one would.",
     )  # fmt: skip
 
@@ -295,7 +295,7 @@ def _weighted(evidence: Evidence) -> Criterion:
         report = evidence.estimates
         why = _unknown(evidence) if report is None else report.warning
         size = math.nan if report is None else report.effective_sample_size
-        why = why or f"rests on {size:.1f} episodes: no evidence"
+        why = why or f"rests on {size:,.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
     return _against(evidence, evidence.estimates, "whole episodes", what, "The log's episodes")
 

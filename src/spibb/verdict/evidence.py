@@ -61,6 +61,11 @@ class Believed:
         return cls(float(draws.mean()), float(low), float(high))
 
 
+SHRUNK = (
+    "Actions with few visits are drawn towards what the actions of their state have in common: "
+    "there the values and the gain are biased, which the intervals do not include"
+)
+"""What an interval of drawn models is not, wherever one is shown."""
 OBSERVED = "mean return in the log"
 """What `Earned.mean` is called wherever it is shown."""
 

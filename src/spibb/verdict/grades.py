@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeGuard
 
 import numpy as np
@@ -16,6 +15,7 @@ from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes
 from spibb.errors import InputError
+from spibb.grade import Grade, headline
 from spibb.log import Log, returns_to_go
 from spibb.tested import ChangeCertificate, ChangeTest, nearest
 from spibb.verdict.criteria import Criterion, criteria, lacking, level, surely_worse
@@ -39,21 +39,6 @@ DECISIVE = ("baseline", "held out", "memory", "season")
 """The criteria that a certified policy must meet as well."""
 
 
-class Grade(StrEnum):
-    """How sure a log is of a new policy, from the surest."""
-
-    CERTIFIED = "certified"
-    SUPPORTED = "supported"
-    NOT_SUPPORTED = "not supported"
-
-
-HEADLINES = {
-    Grade.CERTIFIED: "Certified",
-    Grade.SUPPORTED: "Supported",
-    Grade.NOT_SUPPORTED: "Not supported: keep the current policy",
-}
-
-
 @dataclass(frozen=True)
 class Verdict:
     """The verdict on a new policy: its grade, what it assumes, and what would raise it.
@@ -62,6 +47,7 @@ class Verdict:
     (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
     where the log supports nothing. `criteria` are the conditions of "supported"; the first that
     failed is the reason why a policy is not supported. `assumptions` complete "It assumes that …".
+    `doubts` stand beside the grade and do not change it: reasons why its numbers may not hold.
 
     >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
@@ -74,11 +60,12 @@ class Verdict:
     delta: float
     lower_bound: float | None
     criteria: tuple[Criterion, ...]
+    doubts: tuple[str, ...] = ()
 
     @property
     def headline(self) -> str:
         """The grade as a heading."""
-        return HEADLINES[self.grade]
+        return headline(self.grade, self.doubts)
 
     @property
     def favourable(self) -> bool:

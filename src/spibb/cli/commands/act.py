@@ -130,8 +130,9 @@ def _decide_file(
         )
     say_doubt(loaded)
     empty = int((decided.codes < 0).sum())
-    rest = f", {empty:,} of them left empty: the policy does not know their states" if empty else ""
-    terminal.say_path(console, f"{len(decided):,} cases decided{rest}. Written: {out}")
+    rest = f"; {empty:,} left empty: the policy does not know their states" if empty else ""
+    of = f" of {len(decided):,}" if empty else ""
+    terminal.say_path(console, f"{len(decided) - empty:,}{of} cases decided{rest}. Written: {out}")
 
 
 def say_doubt(loaded: Loaded) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from spibb.ingest.mapping import ColumnMap
+
+    Show = Callable[[Console, Sequence[str]], None]
 
 
 @with_columns
@@ -35,7 +37,7 @@ def compare(
     With a log, also say what both are worth in models drawn from it, and whether the log supports
     replacing B by A.
     """
-    from spibb.cli.logs import open_as, say_assumptions, say_discount
+    from spibb.cli.logs import doubts_about, open_as, say_assumptions, say_discount
     from spibb.cli.terminal import say
     from spibb.errors import InputError
     from spibb.ingest.loaded import LoadedPolicy
@@ -56,11 +58,12 @@ def compare(
         table = None if log is None else open_as(log, column_map, first, second)
         trained = log is not None and _trained(first, log)
         both = (a, first), (b, second)
+        doubts = doubts_about(table)
         if tables[0]:
             show = _compare_tables(*both, table, gamma, seed, trained)
         else:
             show = _compare_vectors(*both, table, gamma, seed)
-    show(console)
+    show(console, doubts)
     if trained:
         say(
             console,
@@ -83,7 +86,7 @@ def _trained(policy: Any, log: str) -> bool:
 
 def _compare_tables(
     a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int, trained: bool
-) -> Callable[[Console], None]:
+) -> Show:
     """Compare two tables; the answer prints."""
     from spibb.cli.terminal import print_comparison
     from spibb.ingest import read_policy
@@ -94,12 +97,12 @@ def _compare_tables(
         policy.policy if records is None else read_policy(path, records) for path, policy in (a, b)
     )
     found = compare_policies(left, right, records, discount=gamma, seed=seed, trained=trained)
-    return lambda console: print_comparison(console, found)
+    return lambda console, doubts: print_comparison(console, found, doubts)
 
 
 def _compare_vectors(
     a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int
-) -> Callable[[Console], None]:
+) -> Show:
     """Compare two policies on vectors; the answer prints."""
     from spibb.cli.vectors import print_vector_comparison
     from spibb.deep.comparing import compare_vectors
@@ -107,4 +110,4 @@ def _compare_vectors(
     records = None if table is None else table.log()
     found = compare_vectors(a[1], b[1], records, discount=gamma, seed=seed)
     where = "the log's" if table is not None else "those that A was trained on"
-    return lambda console: print_vector_comparison(console, found, where)
+    return lambda console, doubts: print_vector_comparison(console, found, where, doubts)

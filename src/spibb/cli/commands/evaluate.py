@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -57,7 +58,7 @@ def evaluate(
     """
     import numpy as np
 
-    from spibb.cli.logs import open_as, say_assumptions, say_discount
+    from spibb.cli.logs import doubts_about, open_as, say_assumptions, say_discount
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
     from spibb.policies import load_any
@@ -74,18 +75,19 @@ def evaluate(
             refuse_behaviour(behaviour)
         gamma, source = discount_for(discount, {named(policy): loaded})
         table = open_as(log, column_map, loaded)
-        records = table.log()
+        records, doubts = table.log(), doubts_about(table)
     if not isinstance(loaded, LoadedPolicy):
-        evaluate_vectors(console, loaded, records, gamma, seed=seed, **bounds)
+        evaluate_vectors(console, loaded, records, gamma, doubts=doubts, seed=seed, **bounds)
     else:
-        _evaluate(console, policy, records, gamma, behaviour, np.random.default_rng(seed), bounds)
+        bounds["rng"] = np.random.default_rng(seed)
+        _evaluate(console, policy, records, gamma, behaviour, doubts, bounds)
     say_assumptions(console, table)
     say_discount(console, table, gamma, source)
 
 
 def _evaluate(
-    console: Console, policy: str, records: Any, gamma: float, behaviour: str | None, rng: Any,
-    bounds: dict[str, Any],
+    console: Console, policy: str, records: Any, gamma: float, behaviour: str | None,
+    doubts: Sequence[str], bounds: dict[str, Any],
 ) -> None:  # fmt: skip
     """Off-policy estimates of a table."""
     from spibb.algorithms.baselines import behaviour_of, is_of_log
@@ -95,9 +97,8 @@ def _evaluate(
 
     with progress(console, "evaluating", compiles=ESTIMATORS):
         made = None if behaviour is None else behaviour_of(behaviour, records)
-        report = off_policy_estimates(
-            records, read_policy(policy, records), made, gamma, rng=rng, **bounds
-        )
+        report = off_policy_estimates(records, read_policy(policy, records), made, gamma, **bounds)
+    terminal.print_conclusion(console, report, doubts)
     terminal.print_estimates(console, report)
     if behaviour is not None and is_of_log(behaviour) and made is not None:
         terminal.say(console, "The behaviour was estimated from this log: the bounds do not "

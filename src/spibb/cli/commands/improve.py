@@ -140,7 +140,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     if deep:
         from spibb.cli.vectors import print_vectors
 
-        print_vectors(console, done.improvement)
+        print_vectors(console, done.improvement, done.verdict)
     else:
         terminal.print_improvement(console, done.assessment)
     if column_map.handling.bandit:
@@ -151,10 +151,10 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 def _say_written(console: Console, done: Run, out: Path) -> None:
     """What was assumed about the log, and where the files are."""
     from spibb.cli import terminal
+    from spibb.cli.logs import say_findings
     from spibb.files import read_manifest
 
-    for finding in done.assumptions:
-        terminal.say(console, f"{finding.what}: {finding.value}.")
+    say_findings(console, done.assumptions)
     files = ", ".join(name for name in sorted(read_manifest(out)) if name != REPORT)
     terminal.say_path(console, f"\nWritten: {out}/{files}")
     terminal.say_path(console, f"Report: {out / REPORT}")

@@ -26,7 +26,7 @@ Discount = Annotated[
 def inspect(log: LogArgument, discount: Discount = None, *, column_map: ColumnMap) -> None:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
-    The last lines say in how many states a change could be certified (logs of up to 200,000 rows).
+    The first line says in how many states a change could be certified (logs of up to 200,000 rows).
     """
     from spibb import checks
     from spibb.cli.tables import print_inspection
