@@ -169,7 +169,7 @@ def test_a_missing_value_is_told_with_the_source(server):
     columns = {"state": "ward", "action": "drug"}
     ward = TABLE.column("ward")[0].as_py()
     source = Source(server.url("$CLINIC_SECRET"), query=query.replace("north", ward))
-    with pytest.raises(InputError, match=r"'ward' is missing in .* episode '.*' of '\w+://"):
+    with pytest.raises(InputError, match=r"'ward' is missing in .* episode '.*' of ['\"]\w+://"):
         count_log(source, columns=columns)
 
 
