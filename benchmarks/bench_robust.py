@@ -18,6 +18,7 @@ from spibb.algorithms.spibb import PiBSpibb
 from spibb.algorithms.threshold import spibb_box
 from spibb.algorithms.uncertainty import UncertaintySet
 from spibb.kernels import dense, robust
+from spibb.kernels.tuples import Box
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -56,14 +57,12 @@ def median_time(job: Callable[[], object], repeats: int = REPEATS) -> float:
 def spibb_kernel(problem: Problem) -> Callable[[], object]:
     """Π_b-SPIBB without the Python around it."""
     mdp, (box, _) = problem.model, spibb_box(problem, 10, 1.0)
-    lower, upper, start = (np.array(array) for array in box)
+    box = Box(*(np.array(array) for array in box))
     probs, q = np.empty(mdp.shape), np.empty(mdp.shape)
 
     def run() -> object:
-        probs[:] = start
-        return dense.policy_iteration(
-            mdp.rows, mdp.rewards, mdp.discount, (lower, upper, start), probs, q
-        )
+        probs[:] = box.start
+        return dense.policy_iteration(mdp.rows, mdp.rewards, mdp.discount, box, probs, q)
 
     return run
 

@@ -90,5 +90,5 @@ def test_equal_values_keep_the_baseline_to_the_bit(row):
 def test_ranks_are_those_of_a_stable_sort(seed, n, digits):
     values = np.round(np.random.default_rng(seed).normal(size=n), digits)
     order = np.empty(n, dtype=np.int64)
-    rank(values, order)
+    rank(values, len(values), order)
     np.testing.assert_array_equal(order, np.argsort(-values, kind="stable"))

@@ -106,7 +106,7 @@ def test_reply_is_a_row_of_the_ball_and_attains_the_backup(seed, n_states, shift
 
 def test_hand_worked_row():
     """Half the mass on 3, half on 1, e = 0.6: 0.3 moves from 3 to the worst state, worth −2."""
-    rows = np.array([0, 2, 2, 2]), np.array([0, 1], dtype=np.int32), np.array([0.5, 0.5])
+    rows = Rows(np.array([0, 2, 2, 2]), np.array([0, 1], dtype=np.int32), np.array([0.5, 0.5]))
     work = robust.workspace(rows)
     value, moved = robust.reply(rows, np.array([3.0, 1.0, -2.0]), 0, 0.3, -2.0, work)
     assert moved == pytest.approx(0.3)
@@ -120,7 +120,7 @@ def test_end_is_the_worst_outcome_where_all_values_are_positive():
 
 def test_end_observed_is_given_up_first_where_values_are_negative():
     """The end is the best outcome when every value is negative: it loses its mass first."""
-    rows = np.array([0, 1]), np.array([0], dtype=np.int32), np.array([0.6])
+    rows = Rows(np.array([0, 1]), np.array([0], dtype=np.int32), np.array([0.6]))
     work = robust.workspace(rows)
     value, moved = robust.reply(rows, np.array([-1.0]), 0, 0.25, -1.0, work)
     assert moved == pytest.approx(0.25)

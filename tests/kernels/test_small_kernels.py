@@ -126,12 +126,14 @@ def test_performances_of_equal_neighbours_are_equal(problem):
     np.testing.assert_allclose(found, wanted, atol=1e-12)
 
 
-@pytest.mark.parametrize("n", [1, 2, 7, 33, 64, 257])
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 33, 64, 257])
 def test_elimination_solves_m_matrices(n):
     rng = np.random.default_rng(n)
     rows = rng.dirichlet(np.full(n, 0.2), size=n) * (rng.random((n, n)) < 0.5)
     r = rng.normal(size=n)
-    system = np.column_stack([-0.99 * rows, rows.sum(axis=1), r, np.abs(r)])
+    system = dense.empty_system(n)
+    system[:] = 0.0
+    system[:, : n + dense.EXTRA] = np.column_stack([-0.99 * rows, rows.sum(axis=1), r, np.abs(r)])
     v, sizes = dense.solve_system(system, 0.99)
     np.testing.assert_allclose(v, np.linalg.solve(np.eye(n) - 0.99 * rows, r), atol=1e-9)
     np.testing.assert_allclose(sizes, np.linalg.solve(np.eye(n) - 0.99 * rows, np.abs(r)))

@@ -258,9 +258,8 @@ def _settle(
     An error of V counts at most as if nature moved its mass to where the error is largest.
     """
     (rows, rewards, radius, discount), box, _, q, kept, moved = game
-    indptr, successors, _ = rows
     zero, lowest = np.zeros(q.shape), abs(v[worst]) if worst >= 0 else 0.0
-    sizes = dense.q_values((indptr, successors, kept), np.abs(rewards), discount, np.abs(v))
+    sizes = dense.q_values(rows._replace(probs=kept), np.abs(rewards), discount, np.abs(v))
     sizes += discount * lowest * moved.reshape(q.shape)
 
     def backup(errors: np.ndarray) -> np.ndarray:

@@ -12,7 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from spibb.kernels import vectors
 from spibb.kernels.projection import project
+from spibb.kernels.vectors import LANES
 
 MAX_ITERATIONS = 1_000
 """Evaluations after which policy iteration gives up."""
@@ -46,7 +48,7 @@ def left_out(indptr: np.ndarray, probs: np.ndarray) -> np.ndarray:
 
 @njit(cache=True)
 def empty_system(n_states: int) -> np.ndarray:
-    """Room for a linear system: [S, S + 3], and unused columns behind."""
+    """Room for a linear system: [S, S + 3], and columns of zeros behind."""
     lines = (n_states + EXTRA + ALIGNED - 1) // ALIGNED
     return np.empty((n_states, lines * ALIGNED))
 
@@ -58,8 +60,8 @@ def build_system(rows, rewards, discount: float, pi: np.ndarray, system):
     n_states, n_actions = rewards.shape
     width = np.uint64(system.shape[1])
     flat = system.ravel()
-    for k in range(len(flat)):
-        flat[k] = 0.0
+    for k in range(np.uint64(0), np.uint64(len(flat)), np.uint64(LANES)):
+        vectors.store(flat, k, vectors.zeros())
     for s in range(n_states):
         row = np.uint64(s) * width
         kept = reward = size = 0.0
@@ -85,32 +87,46 @@ def close_system(system: np.ndarray, discount: float):
         system[s, n] = (1.0 - discount) + discount * rest(system[s, n])
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
-def pivot_of(flat: np.ndarray, first, last) -> float:
-    """The diagonal entry of a row whose other entries are flat[first:last], and the mass lost."""
-    pivot = flat[last]
-    for j in range(first, last):
-        pivot -= flat[j]
-    return pivot
+@njit(cache=True, fastmath={"contract"}, inline="always")
+def pivot_of(flat: np.ndarray, row, at, n) -> float:
+    """The diagonal entry in column `at` of a row: the mass lost, and the entries behind it."""
+    one, four = np.uint64(1), np.uint64(LANES)
+    pivot, others = flat[row + n], vectors.zeros()
+    j = at + one
+    while j < n and j % four > 0:
+        pivot -= flat[row + j]
+        j += one
+    while j + four <= n:
+        others = vectors.minus(others, 1.0, vectors.load(flat, row + j))
+        j += four
+    while j < n:
+        pivot -= flat[row + j]
+        j += one
+    return pivot + vectors.total(others)
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
+@njit(cache=True, fastmath={"contract"}, inline="always")
 def eliminate_block(flat: np.ndarray, k, count, n, width, inverses: np.ndarray):
-    """Eliminate within the rows k … k + count − 1; `inverses` [S] gets one over their pivots."""
-    one, end = np.uint64(1), n + np.uint64(EXTRA)
+    """Eliminate within the rows k … k + count − 1; `inverses` [S] gets one over their pivots.
+
+    What is left of a pivot is never read again, and may be changed.
+    """
+    one, four = np.uint64(1), np.uint64(LANES)
     for b in range(count):
         at = k + b
         row = at * width
-        inverses[at] = 1.0 / pivot_of(flat, row + at + one, row + n)
+        inverses[at] = 1.0 / pivot_of(flat, row, at, n)
         for c in range(b + one, count):
             other = (k + c) * width
             factor = flat[other + at] * inverses[at]
             if factor != 0.0:
-                for j in range(at + one, end):
-                    flat[other + j] -= factor * flat[row + j]
+                for j in range(k, n + np.uint64(EXTRA), four):
+                    x = vectors.load(flat, other + j)
+                    x = vectors.minus(x, factor, vectors.load(flat, row + j))
+                    vectors.store(flat, other + j, x)
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@njit(cache=True, fastmath={"contract"})
 def solve_system(system: np.ndarray, discount: float):
     """V [S] and the values of |R| [S] of a system, which is destroyed.
 
@@ -120,7 +136,7 @@ def solve_system(system: np.ndarray, discount: float):
     """
     close_system(system, discount)
     n, one, two, three, four = (np.uint64(len(system)), np.uint64(1), np.uint64(2), np.uint64(3),
-                                np.uint64(4))  # fmt: skip
+                                np.uint64(LANES))  # fmt: skip
     width, end = np.uint64(system.shape[1]), n + np.uint64(EXTRA)
     flat, inverses = system.ravel(), np.empty(len(system))
     k = np.uint64(0)
@@ -141,24 +157,43 @@ def solve_system(system: np.ndarray, discount: float):
             f3 = (flat[at + three] - f0 * flat[r0 + k + three] - f1 * flat[r1 + k + three]
                   - f2 * flat[r2 + k + three]) * i3  # fmt: skip
             if f0 != 0.0 or f1 != 0.0 or f2 != 0.0 or f3 != 0.0:
-                for j in range(k + four, end):
-                    flat[row + j] -= (f0 * flat[r0 + j] + f1 * flat[r1 + j]
-                                      + f2 * flat[r2 + j] + f3 * flat[r3 + j])  # fmt: skip
+                for j in range(k + four, end, four):
+                    x = vectors.load(flat, row + j)
+                    x = vectors.minus(x, f0, vectors.load(flat, r0 + j))
+                    x = vectors.minus(x, f1, vectors.load(flat, r1 + j))
+                    x = vectors.minus(x, f2, vectors.load(flat, r2 + j))
+                    x = vectors.minus(x, f3, vectors.load(flat, r3 + j))
+                    vectors.store(flat, row + j, x)
         k += four
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"}, inline="always")
+@njit(cache=True, fastmath={"contract"}, inline="always")
 def substitute(system: np.ndarray, inverses: np.ndarray):
-    """V [S] and the values of |R| [S] from an eliminated system, last state first."""
-    n = len(system)
-    v, sizes = np.empty(n), np.empty(n)
-    for i in range(n - 1, -1, -1):
-        value, size = system[i, n + 1], system[i, n + 2]
-        for j in range(i + 1, n):
-            value -= system[i, j] * v[j]
-            size -= system[i, j] * sizes[j]
-        v[i], sizes[i] = value * inverses[i], size * inverses[i]
-    return v, sizes
+    """V [S] and the values of |R| [S] from an eliminated system, last state first.
+
+    Behind the states both are 0, so that rows may be read in fours.
+    """
+    n, one, four = np.uint64(len(system)), np.uint64(1), np.uint64(LANES)
+    width = np.uint64(system.shape[1])
+    flat, v, sizes = system.ravel(), np.zeros(width), np.zeros(width)
+    i = n
+    while i > 0:
+        i -= one
+        row, j = i * width, i + one
+        value, size = flat[row + n + one], flat[row + n + one + one]
+        while j % four > 0:
+            value -= flat[row + j] * v[j]
+            size -= flat[row + j] * sizes[j]
+            j += one
+        values_behind, sizes_behind = vectors.zeros(), vectors.zeros()
+        while j < n:
+            entries = vectors.load(flat, row + j)
+            values_behind = vectors.plus(values_behind, entries, vectors.load(v, j))
+            sizes_behind = vectors.plus(sizes_behind, entries, vectors.load(sizes, j))
+            j += four
+        v[i] = (value - vectors.total(values_behind)) * inverses[i]
+        sizes[i] = (size - vectors.total(sizes_behind)) * inverses[i]
+    return v[: len(system)], sizes[: len(system)]
 
 
 @njit(cache=True)
@@ -176,16 +211,15 @@ def evaluate(rows, rewards, discount: float, pi: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True, fastmath={"contract"})
-def q_row(rows, rewards, discount: float, v: np.ndarray, s: int, out: np.ndarray):
-    """Q(s, ·) = R + γ P v into `out` [A]."""
-    indptr, successors, probs = rows
+def q_row(rows, rewards, discount: float, v: np.ndarray, s: int, q: np.ndarray):
+    """Q(s, ·) = R + γ P v into row s of `q` [S, A]; a view of the row would be counted."""
     n_actions = rewards.shape[1]
     for a in range(n_actions):
         p = s * n_actions + a
         total = 0.0
-        for k in range(np.uint64(indptr[p]), np.uint64(indptr[p + 1])):
-            total += probs[k] * v[np.uint64(successors[k])]
-        out[a] = rewards[s, a] + discount * total
+        for k in range(np.uint64(rows.indptr[p]), np.uint64(rows.indptr[p + 1])):
+            total += rows.probs[k] * v[np.uint64(rows.successors[k])]
+        q[s, a] = rewards[s, a] + discount * total
 
 
 @njit(cache=True)
@@ -193,7 +227,7 @@ def q_values(rows, rewards, discount: float, v: np.ndarray) -> np.ndarray:
     """Q = R + γ P v [S, A]."""
     q = np.empty(rewards.shape)
     for s in range(len(rewards)):
-        q_row(rows, rewards, discount, v, s, q[s])
+        q_row(rows, rewards, discount, v, s, q)
     return q
 
 
@@ -207,7 +241,7 @@ def improve(rows, rewards, discount: float, box, v, ties, pi, q) -> float:
     """
     gain = -np.inf
     for s in range(len(v)):
-        q_row(rows, rewards, discount, v, s, q[s])
+        q_row(rows, rewards, discount, v, s, q)
         value = project(q, box, ties[s], pi, s)
         if not is_best(q, box, pi, s):
             tie = rounding_of_choice(rows, rewards, box, ties, s)
@@ -240,11 +274,10 @@ def scale_by(x: float, a: np.ndarray):
 @njit(cache=True, inline="always")
 def is_best(q, box, pi, s: int) -> bool:
     """Whether no mass of row s of `pi` could move to a better action."""
-    lower, upper, _ = box
     least, most = np.inf, -np.inf
     for a in range(q.shape[1]):
-        least = min(least, q[s, a]) if pi[s, a] > lower[s, a] else least
-        most = max(most, q[s, a]) if pi[s, a] < upper[s, a] else most
+        least = min(least, q[s, a]) if pi[s, a] > box.lower[s, a] else least
+        most = max(most, q[s, a]) if pi[s, a] < box.upper[s, a] else most
     return most <= least
 
 

@@ -131,7 +131,7 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
     """V* [S] and Q* [S, A] by policy iteration from the policy that is greedy for a guess of V*."""
     pi, q = np.zeros(rewards.shape), np.empty(rewards.shape)
     for s in range(len(rewards)):
-        q_row(rows, rewards, discount, guess, s, q[s])
+        q_row(rows, rewards, discount, guess, s, q)
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
     box = Box(np.zeros(rewards.shape), np.ones(rewards.shape), uniform)

@@ -3,8 +3,8 @@
 The study draws episodes as codes of (state, action, successor) outcomes, of which there are few.
 Everything that a step of an episode does to the estimate of a mixture is then a row of a table:
 from the end of the episode backwards, all three estimators are x ← gain + ratio · x. A pass keeps
-the x of all mixtures in registers; they are written out one by one, because an array of them would
-live in memory and be twice as slow.
+the x of all mixtures in three registers, whose twelfth number stays 0: an array of them would live
+in memory and be twice as slow.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import counting, dense
+from spibb.kernels import counting, dense, vectors
 from spibb.kernels import hcpi_released as released_code
 from spibb.kernels.mixtures import LAST, N_LANES, Mixtures, mix
 from spibb.kernels.ope import step
@@ -25,13 +25,16 @@ from spibb.kernels.tuples import Episodes
 
 TIE = 1e-10
 """Lower bounds that differ by less, relative to the largest, are equal."""
+ROOM = 12
+"""Numbers in the registers of a pass, of which 11 are used."""
 IS, PDIS, DR = range(3)
 ESTIMATORS = ("is", "pdis", "dr")
 """In the order of these codes."""
 
 
 class Steps(NamedTuple):
-    """What a step does per outcome code and mixture: gains and ratios [C, 22], possible [C].
+    """What a step does per outcome code and mixture: 12 gains and 12 ratios each [24 C], the last
+    of them 0; possible [C].
 
     x ← gain + ratio · x; bit k of `possible` says whether mixture k plays the action.
     """
@@ -146,21 +149,25 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float, released
     elif estimator == DR:
         q, v = mixture_values(model, mixtures, lowest)
     shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
-    factors = np.empty((len(codebook.state), 2 * N_LANES))
-    possible = np.zeros(len(codebook.state), dtype=np.int64)
-    for c in range(len(codebook.state)):
-        s, a = codebook.state[c], codebook.action[c]
+    state, action, reward = codebook.state, codebook.action, codebook.reward
+    trained, baseline, alphas = mixtures
+    propensity = record.propensity  # taken out of their tuples here: in the loop, that is counted
+    factors = np.empty((len(state), 2 * ROOM))
+    possible = np.zeros(len(state), dtype=np.int64)
+    for c in range(len(state)):
+        s, a = state[c], action[c]
         if a < 0:
             continue
+        taken = baseline[s, a] if released else propensity[c]
         for k in range(N_LANES):
-            alpha = mixtures.alphas[k]
-            mixed = (1.0 - alpha) * mixtures.trained[s, a] + alpha * mixtures.baseline[s, a]
-            weight = mixed / (mixtures.baseline[s, a] if released else record.propensity[c])
-            gain, ratio = step(weight, codebook.reward[c] - shift, q[s, a, k], v[s, k], discount)
+            mixed = (1.0 - alphas[k]) * trained[s, a] + alphas[k] * baseline[s, a]
+            weight = mixed / taken
+            gain, ratio = step(weight, reward[c] - shift, q[s, a, k], v[s, k], discount)
             factors[c, k] = 0.0 if estimator == IS else gain
-            factors[c, N_LANES + k] = weight if estimator == IS else ratio
+            factors[c, ROOM + k] = weight if estimator == IS else ratio
             possible[c] |= np.int64(mixed > 0.0) << k
-    return Steps(factors, possible)
+        factors[c, LAST + 1] = factors[c, ROOM + LAST + 1] = 0.0
+    return Steps(factors.ravel(), possible)
 
 
 @njit(cache=True)
@@ -172,30 +179,27 @@ def discounted(codes: np.ndarray, reward: np.ndarray, discount: float) -> float:
     return total
 
 
-@njit(cache=True, fastmath={"contract"})
-def fold(codes: np.ndarray, steps, x: np.ndarray):
-    """Apply the steps of an episode, last first, to the `x` [11]; returns who can make them all."""
-    x0, x1, x2, x3, x4, x5 = x[0], x[1], x[2], x[3], x[4], x[5]
-    x6, x7, x8, x9, x10 = x[6], x[7], x[8], x[9], x[10]
-    alive = np.int64(-1)
+@njit(cache=True)
+def fold(codes: np.ndarray, first: int, end: int, steps, x: np.ndarray):
+    """Apply the steps of codes[first:end], last first, to the `x` [12]; returns who can make them.
+
+    Views of the codes and of rows of factors would be counted.
+    """
     factors, possible = steps.factors, steps.possible
-    for j in range(len(codes) - 1, -1, -1):
-        code = np.uint32(codes[j])
-        row = factors[code]
+    at0, at1, at2 = np.uint64(0), np.uint64(4), np.uint64(8)
+    x0, x1, x2 = vectors.load(x, at0), vectors.load(x, at1), vectors.load(x, at2)
+    alive = np.int64(-1)
+    for j in range(end - 1, first - 1, -1):
+        code = np.uint64(codes[j])
+        gain = code * np.uint64(2 * ROOM)
+        ratio = gain + np.uint64(ROOM)
         alive &= possible[code]
-        x0 = row[0] + row[11] * x0
-        x1 = row[1] + row[12] * x1
-        x2 = row[2] + row[13] * x2
-        x3 = row[3] + row[14] * x3
-        x4 = row[4] + row[15] * x4
-        x5 = row[5] + row[16] * x5
-        x6 = row[6] + row[17] * x6
-        x7 = row[7] + row[18] * x7
-        x8 = row[8] + row[19] * x8
-        x9 = row[9] + row[20] * x9
-        x10 = row[10] + row[21] * x10
-    x[0], x[1], x[2], x[3], x[4], x[5] = x0, x1, x2, x3, x4, x5
-    x[6], x[7], x[8], x[9], x[10] = x6, x7, x8, x9, x10
+        x0 = vectors.plus(vectors.load(factors, gain), vectors.load(factors, ratio), x0)
+        x1 = vectors.plus(vectors.load(factors, gain + at1), vectors.load(factors, ratio + at1), x1)
+        x2 = vectors.plus(vectors.load(factors, gain + at2), vectors.load(factors, ratio + at2), x2)
+    vectors.store(x, at0, x0)
+    vectors.store(x, at1, x1)
+    vectors.store(x, at2, x2)
     return alive
 
 
@@ -208,15 +212,16 @@ def moments(episodes, reward: np.ndarray, discount: float, steps, estimator: int
     `lowest`: X begins lower by that much, which is added at the end.
     """
     mean, square, possible = np.zeros(N_LANES), np.zeros(N_LANES), np.zeros(N_LANES)
-    x, first = np.empty(N_LANES), np.zeros(N_LANES)
+    x, first = np.zeros(ROOM), np.zeros(N_LANES)
     missing = 0.0 if estimator == DR else lowest
     seen, j = np.int64(0), 0
     for length in episodes.lengths:
-        episode = episodes.codes[j : j + length]
-        beyond = discounted(episode, reward, discount) if estimator == IS else 0.0
+        beyond = 0.0
+        if estimator == IS:
+            beyond = discounted(episodes.codes[j : j + length], reward, discount)
         for k in range(N_LANES):
             x[k] = beyond - missing
-        seen |= fold(episode, steps, x)
+        seen |= fold(episodes.codes, j, j + length, steps, x)
         for k in range(N_LANES):
             if j == 0:
                 first[k] = x[k]

@@ -51,12 +51,11 @@ def seen_or_available(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
 
 
 @njit(cache=True)
-def rank(values: np.ndarray, order: np.ndarray):
-    """Fill `order` with the indices of `values`, largest value first, ties by index.
+def rank(values: np.ndarray, n: int, order: np.ndarray):
+    """Fill `order` with the indices of the first n `values`, largest value first, ties by index.
 
     Shell's sort, which is plain insertion below 18 values. NumPy's would take seconds to compile.
     """
-    n = len(values)
     for i in range(n):
         order[i] = i
     gap = 1
@@ -79,11 +78,11 @@ def comes_before(values: np.ndarray, i: int, k: int) -> bool:
 
 
 @njit(cache=True, inline="always")
-def next_best(q: np.ndarray, upper: np.ndarray, out: np.ndarray, tie: float, s: int) -> int:
-    """The best action whose mass is below `upper`, the first of several; −1 if there is none."""
+def next_best(q: np.ndarray, box, out: np.ndarray, tie: float, s: int) -> int:
+    """The best action whose mass is below its bound, the first of several; −1 if there is none."""
     best = -1
     for a in range(q.shape[1]):
-        if out[s, a] < upper[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
+        if out[s, a] < box.upper[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
             best = a
     return best
 
@@ -92,7 +91,7 @@ def next_best(q: np.ndarray, upper: np.ndarray, out: np.ndarray, tie: float, s: 
 def rank_with_ties(q: np.ndarray, tie: float) -> np.ndarray:
     """The actions, largest q first; runs whose q lie within `tie` of their first by index [A]."""
     order = np.empty(len(q), dtype=np.int64)
-    rank(q, order)
+    rank(q, len(q), order)
     first, top = 0, q[order[0]]
     for i in range(1, len(q)):
         if q[order[i]] < top - tie:
@@ -106,32 +105,32 @@ def rank_with_ties(q: np.ndarray, tie: float) -> np.ndarray:
 
 
 @njit(cache=True, inline="always")
-def top_up(upper: np.ndarray, rest: float, out: np.ndarray, s: int, a: int) -> float:
-    """Raise out(s, a) by `rest`, at most to upper(s, a); return what is left."""
-    room = upper[s, a] - out[s, a]
+def top_up(box, rest: float, out: np.ndarray, s: int, a: int) -> float:
+    """Raise out(s, a) by `rest`, at most to its upper bound; return what is left."""
+    room = box.upper[s, a] - out[s, a]
     if rest < room:
         out[s, a] += rest
         return 0.0
-    out[s, a] = upper[s, a]
+    out[s, a] = box.upper[s, a]
     return rest - room
 
 
 @njit(cache=True)
-def fill_ranked(q: np.ndarray, upper: np.ndarray, rest: float, tie: float, out: np.ndarray, s: int):
-    """Add the mass `rest` to row s of `out`, best q first, each up to `upper`; ties by index.
+def fill_ranked(q: np.ndarray, box, rest: float, tie: float, out: np.ndarray, s: int):
+    """Add the mass `rest` to row s of `out`, best q first, each up to its bound; ties by index.
 
     Algorithm 2 of the paper when the row is 0. Few actions are ranked one after the other until the
     mass is spent, many are sorted first. Returns Σ_a out·q.
     """
     if q.shape[1] > SORT_FROM:
         for a in rank_with_ties(q[s], tie):
-            if out[s, a] < upper[s, a]:
-                rest = top_up(upper, rest, out, s, a)
+            if out[s, a] < box.upper[s, a]:
+                rest = top_up(box, rest, out, s, a)
     else:
-        a = next_best(q, upper, out, tie, s)
+        a = next_best(q, box, out, tie, s)
         while a >= 0 and rest > 0.0:
-            rest = top_up(upper, rest, out, s, a)
-            a = next_best(q, upper, out, tie, s)
+            rest = top_up(box, rest, out, s, a)
+            a = next_best(q, box, out, tie, s)
     value = 0.0
     for a in range(q.shape[1]):
         value += out[s, a] * q[s, a]
@@ -147,28 +146,27 @@ def project(q: np.ndarray, box, tie: float, out: np.ndarray, s: int) -> float:
     that rounding decides nothing. Most often a single one takes all mass that may move. Tables and
     the number of a row are passed, because six views of rows cost more than the projection.
     """
-    lower, upper, start = box
     rest = value = gain = 0.0
     best = -1
     for a in range(q.shape[1]):
-        rest += start[s, a] - lower[s, a]
-        value += lower[s, a] * q[s, a]
-        out[s, a] = lower[s, a]
-        if upper[s, a] > lower[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
+        rest += box.start[s, a] - box.lower[s, a]
+        value += box.lower[s, a] * q[s, a]
+        out[s, a] = box.lower[s, a]
+        if box.upper[s, a] > box.lower[s, a] and (best < 0 or q[s, a] > q[s, best] + tie):
             best = a
-    if best >= 0 and upper[s, best] - lower[s, best] >= rest:
+    if best >= 0 and box.upper[s, best] - box.lower[s, best] >= rest:
         out[s, best] += rest
         value += rest * q[s, best]
     elif best >= 0:
-        value = fill_ranked(q, upper, rest, tie, out, s)
+        value = fill_ranked(q, box, rest, tie, out, s)
     for a in range(q.shape[1]):  # what does not move cancels, however large
-        gain += (out[s, a] - start[s, a]) * q[s, a]
+        gain += (out[s, a] - box.start[s, a]) * q[s, a]
     if best >= 0 and gain > tie:
         return value
     value = 0.0
     for a in range(q.shape[1]):
-        out[s, a] = start[s, a]
-        value += start[s, a] * q[s, a]
+        out[s, a] = box.start[s, a]
+        value += box.start[s, a] * q[s, a]
     return value
 
 

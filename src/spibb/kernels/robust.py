@@ -8,6 +8,8 @@ the mass `moved` [P] of every pair that goes to one and the same outcome, the wo
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -71,17 +73,18 @@ def worth(v: np.ndarray, outcome: int) -> float:
 
 
 @njit(cache=True, inline="always")
-def shrink(values: np.ndarray, masses: np.ndarray, order: np.ndarray, budget: float, floor: float):
-    """Take up to `budget` off `masses`, best value first, and return what was taken.
+def shrink(work, n: int, budget: float, floor: float):
+    """Take up to `budget` off the n masses, best value first, and return what was taken.
 
     Outcomes worth no more than `floor` are left alone: moving them gains nothing.
     """
     moved = 0.0
-    for k in order:
-        if moved >= budget or values[k] <= floor:
+    for i in range(n):
+        k = work.order[i]
+        if moved >= budget or work.values[k] <= floor:
             break
-        take = min(masses[k], budget - moved)
-        masses[k] -= take
+        take = min(work.masses[k], budget - moved)
+        work.masses[k] -= take
         moved += take
     return moved
 
@@ -93,38 +96,45 @@ def reply(rows, v: np.ndarray, p: int, budget: float, floor: float, work):
     Mass leaves the best outcomes observed (the end, worth 0, is one of them where the row sums to
     less than one) for the worst outcome of all, worth `floor`, observed or not: each unit moved
     costs two units of L1 distance. Leaves the masses of the n successors observed in
-    work[1][:n]; returns the value of the row and the mass moved.
+    work.masses[:n]; returns the value of the row and the mass moved. Views of the workspace, and
+    names for its parts, would be counted, which costs more than the reply.
     """
-    indptr, successors, probs = rows
-    first, n = indptr[p], indptr[p + 1] - indptr[p]
-    values, masses, order = work[0][: n + 1], work[1][: n + 1], work[2][: n + 1]
-    values[n], total = 0.0, 0.0
-    for k in range(n):
-        values[k] = v[successors[first + k]]
-        masses[k] = probs[first + k]
-        total += probs[first + k]
-    masses[n] = dense.rest(total)
+    first, n = rows.indptr[p], rows.indptr[p + 1] - rows.indptr[p]
     if budget >= 1.0:
-        for k in range(n + 1):
-            masses[k] = 0.0
+        for k in range(n):
+            work.masses[k] = 0.0
         return floor, 1.0
+    work.values[n], total = 0.0, 0.0
+    for k in range(n):
+        work.values[k] = v[rows.successors[first + k]]
+        work.masses[k] = rows.probs[first + k]
+        total += rows.probs[first + k]
+    work.masses[n] = dense.rest(total)
     moved = 0.0
     if budget > 0.0:
-        rank(values, order)
-        moved = shrink(values, masses, order, budget, floor)
+        rank(work.values, n + 1, work.order)
+        moved = shrink(work, n + 1, budget, floor)
     total = moved * floor
     for k in range(n):
-        total += masses[k] * values[k]
+        total += work.masses[k] * work.values[k]
     return total, moved
+
+
+class Work(NamedTuple):
+    """Room for the outcomes of one row and the end: values, masses, and their order."""
+
+    values: np.ndarray
+    masses: np.ndarray
+    order: np.ndarray
 
 
 @njit(cache=True)
 def workspace(rows):
-    """Room for the values, masses and order of the outcomes of the longest row, and of the end."""
+    """Room for the longest row."""
     longest = 1
     for p in range(len(rows[0]) - 1):
         longest = max(longest, rows[0][p + 1] - rows[0][p] + 1)
-    return np.empty(longest), np.empty(longest), np.empty(longest, np.int64)
+    return Work(np.empty(longest), np.empty(longest), np.empty(longest, np.int64))
 
 
 @njit(cache=True)
@@ -145,7 +155,7 @@ def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray
             q[s, a] = rewards[s, a] + discount * value
             first = rows[0][p]
             for k in range(rows[0][p + 1] - first):
-                kept[first + k] = work[1][k]
+                kept[first + k] = work.masses[k]
     return worst
 
 
@@ -240,7 +250,7 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     """
     discount = xi[3]
     work = workspace(xi[0])
-    unit = (len(work[0]) + q.shape[1] + 4) * UNIT
+    unit = (len(work.values) + q.shape[1] + 4) * UNIT
     v = np.zeros(len(q))
     sweeps = 0
     while True:
