@@ -148,7 +148,7 @@ def finite_states(states: np.ndarray, what: str) -> None:
         row, feature = np.argwhere(bad)[0]
         raise InputError(
             f"{what} in row {row}, feature {feature} is {states[row, feature]}, expected a finite "
-            f"number: fix or drop the row ({int(bad.any(axis=1).sum())} such rows)"
+            f"number: fix or drop the row ({checks.such_rows(bad.any(axis=1).sum())})"
         )
 
 

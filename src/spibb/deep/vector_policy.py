@@ -139,7 +139,7 @@ class VectorPolicy(Loaded):
         return InputError(
             f"{self.features[feature]!r} is {states[row, feature]:g} in row {row + first_row} of "
             f"the cases, expected within {FARTHEST:g} standard deviations of the log "
-            f"({int(far.sum())} such rows): check its unit, or act as before there"
+            f"({checks.such_rows(far.sum())}): check its unit, or act as before there"
         )
 
     @cached_property
@@ -325,7 +325,7 @@ def _check_answers(q: np.ndarray, probs: np.ndarray) -> None:
     if bad.any():
         raise InputError(
             f"the networks give no numbers at row {int(np.argmax(bad))} of the states "
-            f"({int(bad.sum())} such rows): train the policy again, or act as before there"
+            f"({checks.such_rows(bad.sum())}): train the policy again, or act as before there"
         )
 
 
@@ -334,8 +334,9 @@ def _missing(states: np.ndarray, features: Sequence[str], first_row: int) -> Inp
     rows = np.flatnonzero(np.isnan(states).any(axis=1))
     feature = features[int(np.argmax(np.isnan(states[rows[0]])))]
     return InputError(
-        f"{feature!r} is missing in row {rows[0] + first_row} of the cases ({len(rows)} such "
-        "rows): fill it, or decide the others with unseen 'empty'"
+        f"{feature!r} is missing in row {rows[0] + first_row} of the cases "
+        f"({checks.such_rows(len(rows))}): fill it, or decide the others with unseen='empty' "
+        "(--unseen empty)"
     )
 
 
