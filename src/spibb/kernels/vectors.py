@@ -1,6 +1,6 @@
 """Four numbers in one register.
 
-LLVM vectorises a loop of unknown length into pieces of 16 and does what remains one by one, which
+LLVM cuts a loop of unknown length into pieces of 16 or 32 and does the rest one by one, which
 is most of it where rows are short; straight-line code it leaves alone, as Numba sets it up. These
 functions say what is meant. On a processor without such registers LLVM takes smaller ones.
 """
