@@ -15,13 +15,15 @@ def lacking(state, action, off, weight, shape):
     found = np.zeros(shape[0])
     for a in np.unique(action):
         of_action = off[action == a]
-        usual = np.mean(of_action**2)
-        kurtosis = np.mean(of_action**4) / usual**2 if usual else 0.0
-        for x in np.unique(state[action == a]):
-            here = (state == x) & (action == a)
-            n, own = here.sum(), np.mean(off[here] ** 2)
-            raised = own + kurtosis / (n + kurtosis) * max(usual - own, 0) if usual else own
-            found[x] += (weight[here] ** 2).sum() * (raised - own)
+        squares = np.mean(of_action**2)
+        kurtosis = np.mean(of_action**4) / squares**2 if squares else 1.0
+        here = {x: (state == x) & (action == a) for x in np.unique(state[action == a])}
+        share = {x: rows.sum() / (rows.sum() + kurtosis) for x, rows in here.items()}
+        own = {x: np.mean(off[rows] ** 2) for x, rows in here.items()}
+        usual = sum(share[x] * own[x] for x in here) / sum(share.values())
+        for x, rows in here.items():
+            raised = own[x] + (1 - share[x]) * max(usual - own[x], 0)
+            found[x] += (weight[rows] ** 2).sum() * (raised - own[x])
     return found
 
 
@@ -59,3 +61,14 @@ def test_normal_noise_hardly_hides():
     off, noise = rng.normal(size=5000), Noise(50, 1)
     noise.add(np.repeat(np.arange(50), 100), np.zeros(5000, dtype=int), off, np.ones(5000))
     assert (noise.lacking() < 0.03 * (off**2).reshape(50, 100).sum(axis=1)).all()
+
+
+def test_a_state_that_never_varies_and_is_visited_often_hides_nothing():
+    """Nine tenths of the visits are of the last state, in which nothing varies."""
+    rng = np.random.default_rng(0)
+    off = np.append(50.0 * (rng.random(5000) < 0.02), np.zeros(45_000))
+    off[:20] = 0.0
+    state = np.append(np.repeat(np.arange(250), 20), np.full(45_000, 250))
+    noise = Noise(251, 1)
+    noise.add(state, np.zeros(50_000, dtype=int), off, np.ones(50_000))
+    assert noise.lacking()[0] > 0.6 * 20 * np.mean(off[:5000] ** 2)

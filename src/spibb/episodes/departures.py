@@ -7,7 +7,9 @@ A single ratio does not: at a visit of x_t with action a_t and return G_t from t
 
 whatever V̂ is. The noise of later actions is taken out: G_t stands for the return less
 Σ_{u>t} γ^{u−t} (Q̂(x_u, a_u) − V̂(x_u)), whose terms have mean 0 given x_u if V̂ = Σ_a π_b Q̂,
-whatever Q̂ is (a control variate). D = Σ_t γ^t X_t of an episode has the mean
+whatever Q̂ is (a control variate). Q̂ comes from the same episodes: where it rests on a few visits
+it follows their noise, which is then missing in each X and not in their sum, so that such states
+are left alone (`ENOUGH`). D = Σ_t γ^t X_t of an episode has the mean
 Σ_t γ^t E[A^{π_b}(x_t, π)]: the gain of all changes to the first order, each made alone while π_b
 decides the rest. Where it is negative, some change is worse than what it replaces (policy
 improvement theorem). A wrong model makes D noisy, not wrong, except for what follows the cut of an
@@ -41,6 +43,8 @@ ALONE = "each made alone, then added up"
 """How the gain D of all changes to the first order is told apart from that of the policy."""
 MOVED = 1e-9
 """Rows whose probabilities differ by less are the same."""
+ENOUGH = 20
+"""Visits of a state for each action taken there, from which Q̂ − V̂ holds little of their noise."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ def single_departures(
 
     `q` [S, A] is Q̂, in the log's codes like both policies.
     """
+    q = _controlled(log, baseline, q)
     asked = _Asked(policy, baseline, q, discount, unit_of(log.reward), Noise(*policy.shape))
     parts = [_in_block(part, asked) for part in log.blocks()]
     gains = np.concatenate([part.gains for part in parts])
@@ -138,6 +143,16 @@ def single_departures(
     surprise = _surprise(parts, asked.noise.lacking())
     error = standard_error(gains) * asked.unit
     return Departures(float(gains.mean()) * asked.unit, error, effective, surprise, freedom)
+
+
+def _controlled(log: Log, baseline: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Q̂ [S, A], and V̂ instead where a state has too few visits to tell its actions apart."""
+    n_actions = q.shape[1]
+    pair = log.state.astype(np.int64) * n_actions + log.action
+    visits = np.bincount(pair, minlength=q.size).reshape(q.shape)
+    enough = visits.sum(axis=1) >= ENOUGH * np.count_nonzero(visits, axis=1)
+    v = (baseline * q).sum(axis=1)
+    return np.where(enough[:, None], q, v[:, None])
 
 
 class _Asked(NamedTuple):

@@ -2,14 +2,15 @@
 
 A pair that pays rarely and much looks as if it always paid nothing until it pays: the variance of
 its few visits is then too small, and a difference from another action looks sure. So the variance
-m(x, a) of a pair's n visits is raised towards that of all visits of the action, m(a), where this
+m(x, a) of a pair's n visits is raised towards that of the action in all states, m(a), where this
 is larger:
 
-    m̃(x, a) = m(x, a) + k/(n + k)·max(m(a) − m(x, a), 0),
+    m̃(x, a) = m(x, a) + (1 − w) max(m(a) − m(x, a), 0),      w = n/(n + k),
 
 with k the kurtosis of the action's returns, at most their number. k is 3 for normal noise, where a
 few visits show the variance, and 1/p for a prize of probability p, which takes some 1/p visits to
-be seen.
+be seen. m(a) is the mean of m(x, a) over states, each with its weight w: states are alike, not
+visits, and one that is visited often and never varies says little of the others.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ class Noise:
     def lacking(self) -> np.ndarray:
         """Σ_a Σ w²·(m̃ − m) [S]: by how much Σ (w h)² of a state may be too small."""
         n, squares = self.visits.sum(axis=0), self.squares.sum(axis=0)
-        known = squares > 0
-        usual = np.where(known, squares / np.maximum(n, 1), 0.0)
-        kurtosis = np.zeros(len(n))
-        np.divide(n * self.fourth.sum(axis=0), squares**2, out=kurtosis, where=known)
+        kurtosis = np.ones(len(n))
+        np.divide(n * self.fourth.sum(axis=0), squares**2, out=kurtosis, where=squares > 0)
+        weight = self.visits / (self.visits + kurtosis)
         own = self.squares / np.maximum(self.visits, 1)
-        doubt = kurtosis / np.maximum(self.visits + kurtosis, 1)
-        return np.asarray((self.tilts * doubt * np.maximum(usual - own, 0)).sum(axis=1))
+        usual = (weight * own).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-300)
+        raised = (1 - weight) * np.maximum(usual - own, 0)
+        return np.asarray((self.tilts * raised).sum(axis=1))
