@@ -98,3 +98,27 @@ def test_prizes_that_are_missing_by_chance_are_not_supported(algorithm):
         result = spibb.improve(log, None, discount=0.0, algorithm=algorithm, **options)
         favourable += result.verdict.favourable
     assert favourable <= 1  # P(> 1 of 8) = 6 % at a rate of 5 %; 4 of 8 if variances were trusted
+
+
+def test_noise_of_later_steps_is_not_supported():
+    """All actions of the second step are alike, and each pair of them was seen twice.
+
+    The first step pays 0.05 more for the action that the policy prefers.
+    """
+    favourable, first = 0, np.tile([0.65, 0.35], (8, 1))
+    for seed in range(8):
+        rng, n = np.random.default_rng(seed), 1000
+        start, chosen = rng.integers(8, size=n), (rng.random(n) < 0.35).astype(int)
+        later = 8 + 4 * (2 * start + chosen) + rng.integers(4, size=n)
+        reward = np.stack([-0.05 * chosen, rng.normal(size=n)], axis=1)
+        log = spibb.Log.from_arrays(
+            state=np.stack([start, later], axis=1).reshape(-1),
+            action=np.stack([chosen, rng.integers(12, size=n)], axis=1).reshape(-1),
+            reward=reward.reshape(-1), episode_id=np.repeat(np.arange(n), 2),
+            terminated=np.tile([False, True], n), n_states=72, n_actions=12,
+        )  # fmt: skip
+        rows = np.full((72, 12), 1 / 12)
+        rows[:8] = np.pad(first, ((0, 0), (0, 10)))
+        result = spibb.improve(log, spibb.Policy(rows), discount=0.99, n_wedge=10)
+        favourable += result.verdict.favourable
+    assert favourable <= 2

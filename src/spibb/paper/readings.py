@@ -200,6 +200,10 @@ REASONS = {
         READING, "the curve is off the graph up to 1,000 trajectories, and comes back at 10,000",
     ),
     "mdps-bad-easy": (CONTRADICTED, "on 10 trajectories only; safe from 20 on"),
+    "auto-probability": (
+        CONTRADICTED,
+        "the log that trained the policy also evaluates it; no command prints the probability",
+    ),
     "mdps-bad-basic-tail": (
         THRESHOLD, "Basic RL is behind on the smallest data sets only, which the average includes",
     ),
