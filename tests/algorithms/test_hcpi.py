@@ -208,7 +208,7 @@ def test_bernstein_needs_a_declared_limit_for_negative_returns():
     problem = bandit(400, paid=(-1.0, 1.0))
     with pytest.raises(InputError, match="a return of -1, below lowest_return 0: give a lower"):
         HCPI(estimator="is", bound="bernstein").improve(problem)
-    with pytest.raises(InputError, match=r"a reward of -1, below .* lowest_return -0.5: give a"):
+    with pytest.raises(InputError, match=r"a return of -1, below lowest_return -0.5: give a"):
         HCPI(estimator="pdis", bound="bernstein", lowest_return=-0.5).improve(problem)
     result = HCPI(estimator="is", bound="bernstein", lowest_return=-1).improve(problem)
     assert result.alpha == 0

@@ -206,7 +206,7 @@ def test_a_plain_table_beside_a_result_folder_may_have_its_columns(home):
         assert run(f"compare {pair}").output.startswith("0 of ")
     table.rename(columns={"drug": "dose"}).to_csv("other.csv", index=False)
     refused = str(run("compare improved other.csv", code=1).exception)
-    assert "has no column 'drug'" in refused and "(--state, --action)" in refused
+    assert "has no column 'drug'" in refused and "--state and --action of" in refused
 
 
 def test_single_steps_have_no_discount(home):

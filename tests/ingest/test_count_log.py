@@ -208,16 +208,16 @@ def test_a_missing_value_is_named_with_its_column(column, ending, tmp_path):
 @pytest.mark.parametrize(
     ("column", "value", "message"),
     [
-        ("reward", "much", "reward in row 50 is much, expected a number: fix or drop the row"),
+        ("reward", "much", "reward in row 50 is 'much', expected a number: fix or drop the row"),
         (
             "step",
             "later",
-            "step in row 50 is later, expected a finite number, or a time like 2024-05-14",
+            "step in row 50 is 'later', expected a finite number, or a time like 2024-05-14",
         ),
         (
             "terminated",
             "maybe",
-            "terminated in row 50 is maybe, expected true/false, yes/no, t/f or 0/1",
+            "terminated in row 50 is 'maybe', expected true/false, yes/no, t/f or 0/1",
         ),
         ("reward", "nan", "reward in row 50 is nan, expected a finite number"),
         ("reward", "inf", "reward in row 50 is inf, expected a finite number"),

@@ -144,7 +144,7 @@ def test_digits_with_underscores_are_no_number(tmp_path, column):
     row = {"step": "0", "reward": "0", column: "1_000"}
     path = csv(tmp_path / "log.csv", f"0,{row['step']},a,go,{row['reward']},,1,0")
     for read in (read_log, count_log):
-        with pytest.raises(InputError, match=f"{column} in row 0 is 1_000, expected"):
+        with pytest.raises(InputError, match=f"{column} in row 0 is '1_000', expected"):
             read(path)
     arrays = {"reward": [0.0], "step": [0], column: ["1_000"]}
     with pytest.raises(InputError, match=f"{column} holds something that is n"):

@@ -69,7 +69,7 @@ def messages(tmp_path, **columns):
         ({"reward": pa.array([0] * 4, "timestamp[us]")}, "reward is time in column 'reward'"),
         ({"action_prob": [0.5, NAN, 0.5, 0.5]}, r"action_prob in row 1 is nan, expected .*\(0, "),
         ({"step": ["2020-01-01 10:00", "2020-01-01 11:00Z", "2020-01-01", "2020-01-02"]},
-         "step in row 1 is 2020-01-01 11:00Z, expected .* all with a time zone or none"),
+         "step in row 1 is '2020-01-01 11:00Z', expected .* all with a time zone or none"),
     ],
 )  # fmt: skip
 def test_rows_counts_and_frames_refuse_alike(tmp_path, columns, message):
@@ -376,7 +376,9 @@ def test_a_decimal_comma_leads_to_its_option(tmp_path):
     path.write_text(
         "episode_id;step;state;action;reward;terminated\n0;0;a;x;-1,5;true\n1;0;a;y;2,5;true\n"
     )
-    with pytest.raises(InputError, match=r"is -1,5, expected .*; or read decimal commas with --d"):
+    with pytest.raises(
+        InputError, match=r"is '-1,5', expected .*; or read decimal commas with --d"
+    ):
         read_log(path)
 
 

@@ -324,7 +324,7 @@ def test_a_text_cell_among_numbers_is_named(tmp_path):
                 [0, 0, "a", "x", 1, True], [1, 0, "b", "x", "#DIV/0!", True]):  # fmt: skip
         book.active.append(row)
     book.save(tmp_path / "log.xlsx")
-    with pytest.raises(InputError, match=r"reward in row 1 is #DIV/0!, expected a number"):
+    with pytest.raises(InputError, match=r"reward in row 1 is '#DIV/0!', expected a number"):
         count_log(tmp_path / "log.xlsx")
 
 
@@ -501,9 +501,9 @@ def test_minari_by_id_and_by_folder(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="get it with `minari download lake/expert-v1`"):
         count_log("minari:lake/expert-v1")
     (tmp_path / "nothing" / "data").mkdir(parents=True)
-    for name in ("minari:", f"minari:{tmp_path / 'nothing'}"):
-        with pytest.raises(InputError, match="Minari dataset"):
-            count_log(name)
+    for name, told in (("", "names no dataset"), (tmp_path / "nothing", "Minari dataset")):
+        with pytest.raises(InputError, match=told):
+            count_log(f"minari:{name}")
 
 
 class Web:
