@@ -106,3 +106,13 @@ def test_where_nothing_changes_yet_the_forecast_counts_the_visits_too():
     best = surest([candidate for candidate in result.sweep if candidate.states_changed])
     assert 0 < until_sure(30, best.gain, best.lower) < 270
     assert "270 more episodes" in result.verdict.remedy
+
+
+@pytest.mark.parametrize("gain", [1e-300, 5e-324, 1e-9])
+def test_no_absurd_number_of_episodes_is_named(gain):
+    assert more_episodes(until_sure(100, gain, -1.0)) == "More episodes."
+    assert "more episodes" not in more_episodes(until_beyond_chance(100, 5, 5 - 1e-15, 10))
+
+
+def test_one_episode_is_one():
+    assert more_episodes(1.0) == "About 1 more episode, if they are like these."

@@ -35,6 +35,8 @@ ANOTHER = "another threshold: n_wedge = auto looks for one"
 FEWER = "fewer changes: a larger N∧"
 FEWEST_VISITS = 60
 """An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
+MOST_EPISODES = 1e9
+"""A forecast of more says only that these differences cannot be told from none."""
 FOUR_IN_FIVE = 0.84
 """Standard errors beyond a limit for which a forecast is made: at the limit, half would pass."""
 TYPICAL_Z = 2.0
@@ -109,8 +111,8 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
     """
     if gain <= 0 or lower > 0:
         return None
-    distance = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z)
-    return n * ((distance / gain) ** 2 - 1)
+    ratio = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z) / gain
+    return n * (ratio * ratio - 1)
 
 
 def until_shown(n: int, visits: int) -> float:
@@ -132,9 +134,10 @@ def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> f
 
 
 def more_episodes(more: float | None, otherwise: str = "") -> str:
-    """The remedy of a number of episodes, if it is known, or something else."""
-    if more is not None:
-        return f"About {roughly(more)} more episodes, if they are like these."
+    """The remedy of a number of episodes, if it is known and not absurd, or something else."""
+    if more is not None and more <= MOST_EPISODES:
+        one = roughly(more) == "1"
+        return f"About {roughly(more)} more episode{'' if one else 's'}, if they are like these."
     return f"More episodes, or {otherwise}." if otherwise else "More episodes."
 
 
