@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.assurance.posterior import in_own_order
+from spibb.assurance.posterior import in_order
 from spibb.frozen import Frozen
 from spibb.kernels import exchange as kernel
 from spibb.log import Log
@@ -291,11 +291,16 @@ def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
 
 
 def ordered_episodes(log: Log, rng: np.random.Generator) -> Log:
-    """The log with labels in their own order, so that no p-value depends on the one given.
+    """The log with labels by their visits, so that no p-value depends on their order or names.
 
     Of a long one about `MOST_ROWS` rows: whole episodes in their order.
     """
-    log = log.with_labels(in_own_order(log.states), in_own_order(log.actions))
+    visits = [
+        np.bincount(codes, minlength=len(labels))
+        for codes, labels in ((log.state, log.states), (log.action, log.actions))
+    ]
+    states, actions = in_order(log.states, visits[0]), in_order(log.actions, visits[1])
+    log = log.with_labels(states, actions)
     if len(log) <= MOST_ROWS:
         return log
     n = max(2, log.n_episodes * MOST_ROWS // len(log))

@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.auto import AutoImprovement, telling_rewards
-from spibb.algorithms.base import Improvement, Problem
+from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
@@ -32,6 +32,7 @@ from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
+from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
 
 Z95 = 1.96
@@ -104,7 +105,8 @@ class Evidence(Frozen):
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
     of the log decided whether to change; None if these are all that change. `searched` says that
-    no other threshold could help: the log chose it, or there is none.
+    no other threshold could help: the log chose it, or there is none. `algorithm` made the policy
+    from this log, and can be asked what it makes of a half of it.
     """
 
     problem: Problem
@@ -123,6 +125,7 @@ class Evidence(Frozen):
     certified: bool = False
     considered: np.ndarray | None = None
     searched: bool = False
+    algorithm: Algorithm | None = None
 
     @cached_property
     def chance(self) -> Chance:
@@ -134,7 +137,12 @@ class Evidence(Frozen):
         freedom = np.maximum(np.count_nonzero(self.problem.decisions, axis=1) - 1, 0)
         possible = self.changed if self.considered is None else self.considered | self.changed
         moved = int((self.changed & (freedom > 0)).sum())
-        return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta)
+        return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta / 2)
+
+    @cached_property
+    def crossed(self) -> float | None:
+        """z of what each half of the episodes teaches, in the other half; None if not known."""
+        return None if self.algorithm is None else crossed(self.algorithm, self.problem)
 
     @cached_property
     def season(self) -> Season | None:
@@ -268,7 +276,9 @@ def gather_for(
         limits=_limits(result),
     )  # fmt: skip
     searched = isinstance(result, AutoImprovement | CertifiedImprovement)
-    found = replace(found, considered=result.considered, searched=searched)
+    found = replace(
+        found, considered=result.considered, searched=searched, algorithm=result.algorithm
+    )
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:

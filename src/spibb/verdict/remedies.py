@@ -133,6 +133,17 @@ def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> f
     return n * (excess / beyond - 1)
 
 
+def until_crossed(n: int, z: float, limit: float, other: float | None) -> float | None:
+    """How many more episodes bring z of the halves above its limit, or another test beyond its own.
+
+    z grows with √n.
+    """
+    if z <= 0:
+        return other
+    more = n * (((limit + FOUR_IN_FIVE) / z) ** 2 - 1)
+    return more if other is None else min(more, other)
+
+
 def more_episodes(more: float | None, otherwise: str = "") -> str:
     """The remedy of a number of episodes, if it is known and not absurd, or something else."""
     if more is not None and more <= MOST_EPISODES:
