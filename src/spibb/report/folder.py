@@ -156,7 +156,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     """A row of the sweep; its posterior probability is no frequency, and is not told."""
     shown = plain_values(dataclasses.asdict(candidate))
-    del shown["probability"]
+    del shown["probability"], shown["share"]
     return shown
 
 

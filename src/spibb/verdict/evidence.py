@@ -33,6 +33,7 @@ from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.memory import Memory, memory_of
+from spibb.verdict.recorded import Direct, direct_limits
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -104,7 +105,8 @@ class Evidence(Frozen):
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
     of the log decided whether to change; None if these are all that change. `searched` says that
-    no other threshold could help: the log chose it, or there is none.
+    no other threshold could help: the log chose it, or there is none. `share` is the failure rate
+    that `lower` has.
     """
 
     problem: Problem
@@ -123,6 +125,31 @@ class Evidence(Frozen):
     certified: bool = False
     considered: np.ndarray | None = None
     searched: bool = False
+    share: float | None = None
+
+    @cached_property
+    def direct(self) -> tuple[Direct, ...]:
+        """Limits of the gain by the rows' own probabilities, where these vary within a state.
+
+        Nobody trusts a model there alone (`verdict.recorded`). Empty elsewhere.
+        """
+        problem = self.problem
+        if not problem.varying or self.departures is None:
+            return ()
+        whole = None if problem.counts.one_step else self.estimates
+        share = self.delta if self.share is None else self.share
+        return tuple(direct_limits(self.departures, whole, problem.n_episodes, share))
+
+    @property
+    def sure(self) -> float:
+        """What the new policy gains at level 1 − δ: by the model, and by what needs none where the
+        model is not trusted."""
+        return min([self.lower, *(one.lower for one in self.direct)])
+
+    @property
+    def binding(self) -> Direct | None:
+        """The estimate without a model that the sure gain is the limit of, if it is one's."""
+        return next((one for one in self.direct if one.lower == self.sure), None)
 
     @cached_property
     def chance(self) -> Chance:
@@ -273,7 +300,8 @@ def gather_for(
         return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
-    return replace(found, lower=result.chosen.lower, shared=True)
+    chosen = result.chosen
+    return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
 
 
 def n_draws(problem: Problem, delta: float) -> int:
