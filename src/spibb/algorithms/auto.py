@@ -288,6 +288,8 @@ class Auto(Algorithm):
             "in all but a few of the models drawn given the log (delta = "
             f"{self.delta:g}, shared among the candidates)"
         )
+        if problem.varying:
+            models += ", which the verdict does not trust alone: recorded probabilities vary"
         if chosen is not None:
             return (
                 f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower, 4)} "

@@ -150,6 +150,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "new": dataclasses.asdict(evidence.new),
         "gain": dataclasses.asdict(evidence.gain),
         "level": evidence.posterior.level,
+        "direct": [dataclasses.asdict(one) for one in evidence.direct],
     }
 
 

@@ -271,6 +271,11 @@ def until_certified(evidence: Evidence) -> str:
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
         return f"{CERTIFIED}, which tests every change on episodes that did not choose it."
+    if problem.varying and not problem.counts.one_step:
+        return (
+            f"{CERTIFIED}, once the states hold what the recorded probabilities depend on (--state "
+            "ward,score): of longer episodes it reads no others."
+        )
     try:
         return f"{CERTIFIED}: {_promise(Certified(evidence.delta).improve(problem).tests)}."
     except InputError:
@@ -300,4 +305,4 @@ def _promise(tests: Sequence[ChangeTest]) -> str:
         return f"it accepts {_several(accepted, 'change')} from this log"
     if (more := nearest(tests)) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
-    return "it needs more episodes, and accepts no change from these"
+    return "it accepts no change from this log, and needs more episodes"
