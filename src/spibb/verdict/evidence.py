@@ -33,7 +33,7 @@ from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.memory import Memory, memory_of
-from spibb.verdict.recorded import Direct, direct_limits
+from spibb.verdict.recorded import Direct, Mean, direct_limits, judged_apart
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -106,7 +106,8 @@ class Evidence(Frozen):
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
     of the log decided whether to change; None if these are all that change. `searched` says that
     no other threshold could help: the log chose it, or there is none. `share` is the failure rate
-    that `lower` has.
+    that `lower` has. `apart` is the gain of changes that other episodes chose, where no model is
+    trusted.
     """
 
     problem: Problem
@@ -126,6 +127,7 @@ class Evidence(Frozen):
     considered: np.ndarray | None = None
     searched: bool = False
     share: float | None = None
+    apart: Mean | None = None
 
     @cached_property
     def direct(self) -> tuple[Direct, ...]:
@@ -138,7 +140,7 @@ class Evidence(Frozen):
             return ()
         whole = None if problem.counts.one_step else self.estimates
         share = self.delta if self.share is None else self.share
-        return tuple(direct_limits(self.departures, whole, problem.n_episodes, share))
+        return tuple(direct_limits(self.departures, self.apart, whole, problem.n_episodes, share))
 
     @property
     def sure(self) -> float:
@@ -298,6 +300,8 @@ def gather_for(
     found = replace(found, considered=result.considered, searched=searched)
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
+    if result.problem.varying and found.departures is not None and found.changed.any():
+        found = replace(found, apart=judged_apart(result))
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     chosen = result.chosen
