@@ -299,9 +299,12 @@ def _visits(evidence: Evidence) -> Criterion:
     n = int(evidence.tried.sum())
     more = until_shown(evidence.problem.n_episodes, n)
     return Criterion(
-        "visits", "visits that the changes rest on", f"{n:,}", f"at least {FEWEST_VISITS}",
+        "visits", "visits to the actions that become more frequent in a state, or to those that "
+        "become less frequent, whichever are fewer; of all changed states", f"{n:,}",
+        f"at least {FEWEST_VISITS}",
         n >= FEWEST_VISITS,
-        f"Together the changes rest on {n:,} visits to the actions concerned: an event that is "
+        f"The changes rest on {n:,} visits (in each state to the actions that become more "
+        "frequent, or to those that become less frequent, whichever are fewer): an event that is "
         "rare and decides may have gone unseen.",
         more_episodes(more), more,
     )  # fmt: skip

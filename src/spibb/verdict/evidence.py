@@ -17,6 +17,7 @@ from spibb.assurance.posterior import Posterior, draws_for, posterior_improvemen
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
 from spibb.episodes.departures import (
+    MOVED,
     Departures,
     changed_states,
     completed_returns,
@@ -217,13 +218,15 @@ class Evidence(Frozen):
 
 
 def visits_behind(probs: np.ndarray, problem: Problem) -> np.ndarray:
-    """Visits, in each state that a policy [S, A] changes, of the action that gains or of the one
-    that loses most probability there, whichever was taken less."""
+    """Visits, in each state that a policy [S, A] changes, of all actions that gain probability
+    there or of all that lose it, whichever were taken less.
+
+    An action that is split into two with the same outcomes counts as before.
+    """
     changed = changed_states(probs, problem.baseline.probs)
-    moved = (probs - problem.baseline.probs)[changed]
-    most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
-    visits = np.take_along_axis(problem.counts.pairs[changed], most, axis=1)
-    return np.asarray(visits.min(axis=1))
+    moved, visits = (probs - problem.baseline.probs)[changed], problem.counts.pairs[changed]
+    more, less = ((visits * (sign * moved > MOVED)).sum(axis=1) for sign in (1, -1))
+    return np.asarray(np.minimum(more, less))
 
 
 def gather(

@@ -248,13 +248,14 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
     if not len(tried):
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
-    visits = f"{_several(fewest, 'visit')} to every action concerned"
-    rests = f"every changed state rests on at least {visits}"
+    kinds = "the actions that become more frequent there, and to those that become less frequent"
+    rests = f"every changed state rests on at least {_several(fewest, 'visit')} to {kinds}"
     if thin:
         rests = (
             f"{thin:,} of {_several(len(tried), 'changed state')} "
-            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to an action "
-            f"that is now taken more, or less, often; the fewest are {fewest:,}"
+            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to the actions "
+            "that become more frequent there, or to those that become less frequent; the fewest "
+            f"are {fewest:,}"
         )
     rare = f"an event in {_up_to(3 / fewest)} of the cases" if fewest > 3 else "any event"
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
