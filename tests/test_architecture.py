@@ -17,7 +17,7 @@ ORDER = [
     "columns", "sql", "cases",
     "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
-    "evaluate", "bounds", "forecast", "episodes", "assurance", "ope", "stats", "envs",
+    "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats", "envs",
     "ingest", "algorithms", "sceptic", "verdict", "pipeline", "deep", "policies", "serving",
     "monitoring",
     "report", "vector_running", "running", "experiments", "paper", "cli", "__main__",

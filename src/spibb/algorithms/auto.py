@@ -60,7 +60,8 @@ class Candidate:
     number of distinct candidates or 4, and `states_changed` the number of rows that differ from the
     baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
     where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
-    cannot have made it, or where fewer than two episodes, in effect, are like the policy's.
+    cannot have made it, or where fewer than two episodes, in effect, are like the policy's. `share`
+    is the failure rate of `lower`.
     """
 
     algorithm: str
@@ -72,6 +73,7 @@ class Candidate:
     lower: float
     states_changed: int
     off_policy: OffPolicyValue | None = None
+    share: float | None = field(default=None, repr=False)
 
     @property
     def title(self) -> str:
@@ -259,7 +261,7 @@ class Auto(Algorithm):
         candidates = tuple(
             Candidate(
                 kind, n_wedge, value[k], probability[k], mean[k], (low[k], high[k]),
-                lower[k], int(changed[k]), off_policy[k],
+                lower[k], int(changed[k]), off_policy[k], share,
             )
             for (kind, n_wedge), k in zip(named, where.tolist())
         )  # fmt: skip
@@ -286,6 +288,8 @@ class Auto(Algorithm):
             "in all but a few of the models drawn given the log (delta = "
             f"{self.delta:g}, shared among the candidates)"
         )
+        if problem.varying:
+            models += ", which the verdict does not trust alone: recorded probabilities vary"
         if chosen is not None:
             return (
                 f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower, 4)} "

@@ -12,7 +12,8 @@ from typing import Any
 from spibb import checks
 from spibb.checks import InputError
 from spibb.counts import Counts
-from spibb.episodes.conformity import recorded_table
+from spibb.episodes.conformity import misrecorded, recorded_table
+from spibb.episodes.propensities import varies
 from spibb.estimate import Baseline, Counted, as_policy, estimate_baseline
 from spibb.ingest.policy_files import read_policy
 from spibb.ingest.policy_frames import is_frame, policy_from_frame
@@ -69,10 +70,17 @@ def given_baseline(given: Baseline, log: Log | Counts) -> Policy:
 
 
 def without_record(given: Any, log: Log, smoothing: float) -> Log:
-    """The log, without its `action_prob` where the baseline is to be estimated all the same."""
+    """The log, without its `action_prob` where the baseline is to be estimated all the same.
+
+    Probabilities that vary within a state, and can be right, say that decisions looked at more than
+    the state. What is known to be so is not forgotten: the baseline is estimated, and estimates and
+    tests divide by them.
+    """
     name, asked = _named(given)
     estimate = name == ESTIMATE or (smoothing if asked is None else asked)
-    return replace(log, action_prob=None) if estimate else log
+    if not estimate or (varies(log) and not misrecorded(log)):
+        return log
+    return replace(log, action_prob=None)
 
 
 def baseline_of_log(

@@ -35,10 +35,13 @@ ESTIMATED = (
     "the estimate: how far this lies from the policy that really acted is not counted"
 )
 RECORDED = (
-    "the baseline collected the log; it is what the log's action_prob says{average}, and actions "
-    "never taken in a state share what is left of 1 there"
+    "the baseline collected the log; it is what the log's action_prob says, and actions never "
+    "taken in a state share what is left of 1 there"
 )
-AVERAGED = " on average in each state, since it varies within states"
+VARIES = (
+    "the recorded probabilities vary within a state: the current policy looked at more than the "
+    "state, and the bounds hold only where it did not"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +268,8 @@ def _refusal(result: Improvement, n_wedge: float) -> str | None:
         return "n_wedge = 0 trusts every pair, and the bounds are infinite"
     if problem.misreported:
         return f"the log contradicts the baseline: {problem.misreported}"
+    if problem.varying:
+        return VARIES
     largest = max(float(np.abs(v).max()) for v in (result.values, result.baseline_values))
     if largest > problem.v_max * (1 + ROUNDING):
         worth, limit = apart(largest, problem.v_max)
@@ -279,7 +284,7 @@ def _assumptions(problem: Problem) -> tuple[str, ...]:
     source = "given" if problem.v_max_given else "derived from the rewards in the log"
     collected = {
         Provenance.GIVEN: "the baseline collected the log",
-        Provenance.RECORDED: RECORDED.format(average=AVERAGED if problem.varying else ""),
+        Provenance.RECORDED: RECORDED,
         Provenance.ESTIMATED: ESTIMATED,
     }[problem.baseline_source]
     return (

@@ -234,8 +234,11 @@ class Problem(Shown):
 
     @cached_property
     def varying(self) -> bool:
-        """Whether the baseline is recorded, with probabilities that depend on more than states."""
-        if self.baseline_source is not Provenance.RECORDED or self.log is None:
+        """Whether the log records probabilities that depend on more than states.
+
+        A baseline that was given is then not what made the log, which `misreported` says.
+        """
+        if self.baseline_source is Provenance.GIVEN or self.log is None:
             return False
         return varies(self.log) is not None
 

@@ -17,9 +17,9 @@ from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
 from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
-from spibb.verdict.criteria import FOUND
+from spibb.verdict.criteria import FOUND, VARYING
 from spibb.verdict.evidence import OBSERVED, SHRUNK
-from spibb.words import at_least, clipped, counted, general, number, percent, signed
+from spibb.words import at_least, clipped, counted, general, number, percent, signed, surely
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -237,6 +237,8 @@ def print_values(
     ):  # fmt: skip
         interval = f"{number(value.low)} to {number(value.high)}"
         table.add_row(f"{worded(name)}, model", show(value.mean), interval)
+    for one in evidence.direct:
+        table.add_row(f"gain, {one.what}", signed(one.gain), f"at least {surely(one.lower)}")
     console.print(table)
     say(console, worded(_behind_values(evidence)))
 
@@ -252,9 +254,13 @@ def _behind_values(evidence: Evidence) -> str:
             else ""
         )
         log = f"The log has {earned.episodes:,} episodes{cut}."
+    recorded = (
+        f" Other gains divide by the recorded probabilities: {VARYING}, so that the model's gain "
+        "is not trusted."
+    )
     return (
         f"{log} Model intervals hold {percent(0.95)} of {len(evidence.posterior.gains):,} drawn "
-        f"models. {SHRUNK}."
+        f"models. {SHRUNK}.{recorded if evidence.direct else ''}"
     )
 
 

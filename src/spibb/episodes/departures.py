@@ -7,9 +7,11 @@ A single ratio does not: at a visit of x_t with action a_t and return G_t from t
 
 whatever V̂ is. The noise of later actions is taken out: G_t stands for the return less
 Σ_{u>t} γ^{u−t} (Q̂(x_u, a_u) − V̂(x_u)), whose terms have mean 0 given x_u if V̂ = Σ_a π_b Q̂,
-whatever Q̂ is (a control variate). Q̂ comes from the same episodes: where it rests on a few visits
-it follows their noise, which is then missing in each X and not in their sum, so that such states
-are left alone (`ENOUGH`). D = Σ_t γ^t X_t of an episode has the mean
+whatever Q̂ is (a control variate). Where the log records probabilities p that depend on more than
+the state, the terms are those times π_b(a_u|x_u)/p_u, and have mean 0 given all that p depends on.
+Q̂ comes from the same episodes: where it rests on a few visits it follows their noise, which is then
+missing in each X and not in their sum, so that such states are left alone (`ENOUGH`).
+D = Σ_t γ^t X_t of an episode has the mean
 Σ_t γ^t E[A^{π_b}(x_t, π)]: the gain of all changes to the first order, each made alone while π_b
 decides the rest. Where it is negative, some change is worse than what it replaces (policy
 improvement theorem). A wrong model makes D noisy, not wrong, except for what follows the cut of an
@@ -190,10 +192,7 @@ def _in_block(log: Log, asked: _Asked) -> _Block:
     lengths = np.diff(log.episode_starts)
     episode = np.repeat(np.arange(log.n_episodes), lengths)
     step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    made = log.action_prob
-    if made is None:
-        made = asked.baseline[log.state, log.action]
-    ratio = asked.policy[log.state, log.action] / made
+    ratio = asked.policy[log.state, log.action] / _made(log, asked.baseline)
     moved = changed_states(asked.policy, asked.baseline)[log.state]
     tilt = np.where(moved, ratio - 1, 0.0)
     off = asked.discount**step * (_ahead(log, asked) / asked.unit)
@@ -202,6 +201,11 @@ def _in_block(log: Log, asked: _Asked) -> _Block:
     gains = np.bincount(episode, weights=x, minlength=log.n_episodes)
     weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
     return _Block(x[moved], log.state[moved], episode[moved].astype(np.int32), gains, weight)
+
+
+def _made(log: Log, baseline: np.ndarray) -> np.ndarray:
+    """The probability with which each action was taken [N]: as recorded, or else the baseline's."""
+    return baseline[log.state, log.action] if log.action_prob is None else log.action_prob
 
 
 def _surprise(parts: Sequence[_Block], lacking: np.ndarray) -> float:
@@ -233,5 +237,6 @@ def _ahead(log: Log, asked: _Asked) -> np.ndarray:
     """G_t − V̂(x_t) of every row [N], without the noise of later actions."""
     v = (asked.baseline * asked.q).sum(axis=1)
     chance = asked.q[log.state, log.action] - v[log.state]
+    chance = chance * (asked.baseline[log.state, log.action] / _made(log, asked.baseline))
     later = returns_to_go(replace(log, reward=chance), asked.discount) - chance
     return completed_returns(log, v, asked.discount) - v[log.state] - later

@@ -13,6 +13,7 @@ import numpy as np
 from spibb.checks import some, takes
 from spibb.columns import UNIT, ignored
 from spibb.counts import Counts
+from spibb.episodes.propensities import varies
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
@@ -29,6 +30,9 @@ ENDS = "Ends"
 """What is assumed where no column says what terminated."""
 WARNING = "Warning"
 """What makes every bound doubtful: it stands beside each verdict on the log."""
+VARYING = "Recorded probabilities vary within a state"
+CERTIFIES = "divides by them"
+REFUSES = "refuses such a log of longer episodes"
 REGULAR = 0.1
 """Steps are numbered, and not irregular times, where so many differences are the smallest one."""
 
@@ -83,7 +87,8 @@ class Inspection(Shown):
     at least 99 % of the time; `backwards` counts rows that stand before an earlier step of their
     episode, None where that was not looked at; `neighbours` are None likewise. `assumptions` are
     what the log does not say itself, and what was left out of it. `misrecorded` says why recorded
-    probabilities cannot be right, if that was looked at. `clock` are the columns of the state and
+    probabilities cannot be right, and `varying` where they differ within a state, if that was
+    looked at. `clock` are the columns of the state and
     the step, if all episodes have as many steps and the states do not say how many are left.
     """
 
@@ -105,6 +110,7 @@ class Inspection(Shown):
     assumptions: tuple[Finding, ...] = ()
     misrecorded: str | None = None
     clock: tuple[str, ...] = ()
+    varying: str | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what is suspicious, by name; `findings` has the words."""
@@ -146,6 +152,11 @@ class Inspection(Shown):
         return self.facts + self.suspicions
 
     @property
+    def one_step(self) -> bool:
+        """Whether every episode is one decision."""
+        return self.lengths[2] == 1
+
+    @property
     def _share_cut(self) -> float:
         return self.truncated / self.episodes
 
@@ -154,7 +165,16 @@ class Inspection(Shown):
         if self.misrecorded:
             yield Finding(
                 "Recorded probabilities", self.misrecorded,
-                "until the column is right, leave it out: the baseline is then estimated",
+                "correct the column, or add to the state what it depends on: until then nothing "
+                "is supported",
+            )  # fmt: skip
+        elif self.varying:
+            yield Finding(
+                VARYING, f"{self.varying}: the policy that acted looked at more than the state, "
+                "and an action that it took in good cases looks good in any model",
+                "put what the probabilities depend on into the state; otherwise a change counts "
+                "only as far as the recorded probabilities confirm it, without a model, and "
+                f"certified {CERTIFIES if self.one_step else REFUSES}",
             )  # fmt: skip
         yield from self._about_rewards_and_ends()
         yield from self._about_coverage()
@@ -294,6 +314,7 @@ def inspect_log(
         assumptions=assumptions(table),
         misrecorded=None if rows is None or rows.action_prob is None else _misrecorded(rows),
         clock=() if rows is None or not rows.hides_time else _clock(table),
+        varying=None if rows is None else varies(rows),
     )
 
 

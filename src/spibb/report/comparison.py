@@ -87,8 +87,9 @@ def compare(
     )  # fmt: skip
     evidence = None if log is None else _evidence(a, b, log, discount, seed)
     if evidence is not None and trained:
-        share = float(np.quantile(evidence.posterior.gains, evidence.delta / FEWEST_SHARES))
-        evidence = replace(evidence, lower=share, shared=True)
+        share = evidence.delta / FEWEST_SHARES
+        lower = float(np.quantile(evidence.posterior.gains, share))
+        evidence = replace(evidence, lower=lower, shared=True, share=share)
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
         float(variation.mean()), evidence,

@@ -150,13 +150,14 @@ def _values(evidence: Evidence) -> dict[str, Any]:
         "new": dataclasses.asdict(evidence.new),
         "gain": dataclasses.asdict(evidence.gain),
         "level": evidence.posterior.level,
+        "direct": [dataclasses.asdict(one) for one in evidence.direct],
     }
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     """A row of the sweep; its posterior probability is no frequency, and is not told."""
     shown = plain_values(dataclasses.asdict(candidate))
-    del shown["probability"]
+    del shown["probability"], shown["share"]
     return shown
 
 

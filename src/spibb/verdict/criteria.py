@@ -17,6 +17,7 @@ from spibb.sceptic.drift import CYCLES, Season
 from spibb.sceptic.exchange import SUSPICIOUS
 from spibb.verdict.evidence import OBSERVED, Z95, Evidence
 from spibb.verdict.memory import Memory
+from spibb.verdict.recorded import ESTIMATOR, says_nothing
 from spibb.verdict.remedies import (
     ANOTHER,
     CYCLE,
@@ -29,6 +30,7 @@ from spibb.verdict.remedies import (
     UNKNOWN,
     Unchanged,
     more_episodes,
+    not_by_the_model,
     other_states,
     until_beyond_chance,
     until_crossed,
@@ -41,8 +43,6 @@ Z90 = 1.645
 """Standard errors of a one-sided 95 % interval."""
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
-ESTIMATOR = "wpdis"
-"""The off-policy estimator that may contradict the model: it uses none."""
 OF_CHANGES = (
     "sure gain", "single changes", "beyond chance", "effective size", "visits", "whole episodes",
     "held out",
@@ -184,19 +184,39 @@ def _rewards(evidence: Evidence) -> Criterion:
 
 
 def _sure_gain(evidence: Evidence) -> Criterion:
-    at = level(evidence.delta)
-    worst = (
-        f"may lose up to {at_most(-evidence.lower)}" if evidence.lower < 0 else "may gain nothing"
-    )
-    why = f"At level {at} the new policy {worst} per episode."
-    if evidence.lower > 0:
+    at, sure = level(evidence.delta), evidence.sure
+    worst = f"may lose up to {at_most(-sure)}" if sure < 0 else "may gain nothing"
+    why = f"At level {at} the new policy {worst} per episode{_not_by_the_model(evidence)}."
+    if sure > 0:
         why = "According to the model, the new policy loses on average."
-    more = until_sure(evidence.problem.n_episodes, evidence.posterior.gain, evidence.lower)
+    more = until_sure(evidence.problem.n_episodes, evidence.posterior.gain, sure)
+    remedy = more_episodes(more, "" if evidence.searched else ANOTHER)
+    if evidence.binding is not None:
+        more, remedy = None, not_by_the_model(evidence)
     return Criterion(
-        "sure gain", f"gain per episode at level {at}", surely(evidence.lower), "above 0",
-        evidence.lower > 0 and evidence.posterior.gain > 0,
-        why, more_episodes(more, "" if evidence.searched else ANOTHER), more,
+        "sure gain", f"gain per episode at level {at}", f"{surely(sure)}{by_record(evidence)}",
+        "above 0", sure > 0 and evidence.posterior.gain > 0, why, remedy, more,
     )  # fmt: skip
+
+
+VARYING = "the recorded probabilities vary within a state"
+
+
+def by_record(evidence: Evidence) -> str:
+    """From where a sure gain is, if not from the model."""
+    if (found := evidence.binding) is None:
+        return ""
+    return f" ({found.what}, by the recorded probabilities; model: {surely(evidence.lower)})"
+
+
+def _not_by_the_model(evidence: Evidence) -> str:
+    if (found := evidence.binding) is None:
+        return ""
+    return (
+        f", by the recorded probabilities ({found.what}). The model's limit, "
+        f"{surely(evidence.lower)}, is not trusted: {VARYING}, so that the current policy looked "
+        "at more than the state, and an action that it takes in good cases looks good"
+    )
 
 
 def _model(evidence: Evidence) -> Criterion:
@@ -224,7 +244,11 @@ def _departures(evidence: Evidence) -> Criterion:
     if found is None:
         return _untold(evidence, "single changes", what, NOT_BELOW)
     text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
-    alone = weak(evidence)
+    unlike, varying = weak(evidence), evidence.problem.varying
+    alone = unlike or varying
+    reason = ", and whole episodes are too unlike those of the new policy to help" * unlike
+    if varying:
+        reason = f" by the recorded probabilities, and no model is trusted: {VARYING}"
     passed = (
         found.gain > Z90 * found.standard_error
         if alone
@@ -233,9 +257,9 @@ def _departures(evidence: Evidence) -> Criterion:
     return Criterion(
         "single changes", what, text, "significantly above 0" if alone else NOT_BELOW, passed,
         f"The log's episodes do not confirm the changes: made one at a time, they gain {text} "
-        "per episode" + (", and whole episodes are too unlike those of the new policy to help."
-                         if alone else "."),
-        more_episodes(None, "" if evidence.searched else FEWER),
+        f"per episode{reason}.",
+        not_by_the_model(evidence) if varying
+        else more_episodes(None, "" if evidence.searched else FEWER),
     )  # fmt: skip
 
 
@@ -301,9 +325,12 @@ def _visits(evidence: Evidence) -> Criterion:
     n = int(evidence.tried.sum())
     more = until_shown(evidence.problem.n_episodes, n)
     return Criterion(
-        "visits", "visits that the changes rest on", f"{n:,}", f"at least {FEWEST_VISITS}",
+        "visits", "visits to the actions that become more frequent in a state, or to those that "
+        "become less frequent, whichever are fewer; of all changed states", f"{n:,}",
+        f"at least {FEWEST_VISITS}",
         n >= FEWEST_VISITS,
-        f"Together the changes rest on {n:,} visits to the actions concerned: an event that is "
+        f"The changes rest on {n:,} visits (in each state to the actions that become more "
+        "frequent, or to those that become less frequent, whichever are fewer): an event that is "
         "rare and decides may have gone unseen.",
         more_episodes(more), more,
     )  # fmt: skip
@@ -311,8 +338,7 @@ def _visits(evidence: Evidence) -> Criterion:
 
 def weak(evidence: Evidence) -> bool:
     """Whether whole episodes, weighted, say nothing of the new policy."""
-    report = evidence.estimates
-    return report is None or report.effective_sample_size < FEW_EPISODES or bool(report.warning)
+    return says_nothing(evidence.estimates)
 
 
 def _weighted(evidence: Evidence) -> Criterion:
@@ -390,16 +416,21 @@ def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
 def _against(
     evidence: Evidence, report: OffPolicyReport, name: str, what: str, who: str
 ) -> Criterion:
-    """Whether an estimate without a model ends below what the model promises for sure."""
+    """Whether an estimate without a model ends below what is promised for sure."""
     found = report.difference(ESTIMATOR).estimate
-    error = Z95 * standard_error(found.contributions)
+    error, promised = Z95 * standard_error(found.contributions), max(evidence.sure, 0.0)
     text = f"{signed(found.value)} ± {number(error)}"
+    why = f"the model: they say {text} per episode, the model at least {surely(evidence.sure)}."
+    remedy = "Other states, or fewer changes: the model has too little evidence."
+    if evidence.direct:
+        why = (
+            f"the gain: they say {text} per episode, the other estimates at least "
+            f"{surely(evidence.sure)}. Of these, the model is not trusted: {VARYING}."
+        )
+        remedy = not_by_the_model(evidence)
     return Criterion(
-        name, what, text, f"not below {at_least(max(evidence.lower, 0.0))}",
-        found.value + error >= max(evidence.lower, 0.0),
-        f"{who}, reweighted, contradict the model: they say {text} per episode, the model at least "
-        f"{surely(evidence.lower)}.",
-        "Other states, or fewer changes: the model has too little evidence.",
+        name, what, text, f"not significantly below {at_least(promised)}",
+        found.value + error >= promised, f"{who}, reweighted, contradict {why}", remedy,
     )  # fmt: skip
 
 

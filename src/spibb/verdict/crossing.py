@@ -1,4 +1,4 @@
-"""Whether what an algorithm learns from one half of the episodes gains in the other half.
+"""Whether what an algorithm learns from some episodes gains in others.
 
 A policy looks good in the episodes that chose it. In others, a single departure X has the mean
 A^{π_b}(x, π) (`episodes.departures`), whatever chose π: where all actions are alike, the sum of all
@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.assurance.posterior import by_content
 from spibb.counts import Counts
-from spibb.episodes.departures import single_departures, values_where_seen
+from spibb.episodes.departures import Departures, single_departures, values_where_seen
 from spibb.errors import InputError
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -33,27 +35,36 @@ def crossed(algorithm: Algorithm, problem: Problem) -> float | None:
     from half of them."""
     if problem.log is None or problem.n_episodes < FEWEST_EPISODES:
         return None
-    one, other = _halves(problem, problem.log)
     try:
-        return (_z(algorithm, problem, one, other) + _z(algorithm, problem, other, one)) / 2
+        one, other = tested_apart(algorithm, problem, 2)
     except InputError:
         return None
+    return (one.z + other.z) / 2
 
 
-def _halves(problem: Problem, log: Log) -> tuple[Log, Log]:
-    """Two halves of the episodes, the same ones whatever labels are called."""
+def tested_apart(algorithm: Algorithm, problem: Problem, parts: int) -> list[Departures]:
+    """What single departures gain in each part of a problem's log, if the other parts train."""
+    assert problem.log is not None
+    log, orders = problem.log, np.array_split(_shuffled(problem, problem.log), parts)
+    return [
+        _departures(algorithm, problem, log.episodes(np.concatenate(orders[:k] + orders[k + 1 :])),
+                    log.episodes(orders[k]))
+        for k in range(parts)
+    ]  # fmt: skip
+
+
+def _departures(algorithm: Algorithm, problem: Problem, training: Log, testing: Log) -> Departures:
+    part = replace(problem, counts=Counts.from_log(training), log=training)
+    policy, baseline = algorithm.improve(part).policy.probs, problem.baseline.probs
+    q, _ = values_where_seen(part.counts, baseline, problem.discount)
+    return single_departures(testing, policy, baseline, q, problem.discount)
+
+
+def _shuffled(problem: Problem, log: Log) -> np.ndarray:
+    """A fair order of the episodes [E], the same one whatever labels are called."""
     states, actions = by_content(problem.counts)
     numbered = replace(
         log.with_labels(states, actions), states=Vocabulary(tuple(range(len(states)))),
         actions=Vocabulary(tuple(range(len(actions)))),
     )  # fmt: skip
-    order = shuffled_by_content(numbered, seed=0)
-    middle = len(order) // 2
-    return log.episodes(order[:middle]), log.episodes(order[middle:])
-
-
-def _z(algorithm: Algorithm, problem: Problem, training: Log, testing: Log) -> float:
-    half = replace(problem, counts=Counts.from_log(training), log=training)
-    policy, baseline = algorithm.improve(half).policy.probs, problem.baseline.probs
-    q, _ = values_where_seen(half.counts, baseline, problem.discount)
-    return single_departures(testing, policy, baseline, q, problem.discount).z
+    return shuffled_by_content(numbered, seed=0)

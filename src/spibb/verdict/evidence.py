@@ -17,6 +17,7 @@ from spibb.assurance.posterior import Posterior, draws_for, posterior_improvemen
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
 from spibb.episodes.departures import (
+    MOVED,
     Departures,
     changed_states,
     completed_returns,
@@ -34,6 +35,7 @@ from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
+from spibb.verdict.recorded import Direct, GainApart, direct_limits, judged_apart
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -106,7 +108,8 @@ class Evidence(Frozen):
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
     of the log decided whether to change; None if these are all that change. `searched` says that
     no other threshold could help: the log chose it, or there is none. `algorithm` made the policy
-    from this log, and can be asked what it makes of a half of it.
+    from this log, and can be asked what it makes of a part of it. `share` is the failure rate that
+    `lower` has.
     """
 
     problem: Problem
@@ -126,6 +129,38 @@ class Evidence(Frozen):
     considered: np.ndarray | None = None
     searched: bool = False
     algorithm: Algorithm | None = None
+    share: float | None = None
+
+    @cached_property
+    def apart(self) -> GainApart | None:
+        """The gain of changes that other episodes chose, where no model is trusted."""
+        if self.algorithm is None or not (self.problem.varying and self.changed.any()):
+            return None
+        return judged_apart(self.algorithm, self.problem)
+
+    @cached_property
+    def direct(self) -> tuple[Direct, ...]:
+        """Limits of the gain by the rows' own probabilities, where these vary within a state.
+
+        Nobody trusts a model there alone (`verdict.recorded`). Empty elsewhere.
+        """
+        problem = self.problem
+        if not problem.varying or self.departures is None:
+            return ()
+        whole = None if problem.counts.one_step else self.estimates
+        share = self.delta if self.share is None else self.share
+        return tuple(direct_limits(self.departures, self.apart, whole, problem.n_episodes, share))
+
+    @property
+    def sure(self) -> float:
+        """What the new policy gains at level 1 − δ: by the model, and by what needs none where the
+        model is not trusted."""
+        return min([self.lower, *(one.lower for one in self.direct)])
+
+    @property
+    def binding(self) -> Direct | None:
+        """The estimate without a model that the sure gain is the limit of, if it is one's."""
+        return next((one for one in self.direct if one.lower == self.sure), None)
 
     @cached_property
     def chance(self) -> Chance:
@@ -196,13 +231,15 @@ class Evidence(Frozen):
 
 
 def visits_behind(probs: np.ndarray, problem: Problem) -> np.ndarray:
-    """Visits, in each state that a policy [S, A] changes, of the action that gains or of the one
-    that loses most probability there, whichever was taken less."""
+    """Visits, in each state that a policy [S, A] changes, of all actions that gain probability
+    there or of all that lose it, whichever were taken less.
+
+    An action that is split into two with the same outcomes counts as before.
+    """
     changed = changed_states(probs, problem.baseline.probs)
-    moved = (probs - problem.baseline.probs)[changed]
-    most = np.stack([moved.argmax(axis=1), moved.argmin(axis=1)], axis=1)
-    visits = np.take_along_axis(problem.counts.pairs[changed], most, axis=1)
-    return np.asarray(visits.min(axis=1))
+    moved, visits = (probs - problem.baseline.probs)[changed], problem.counts.pairs[changed]
+    more, less = ((visits * (sign * moved > MOVED)).sum(axis=1) for sign in (1, -1))
+    return np.asarray(np.minimum(more, less))
 
 
 def gather(
@@ -283,7 +320,8 @@ def gather_for(
         return replace(found, certified=True)
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
-    return replace(found, lower=result.chosen.lower, shared=True)
+    chosen = result.chosen
+    return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
 
 
 def n_draws(problem: Problem, delta: float) -> int:

@@ -18,7 +18,7 @@ from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log, returns_to_go
 from spibb.tested import ChangeCertificate, ChangeTest, nearest
-from spibb.verdict.criteria import Criterion, criteria, lacking, level, surely_worse
+from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, listed, percent, roughly
@@ -166,12 +166,18 @@ def _several(n: int, what: str) -> str:
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", delta shared because this log chose the policy" if evidence.shared else ""
     remembered = None if evidence.memory is None else evidence.memory.lower
-    lower = evidence.lower if remembered is None else min(evidence.lower, remembered)
+    lower = evidence.sure if remembered is None else min(evidence.sure, remembered)
     both = "models with and without memory of the previous step"
-    models = "the model" if remembered is None else both
+    source = f"According to {'the model' if remembered is None else both}"
+    doubted = ""
+    if evidence.binding is not None and lower == evidence.sure:
+        source = f"By the log's recorded probabilities ({evidence.binding.what})"
+        doubted = (
+            f" The model says at least {at_least(evidence.lower)}, and is not trusted: {VARYING}."
+        )
     sentence = (
-        f"According to {models}, the new policy gains at least {at_least(lower)} per episode "
-        f"(level {level(evidence.delta)}{shared}). {_agreement(found)}."
+        f"{source}, the new policy gains at least {at_least(lower)} per episode "
+        f"(level {level(evidence.delta)}{shared}).{doubted} {_agreement(found)}."
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence, remembering=remembered is not None),
@@ -204,7 +210,21 @@ def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...
     if evidence.problem.baseline_estimated:
         made = "the current policy takes actions as often as the log shows"
     process = (ONE_STEP, *ASSUMES[1:]) if remembering else ASSUMES
-    return made, *process, *_single_steps(evidence), *_unseen(evidence.tried)
+    beside = (*_recorded(evidence), *_single_steps(evidence), *_unseen(evidence.tried))
+    return made, *process, *beside
+
+
+def _recorded(evidence: Evidence) -> tuple[str, ...]:
+    """What is assumed where the log records probabilities that depend on more than the state."""
+    if not evidence.problem.varying:
+        return ()
+    return (
+        f"{VARYING}, so the model's comparison of actions there is not trusted: the sure gain is "
+        "also a limit of estimates that divide by them, and they are assumed to be those with "
+        "which the actions were drawn",
+        "in states that do not change, the policy that acted continues, whatever it looks at; the "
+        "policy file shows its average",
+    )
 
 
 def _single_steps(evidence: Evidence) -> tuple[str, ...]:
@@ -228,13 +248,14 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
     if not len(tried):
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
-    visits = f"{_several(fewest, 'visit')} to every action concerned"
-    rests = f"every changed state rests on at least {visits}"
+    kinds = "the actions that become more frequent there, and to those that become less frequent"
+    rests = f"every changed state rests on at least {_several(fewest, 'visit')} to {kinds}"
     if thin:
         rests = (
             f"{thin:,} of {_several(len(tried), 'changed state')} "
-            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to an action "
-            f"that is now taken more, or less, often; the fewest are {fewest:,}"
+            f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to the actions "
+            "that become more frequent there, or to those that become less frequent; the fewest "
+            f"are {fewest:,}"
         )
     rare = f"an event in {_up_to(3 / fewest)} of the cases" if fewest > 3 else "any event"
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
@@ -251,6 +272,11 @@ def until_certified(evidence: Evidence) -> str:
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
         return f"{CERTIFIED}, which tests every change on episodes that did not choose it."
+    if problem.varying and not problem.counts.one_step:
+        return (
+            f"{CERTIFIED}, once the states hold what the recorded probabilities depend on (--state "
+            "ward,score): of longer episodes it reads no others."
+        )
     try:
         return f"{CERTIFIED}: {_promise(Certified(evidence.delta).improve(problem).tests)}."
     except InputError:
@@ -280,4 +306,4 @@ def _promise(tests: Sequence[ChangeTest]) -> str:
         return f"it accepts {_several(accepted, 'change')} from this log"
     if (more := nearest(tests)) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
-    return "it needs more episodes, and accepts no change from these"
+    return "it accepts no change from this log, and needs more episodes"

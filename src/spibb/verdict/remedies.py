@@ -26,6 +26,9 @@ LOOKED_AT = (
     "States that hold what the current policy looks at: add those columns to them (--state "
     "ward,severity)."
 )
+DEPENDS = "States that hold what the recorded probabilities depend on (--state ward,score)"
+"""What helps for good where they vary within a state."""
+BY_RECORD = "the certified algorithm, which divides by the probability that each row records"
 RECENT = "The recent part of the log alone, or states that hold the season."
 CYCLE = (
     "States that hold what changes (the weekday, the shift); or, if a user has several rows that "
@@ -113,6 +116,22 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
         return None
     ratio = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z) / gain
     return n * (ratio * ratio - 1)
+
+
+def not_by_the_model(evidence: Evidence) -> str:
+    """What helps where recorded probabilities vary within a state, and speak against a policy.
+
+    `certified` reads such a log if its episodes have one step.
+    """
+    least = min(evidence.direct, key=lambda one: one.lower, default=None)
+    n = evidence.problem.n_episodes
+    more = None if least is None else until_sure(n, least.gain, least.lower)
+    parts = [DEPENDS]
+    if evidence.problem.counts.one_step:
+        parts.append(BY_RECORD)
+    if more is not None and more <= MOST_EPISODES:
+        parts.append(f"about {roughly(more)} more episodes, if they are like these")
+    return f"{'; or '.join(parts)}."
 
 
 def until_shown(n: int, visits: int) -> float:
