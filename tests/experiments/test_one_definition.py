@@ -18,6 +18,7 @@ from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
+from spibb.episodes.propensities import behaviour_probs
 from spibb.evaluate import exact_value
 from spibb.experiments.compiled import CompiledTrainer, kinds
 from spibb.experiments.finite import Trainer, World, default_experiment
@@ -150,3 +151,26 @@ def test_all_configurations_of_an_algorithm_with_a_kernel_are_compared_in_the_co
     for group in configurations(world, 1.0).values():
         members = CompiledTrainer(group, sampler, world.baseline, 1.0).members
         assert len(members) == (len(group) if type(group[0]) in kinds() else 0)
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_hcpi_in_tables_finds_the_bounds_of_off_policy_evaluation(batch):
+    """Two ways to the same test: the kernels of the studies, and `ope`, which takes any log."""
+    bounded = 0
+    for seed in range(batch, WORLDS, 2):
+        world, scale, sampler, drawn = world_with_data(seed)
+        discount = world.mdp.discount
+        log = sampler.to_log(*drawn)
+        problem = Problem.from_log(log, world.baseline, discount=discount, v_max=world.v_max)
+        played = behaviour_probs(log, world.behaviour.probs)
+        for hcpi in configurations(world, scale, seed)["hcpi"]:
+            one = replace(hcpi, baseline_value=None)
+            if one.delta != 0.2:
+                continue
+            fast, slow = one._by_tables(problem, played), one._by_contributions(problem, played)
+            unit = max(world.v_max, 1.0)
+            np.testing.assert_allclose(fast.bounds / unit, slow.bounds / unit, 1e-9, 1e-9)
+            np.testing.assert_allclose(fast.rival, slow.rival, 1e-9, 1e-9 * unit)
+            np.testing.assert_array_equal(fast.mixtures.trained, slow.mixtures.trained)
+            bounded += int(np.isfinite(fast.bounds).any())
+    assert bounded > WORLDS / 2

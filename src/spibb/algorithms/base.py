@@ -50,6 +50,9 @@ class Algorithm(ABC):
     def improve(self, problem: Problem) -> Improvement:
         """Train a policy on the problem's log."""
 
+    def check(self, problem: Problem) -> None:  # noqa: B027 (most take any problem)
+        """Refuse a problem that this configuration cannot take; `improve` calls it as well."""
+
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """The policies of several configurations on one problem [M, S, A].
@@ -57,13 +60,16 @@ class Algorithm(ABC):
         Configurations that the algorithm's kernel knows share one compiled call, others are
         improved one by one.
         """
+        for algorithm in algorithms:
+            algorithm.check(problem)
         known = problem.circumstances
-        joined = [a.compiles(known) and not a.needs_log for a in algorithms]
+        joined = [a.compiles(known) and (not a.needs_log or problem.is_coded) for a in algorithms]
         found = np.empty((len(algorithms), *problem.baseline.probs.shape))
         if any(joined):
             grid = cls.columns([a for a, joins in zip(algorithms, joined) if joins], known)
             pis = np.empty((sum(joined), *found.shape[1:]))
-            grid.kernel()(problem.data, grid, pis)
+            data = problem.coded_data if cls.needs_log else problem.data
+            grid.kernel()(data, grid, pis)
             found[joined] = pis
         for m, algorithm in enumerate(algorithms):
             if not joined[m]:

@@ -20,11 +20,12 @@ from spibb.algorithms.baselines import (
     is_of_log,
     without_record,
 )
+from spibb.algorithms.records import coded, distinct, fits_tables
 from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import values_where_seen
-from spibb.episodes.propensities import disagreement, varies
+from spibb.episodes.propensities import behaviour_probs, disagreement, varies
 from spibb.estimate import (
     UNSEEN,
     Baseline,
@@ -108,8 +109,8 @@ class Problem(Shown):
         checks.flag("v_max_given", self.v_max_given)
         checks.discount(self.discount)
         checks.number("v_max", self.v_max, 0, math.inf, "[)")
-        for name, coded in (("counts", self.counts), ("log", self.log)):
-            if coded is not None and (coded.states, coded.actions) != (self.states, self.actions):
+        for name, part in (("counts", self.counts), ("log", self.log)):
+            if part is not None and (part.states, part.actions) != (self.states, self.actions):
                 raise InputError(
                     f"the problem's {name} and baseline have different labels: build it with "
                     "Problem.from_log or Problem.from_counts, which align them"
@@ -274,7 +275,8 @@ class Problem(Shown):
     def data(self) -> Data:
         """What the log says, as the compiled algorithms take it: in units of the rewards.
 
-        Its record is empty. Arrays are copied, since kernels are compiled for writable ones.
+        Its record is empty: see `coded_data`. Arrays are copied, since kernels are compiled for
+        writable ones.
         """
         model, unit = self.model, self.unit
         rows = Rows(model.indptr.copy(), model.successors.copy(), model.probs.copy())
@@ -284,6 +286,27 @@ class Problem(Shown):
             counted, self.baseline.probs.copy(), model.initial.copy(), low / unit, high / unit,
             self.v_max / unit, NO_RECORD,
         )  # fmt: skip
+
+    @cached_property
+    def coded_data(self) -> Data:
+        """The same with the episodes of the log, played by the baseline."""
+        assert self.log is not None
+        record = coded(self.log, behaviour_probs(self.log, self.behaviour_rows), self.unit)
+        return self.data._replace(record=distinct(record))
+
+    @cached_property
+    def is_coded(self) -> bool:
+        """Whether there is such data: kernels take the log, and the baseline can have made it."""
+        try:
+            return self.log is not None and fits_tables(self.log) and bool(self.coded_data)
+        except InputError:
+            return False
+
+    @property
+    def behaviour_rows(self) -> np.ndarray | None:
+        """The rows [S, A] of the baseline; None if the log records what it played."""
+        recorded = self.baseline_source is Provenance.RECORDED
+        return None if recorded else self.baseline.probs
 
     @cached_property
     def unit(self) -> float:

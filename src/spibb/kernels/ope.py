@@ -13,16 +13,6 @@ TINY = 1e-290
 """Weights below are set to 0: the processor handles the smallest numbers a hundred times slower."""
 
 
-@njit(cache=True, inline="always")
-def step(weight: float, reward: float, q: float, v: float, discount: float):
-    """Gain and ratio of a step, x ← gain + ratio · x from the end of an episode to its start.
-
-    gain = V(x) + w(r − Q(x, a)) and ratio = γw with w = π(a|x)/μ(a|x): the doubly robust
-    estimator, and the per-decision one where Q and V are 0.
-    """
-    return v + weight * (reward - q), discount * weight
-
-
 @njit(cache=True, fastmath={"contract"})
 def forward(episodes, tables, discount: float, scale: np.ndarray, centre: np.ndarray, out):
     """Weighted sums of rewards and of model errors along every episode, for every lane.

@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb.evaluate import returns
 from spibb.kernels import ope as kernels
+from spibb.kernels.formulas import mixed, pdis_limit
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.solve import evaluate
@@ -32,7 +33,7 @@ class Candidates:
     @classmethod
     def mixtures(cls, trained: np.ndarray, baseline: np.ndarray, alphas: np.ndarray) -> Candidates:
         """(1 − α) π_t + α π_b for every α [K]."""
-        return cls(trained[:, :, None] * (1 - alphas) + baseline[:, :, None] * alphas)
+        return cls(mixed(alphas, trained[:, :, None], baseline[:, :, None]))
 
     def values(self, model: MDP | None) -> tuple[np.ndarray, np.ndarray]:
         """Q̂ [S, A, K] and V̂ [S + 1, K] of every policy in a model; the last row of V̂ is 0.
@@ -201,8 +202,5 @@ LIMITED: Mapping[str, Callable[[Sweep, float], np.ndarray]] = {"is": _is, "pdis"
 
 
 def limit_of(name: str, lowest_return: float) -> float:
-    """What no contribution of is or pdis can be below: the end pays 0, so that pdis has min(L, 0).
-
-    A limit L > 0 would charge pdis γ^T w_{T−1} L, which no reward has to make up for.
-    """
-    return min(lowest_return, 0.0) if name == "pdis" else lowest_return
+    """What no contribution of is or pdis can be below."""
+    return pdis_limit(lowest_return) if name == "pdis" else lowest_return
