@@ -34,6 +34,7 @@ from spibb.estimate import (
     shown_v_max,
 )
 from spibb.kernels import projection
+from spibb.kernels.formulas import is_playable
 from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -243,7 +244,7 @@ class Problem(Shown):
     @cached_property
     def available(self) -> np.ndarray:
         """bool [S, A]: the baseline plays the action there, or the log contains it."""
-        return (self.baseline.probs > 0) | (self.counts.pairs > 0)
+        return np.asarray(is_playable(self.baseline.probs, self.counts.pairs))
 
     @cached_property
     def seen_first(self) -> Box:

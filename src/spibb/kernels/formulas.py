@@ -13,6 +13,11 @@ import numpy as np
 Real = TypeVar("Real", float, np.ndarray)
 
 
+def is_playable(baseline: Real, visits: Real) -> bool | np.ndarray:
+    """Whether the baseline plays an action, or the log has it."""
+    return (baseline > 0) | (visits > 0)
+
+
 def mixed(alpha: Real, trained: Real, baseline: Real) -> Real:
     """(1 − α)π_t + απ_b: the mixtures that HCPI tests."""
     return (1.0 - alpha) * trained + alpha * baseline

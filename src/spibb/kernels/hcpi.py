@@ -65,7 +65,9 @@ def q_learning(codebook, rows, available, discount: float, step_size: float, q: 
     The maximum is over the available actions [S, A]; a negative successor is the end, worth 0. It
     is found by arithmetic alone: branches on what was learnt would be mispredicted all the time.
     """
-    state, action, successor, reward, _ = codebook
+    state, action, successor, reward = (
+        codebook.state, codebook.action, codebook.successor, codebook.reward
+    )  # fmt: skip
     n_actions = np.uint64(q.shape[1])
     flat = q.ravel()
     handicap = np.zeros(len(flat))
@@ -162,7 +164,7 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float, released
         q, v = mixture_values(model, mixtures, lowest)
     shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
     state, action, reward = codebook.state, codebook.action, codebook.reward
-    trained, baseline, alphas = mixtures
+    trained, baseline, alphas = mixtures.trained, mixtures.baseline, mixtures.alphas
     propensity = record.propensity  # taken out of their tuples here: in the loop, that is counted
     factors = np.empty((len(state), 2 * ROOM))
     possible = np.zeros(len(state), dtype=np.int64)

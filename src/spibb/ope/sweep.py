@@ -76,9 +76,9 @@ class Sweep:
     truncated: str
 
     @cached_property
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """π, Q̂ [S, A, K] and V̂ [S + 1, K]."""
-        return (self.candidates.probs, *self.candidates.values(self.model))
+    def tables(self) -> kernels.LaneTables:
+        """The policies and their values."""
+        return kernels.LaneTables(self.candidates.probs, *self.candidates.values(self.model))
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -94,7 +94,7 @@ class Sweep:
         return np.where(completed, following, nothing)
 
     @cached_property
-    def episodes(self) -> tuple[np.ndarray, ...]:
+    def episodes(self) -> kernels.LoggedEpisodes:
         """The columns of the log, as the kernels take them.
 
         A step's successor is the state of the next row, whose Q̂ the estimate subtracts there: a
@@ -103,8 +103,10 @@ class Sweep:
         log = self.log
         following = np.append(log.state[1:], 0)
         following[log.episode_starts[1:] - 1] = self.beyond
-        return (log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
-                1 / self.propensities)  # fmt: skip
+        return kernels.LoggedEpisodes(
+            log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
+            1 / self.propensities,
+        )  # fmt: skip
 
     @cached_property
     def powers(self) -> np.ndarray:
@@ -114,7 +116,7 @@ class Sweep:
     @cached_property
     def completed(self) -> np.ndarray:
         """The returns with what the model adds beyond a cut [E, K]."""
-        v = self.tables[2][self.beyond]
+        v = self.tables.v[self.beyond]
         recorded = returns(self.log, self.discount)[:, None]
         return np.asarray(recorded + self.final_powers * v)
 
