@@ -262,11 +262,6 @@ class Problem(Shown):
         return _Models(self.counts, self.baseline, self.discount, self.v_max)
 
     @cached_property
-    def solved(self) -> dict[Any, Any]:
-        """What was solved last, by configuration: one entry for each that was asked for."""
-        return {}
-
-    @cached_property
     def return_range(self) -> float:
         """How far apart two returns can be, given v_max and the signs of the rewards seen."""
         low, high = self.counts.reward_range

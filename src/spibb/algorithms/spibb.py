@@ -186,7 +186,7 @@ class ModelFreeSpibb(Algorithm):
         unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
         unit = unit_of(np.append(reward, unseen)[None])
         unseen, reward = unseen / unit, reward / unit
-        transitions = fitted.Transitions(
+        transitions = fitted.LoggedSteps(
             log.state[known], log.action[known], log.next_state[known], reward
         )
         q, sweeps, error, wanted = fitted.fit(
@@ -205,7 +205,7 @@ class ModelFreeSpibb(Algorithm):
 
 
 def _mean_targets(
-    transitions: fitted.Transitions, shape: tuple[int, int], discount: float,
+    transitions: fitted.LoggedSteps, shape: tuple[int, int], discount: float,
     reward: np.ndarray | float, v: np.ndarray, unseen: float,
 ) -> np.ndarray:  # fmt: skip
     """The mean of r_j + γ V(x'_j) over the samples of each pair, and `unseen` where none is."""

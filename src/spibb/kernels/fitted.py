@@ -10,7 +10,7 @@ from numba import njit
 from spibb.kernels.projection import greedy
 
 
-class Transitions(NamedTuple):
+class LoggedSteps(NamedTuple):
     """(x, a, x', r) of every transition [N]; x' is −1 at an end."""
 
     state: np.ndarray
