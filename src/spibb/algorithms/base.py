@@ -12,6 +12,7 @@ from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Circumstances, Problem
 from spibb.mdp import MDP
+from spibb.policy import Policy
 
 __all__ = ["Algorithm", "Circumstances", "Improvement", "Problem", "floats"]
 
@@ -37,6 +38,8 @@ class Algorithm(ABC):
     """Whether the counts of a problem are not enough."""
     answers_at_delta: ClassVar[bool] = False
     """Whether its field `delta` is the level of its answer: how often that may be worse."""
+    needs_limits: ClassVar[bool] = False
+    """Whether its promise is about the policy that made the log, and rests on limits of returns."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 
@@ -75,6 +78,17 @@ class Algorithm(ABC):
             if not joined[m]:
                 found[m] = algorithm.improve(problem).policy.probs
         return found
+
+    def told_limits(self, lowest: float, highest: float) -> Self:
+        """The same where no return from any step on lies outside these limits."""
+        return self
+
+    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
+        """The same where the baseline's performance, and what made the log, are known.
+
+        Simulated worlds know them; the paper's benchmark tells HCPI.
+        """
+        return self
 
     def compiles(self, known: Circumstances) -> bool:
         """Whether the algorithm's kernel knows this configuration."""

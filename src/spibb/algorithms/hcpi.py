@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Self
 
@@ -165,6 +165,11 @@ class HCPI(Algorithm):
         if self._in_tables and fits_tables(log):
             return self._choose(problem, self._by_tables(problem, propensities))
         return self._choose(problem, self._by_contributions(problem, propensities))
+
+    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
+        """The same with the true performance and, unless as released, the true behaviour."""
+        made = self.behaviour if self.released else behaviour
+        return replace(self, baseline_value=baseline_value, behaviour=made)
 
     def compiles(self, known: Circumstances) -> bool:
         """The study's test, with the usual training and a known rival."""

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.algorithms.certified import Certified
-from spibb.algorithms.hcpi import HCPI
 from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
@@ -216,11 +214,11 @@ class Trainer:
         if any(group[0].needs_log for _, group in self.others):
             problem = replace(problem, log=self.sampler.to_log(codes, lengths))
         for places, group in self.others:
-            seen = self._recorded(problem) if type(group[0]) is Certified else problem
+            seen = self._recorded(problem) if group[0].needs_limits else problem
             yield places, type(group[0]).policies(group, seen)
 
     def _recorded(self, problem: Problem) -> Problem:
-        """The log with its propensities: what `certified` improves is the policy that made it."""
+        """The log with its propensities, for promises about the policy that made it."""
         behaviour, log = self.world.behaviour, problem.log
         if behaviour is self.world.baseline or log is None:
             return problem
@@ -229,16 +227,9 @@ class Trainer:
 
 
 def told(algorithm: Algorithm, world: World) -> Algorithm:
-    """HCPI is told the baseline's true performance, as in the paper's benchmark, and the true
-    behaviour, which the released code is not. `certified` is told between which limits returns
-    lie. The others know the data only."""
-    if isinstance(algorithm, Certified):
-        lowest, highest = world.returns
-        return replace(algorithm, lowest_return=lowest, highest_return=highest)
-    if not isinstance(algorithm, HCPI):
-        return algorithm
-    made = algorithm.behaviour if algorithm.released else world.behaviour
-    return replace(algorithm, baseline_value=world.baseline_value, behaviour=made)
+    """The algorithm, told of the world what it may know beside the data."""
+    truth = algorithm.told_truth(world.baseline_value, world.behaviour)
+    return truth.told_limits(*world.returns)
 
 
 def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
