@@ -262,7 +262,7 @@ class Counts(Frozen):
 
     @cached_property
     def _estimates(self) -> tuple[np.ndarray, np.ndarray, Rows]:
-        """N, R̂ and P̂; `kernels.counting.frequencies` gives the same within a compiled study."""
+        """N, R̂ and P̂; see `kernels.counting.frequencies`, the same for compiled studies."""
         owner, stays = self.pair_of_outcome, self.successors != END
         size = len(self.indptr) - 1
         visits = np.diff(np.concatenate([[0], np.cumsum(self.n)])[self.indptr])

@@ -12,6 +12,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.kernels.formulas import is_safe
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import METHODS, Solution
@@ -46,10 +47,8 @@ class SafetyTest:
 
         min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
         probability 1 − δ, but much that is safe does not pass, the baseline itself included.
-        Equality is not enough: all values of a log without any reward are 0, and every policy would
-        pass.
         """
-        accepted = worst > baseline_best
+        accepted = is_safe(worst, baseline_best)
         fate = "accepted" if accepted else "rejected, the baseline is returned"
         sign = "above" if accepted else "not above"
         reason = (

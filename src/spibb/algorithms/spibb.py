@@ -186,7 +186,9 @@ class ModelFreeSpibb(Algorithm):
         unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
         unit = unit_of(np.append(reward, unseen)[None])
         unseen, reward = unseen / unit, reward / unit
-        transitions = log.state[known], log.action[known], reward, log.next_state[known]
+        transitions = fitted.LoggedSteps(
+            log.state[known], log.action[known], log.next_state[known], reward
+        )
         q, sweeps, error, wanted = fitted.fit(
             transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
         )
@@ -203,13 +205,12 @@ class ModelFreeSpibb(Algorithm):
 
 
 def _mean_targets(
-    transitions: tuple[np.ndarray, ...], shape: tuple[int, int], discount: float,
+    transitions: fitted.LoggedSteps, shape: tuple[int, int], discount: float,
     reward: np.ndarray | float, v: np.ndarray, unseen: float,
 ) -> np.ndarray:  # fmt: skip
     """The mean of r_j + γ V(x'_j) over the samples of each pair, and `unseen` where none is."""
-    state, action, _, next_state = transitions
-    pair = state * shape[1] + action
-    target = reward + discount * np.where(next_state >= 0, v[next_state], 0.0)
+    successor, pair = transitions.successor, transitions.state * shape[1] + transitions.action
+    target = reward + discount * np.where(successor >= 0, v[successor], 0.0)
     n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
     total = np.bincount(pair, target, minlength=shape[0] * shape[1]).reshape(shape)
     return np.where(n > 0, total / np.maximum(n, 1), unseen)

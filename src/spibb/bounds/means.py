@@ -17,6 +17,7 @@ from spibb.arrays import fair_permutation, on_grid
 from spibb.bounds.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
+from spibb.kernels.formulas import student_t
 from spibb.solve import unit_of
 from spibb.words import apart
 
@@ -134,8 +135,13 @@ def student_t_bound(values: np.ndarray, delta: float) -> float:
         return math.inf
     unit = unit_of(x[None])
     x = x / unit
-    quantile = -float(stdtrit(len(x) - 1, delta))  # 1 − δ would round to 1
-    return unit * float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
+    square = float(np.square(x - x.mean()).sum())
+    return unit * student_t(float(x.mean()), square, len(x), t_quantile(len(x) - 1, delta))
+
+
+def t_quantile(freedom: int, delta: float) -> float:
+    """t_{1−δ}, by symmetry: 1 − δ would round to 1."""
+    return -float(stdtrit(freedom, delta))
 
 
 def bca_bound(

@@ -280,14 +280,6 @@ def problem_of(scene: Scene, experiment: Experiment, run: int, size: int) -> Pro
     return Problem.from_log(log, scene.baseline, discount=scene.mdp.discount)
 
 
-def told(algorithm: Algorithm, scene: Scene) -> Algorithm:
-    """`certified` gets the limits of the returns; the others get only the log."""
-    if not isinstance(algorithm, Certified):
-        return algorithm
-    low, high = scene.limits
-    return replace(algorithm, lowest_return=low, highest_return=high)
-
-
 def row_of(
     scene: Scene, experiment: Experiment, run: int, size: int,
     algorithms: list[tuple[Column, Algorithm]],
@@ -295,7 +287,7 @@ def row_of(
     """Everything that is stored of one log."""
     problem = problem_of(scene, experiment, run, size)
     assert problem.log is not None
-    found = all_improved([told(algorithm, scene) for _, algorithm in algorithms], problem)
+    found = all_improved([one.told_limits(*scene.limits) for _, one in algorithms], problem)
     policies = np.stack([result.policy.probs for result in found])
     gains = scene.gains(policies).tolist()
     earned = float(returns(problem.log, problem.discount).mean())

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.certified import Certified
 from spibb.assurance.posterior import Belief
 from spibb.errors import InputError
 from spibb.evaluate import exact_value
@@ -88,8 +87,8 @@ def rehearse(
 
 
 def _improved(algorithm: Algorithm, problem: Problem, log: Log) -> Policy:
-    """What the algorithm makes of a drawn log; only certificates need limits of the returns."""
-    v_max = problem.v_max if problem.v_max_given and isinstance(algorithm, Certified) else None
+    """What the algorithm makes of a drawn log, which may exceed limits that nobody needs."""
+    v_max = problem.v_max if problem.v_max_given and algorithm.needs_limits else None
     fresh = Problem.from_log(log, problem.baseline, discount=problem.discount, v_max=v_max)
     return algorithm.improve(fresh).policy.aligned(problem.states, problem.actions)
 
