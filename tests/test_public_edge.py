@@ -50,6 +50,19 @@ def test_every_public_name_is_on_the_page_of_the_api():
     assert {f"spibb.{name}" for name in PUBLIC} <= DOCUMENTED
 
 
+def test_type_checkers_see_the_same_names_in_the_same_places():
+    """Editors read the imports below TYPE_CHECKING, Python reads the table."""
+    tree = ast.parse(Path(spibb.__file__).read_text("utf-8"))
+    (hints,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: node.module
+        for node in hints.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == spibb._HOME | spibb._BEHIND
+
+
 def test_every_name_that_pages_import_is_on_the_page_of_the_api():
     used = {name for page in PAGES for name in imported(page)}
     assert {"spibb.simulate.simulate", "spibb.envs.gridworld_mdp", "spibb.run"} <= used
@@ -162,28 +175,67 @@ done: spibb.Run = spibb.run(log, baseline=baseline, algorithm=algorithm, seed=1)
 found: tuple[str, ...] = tuple(finding.what for finding in done.findings)
 again = spibb.improve(log, baseline, algorithm="auto")
 reveal_type(again)
+reveal_type(done.policy)
+reveal_type(done.improvement)
+reveal_type(done.inspection)
+reveal_type(done.assessment)
+reveal_type(spibb.run("log.csv", algorithm="dqn").policy)
+print(again.reason, [candidate.lower for candidate in again.sweep])
 """
+REVEALED = (
+    (23, "algorithms.improvement.Improvement"),
+    (24, "policy.Policy"),
+    (25, "algorithms.improvement.Improvement"),
+    (26, "ingest.inspection.Inspection"),
+    (27, "report.assessment.Assessment"),
+    (28, "deep.vector_policy.VectorPolicy"),
+)
 
 
-def test_the_script_of_a_user_is_typed(tmp_path, pytestconfig):
-    """As `mypy --strict` sees the package from outside, where py.typed ships.
+def python_of(page: Path) -> str:
+    """The Python blocks of a page as one script, whose own functions need no annotations."""
+    first = "# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=import-untyped"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    return "\n".join([first, *blocks])
 
-    What it knows of other packages is kept for the next run.
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory, pytestconfig):
+    """What `mypy --strict` says of a user's script and of each page that has Python.
+
+    It sees the package from outside, where py.typed ships. What it knows of other packages is kept
+    for the next run.
     """
-    assert (Path(spibb.__file__).parent / "py.typed").exists()
-    script = tmp_path / "script.py"
-    script.write_text(USER)
+    folder = tmp_path_factory.mktemp("typed")
+    (folder / "script.py").write_text(USER)
+    for page in PAGES:
+        if "```python" in page.read_text("utf-8"):
+            (folder / f"page_{page.stem.replace('-', '_')}.py").write_text(python_of(page))
+    scripts = sorted(path.name for path in folder.iterdir())
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir",
-         str(pytestconfig.cache.mkdir("mypy")),
-         "--config-file", os.devnull, str(script)],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+         str(pytestconfig.cache.mkdir("mypy")), "--config-file", os.devnull, *scripts],
+        cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )  # fmt: skip
-    mine = [line for line in done.stdout.splitlines() if line.startswith("script.py")]
-    assert mine == [
-        'script.py:23: note: Revealed type is "spibb.algorithms.improvement.Improvement"'
-    ], done.stdout
+    said: dict[str, list[str]] = {name: [] for name in scripts}
+    for line in done.stdout.splitlines():
+        if line.split(":")[0] in said:
+            said[line.split(":")[0]].append(line)
+    return said
+
+
+def test_the_script_of_a_user_is_typed(typed):
+    assert (Path(spibb.__file__).parent / "py.typed").exists()
+    assert typed["script.py"] == [
+        f'script.py:{line}: note: Revealed type is "spibb.{kind}"' for line, kind in REVEALED
+    ]
+
+
+def test_the_python_of_the_pages_is_typed(typed):
+    pages = {name: said for name, said in typed.items() if name != "script.py"}
+    assert len(pages) > 12 and "page_choosing.py" in pages
+    assert {name: said for name, said in pages.items() if said} == {}
 
 
 def test_install_lines_work_from_a_clone_and_name_extras_that_exist():

@@ -22,6 +22,7 @@ from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, Thresh
 from spibb.checks import InputError, did_you_mean
 from spibb.estimate import Baseline
 from spibb.log import Log
+from spibb.names import DQN
 
 REGISTRY: dict[str, type[Algorithm]] = {
     algorithm.name: algorithm
@@ -40,8 +41,6 @@ REGISTRY: dict[str, type[Algorithm]] = {
 }
 
 __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "configured", "improve", "make"]
-DQN = "dqn"
-"""What trains a network; it takes no `Problem`, and is in `spibb.deep`."""
 DELTA = 0.05
 """The failure probability of a certificate, if none is given."""
 
@@ -112,13 +111,7 @@ def _registered(name: str) -> type[Algorithm]:
 
 
 def _configured(kind: type[Algorithm], name: str, options: dict[str, Any]) -> Algorithm:
-    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            hint = did_you_mean(option, known)
-            raise InputError(
-                f"{name} has no option {option!r}{hint}: its options are {', '.join(known)}"
-            )
+    checks.options(name, kind, options)
     return kind(**options)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -30,7 +30,7 @@ class HCPIImprovement(Improvement):
     alpha: float
     lower_bound: float
     baseline_estimate: float
-    reason: str
+    reason: str = field(kw_only=True)
     alphas: np.ndarray
     lower_bounds: np.ndarray
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,9 @@ class VectorDQN:
     deviations, at which two states have nothing in common, `passes` how often training goes through
     the log. The others are those of `SpibbDQN`.
     """
+
+    learns_from_vectors: ClassVar[bool] = True
+    """What `spibb.run` asks before it reads a log."""
 
     n_wedge: float | Literal["auto"] | None = None
     radius: float | None = None

@@ -106,7 +106,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "states_changed": int(changed(result).sum()),
         "bootstrapped_pairs_share": coverage.pairs_copied,
         "bootstrapped_baseline_mass": coverage.decisions_copied,
-        "reason": getattr(result, "reason", None),
+        "reason": result.reason,
         "converged": result.converged,
         "iterations": result.iterations,
         "certificate": _certificate(assessment.certificate),
