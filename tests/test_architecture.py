@@ -12,10 +12,9 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "names", "errors", "grade", "showing", "frozen", "files", "words", "checks",
-    "loading",
-    "halving", "kernels", "pseudocounts", "arrays", "labels", "tables", "binning", "handling",
-    "columns", "sql", "cases",
+    "__init__", "names", "defaults", "errors", "grade", "showing", "frozen", "files", "words",
+    "checks", "loading", "halving", "kernels", "pseudocounts", "arrays", "labels", "tables",
+    "binning", "handling", "columns", "sql", "cases",
     "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "bounds", "forecast", "episodes", "assurance", "ope", "stats", "envs",

@@ -25,6 +25,8 @@ END = NO_STATE
 """The successor code of a termination."""
 SMALLEST, LARGEST = 1e-140, 1e152
 """The squares of smaller rewards have fewer digits, or none; those of larger ones overflow."""
+BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
+"""Lower ends of histograms of counts: never seen, once, 2–4 times, …"""
 NARROWEST = 1e-10
 """Range of the rewards, relative to their size, below which rounding would decide."""
 SAME = 1e-12

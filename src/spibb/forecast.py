@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.bounds.betting import growth
+from spibb.defaults import DISCOUNT
 from spibb.log import Log, returns_to_go
 from spibb.words import roughly
 
@@ -25,8 +26,6 @@ FEWEST = 3
 """First visits that an action needs before its mean is worth a look."""
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
-DISCOUNT = 0.95
-"""Where none is given."""
 HOPELESS = 100.0
 """A state that needs so many times the log is not forecast."""
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from spibb import checks
+from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.checks import InputError
 from spibb.counts import END
 from spibb.frozen import Frozen
@@ -17,8 +18,6 @@ from spibb.words import apart
 
 SUM_TOLERANCE = 1e-9
 """How far rounding may take a pair's probabilities from sum 1; they are divided by their sum."""
-ROUNDING = 1e-12
-"""Above this, what a row of a model leaves out of 1 is an end; below, it is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ class Outcomes(Frozen):
         """
         indptr, successors, probs = rows
         left = dense.left_out(indptr, probs)
-        ends = left > ROUNDING
+        ends = left > PROBABILITY_ROUNDING
         at = indptr[:-1][ends]
         return cls(
             indptr=indptr + np.concatenate([[0], np.cumsum(ends)]),

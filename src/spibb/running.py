@@ -13,6 +13,7 @@ from spibb.algorithms import Algorithm, Improvement, configured
 from spibb.algorithms.baselines import is_of_log
 from spibb.arrays import release_memory
 from spibb.binning import Bins, Request
+from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
 from spibb.estimate import Baseline
 from spibb.files import Held, write_text
@@ -158,7 +159,7 @@ def run(
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     delta: float | None = None,
     v_max: float | None = None,
     holdout: float | None = None,
@@ -185,7 +186,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     delta: float | None = None,
     v_max: float | None = None,
     holdout: float | None = None,

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from spibb import checks
-from spibb.algorithms import DELTA
 from spibb.deep.checkpoint import read_arrays
 from spibb.deep.improving import VectorDQN, improve_vectors
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_passes
 from spibb.deep.vector_policy import KIND
+from spibb.defaults import DELTA
 from spibb.errors import InputError
 from spibb.ingest.inspection import assumptions
 from spibb.ingest.mapping import ColumnMap

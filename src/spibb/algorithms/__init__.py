@@ -20,6 +20,7 @@ from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
 from spibb.checks import InputError, did_you_mean
+from spibb.defaults import DELTA, DISCOUNT
 from spibb.estimate import Baseline
 from spibb.log import Log
 from spibb.names import DQN
@@ -41,8 +42,6 @@ REGISTRY: dict[str, type[Algorithm]] = {
 }
 
 __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "configured", "improve", "make"]
-DELTA = 0.05
-"""The failure probability of a certificate, if none is given."""
 
 
 def configured(
@@ -136,7 +135,7 @@ def improve(
     log: Log,
     baseline: Baseline | None = None,
     *,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     v_max: float | None = None,
     algorithm: str | type[Algorithm] | Algorithm = "pi-b",
     **options: Any,

@@ -27,6 +27,7 @@ from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
+from spibb.defaults import DISCOUNT
 from spibb.episodes.returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -131,7 +132,7 @@ def improve_vectors(
     settings: VectorDQN | None = None,
     *,
     baseline: SoftmaxBaseline | None = None,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     holdout: float = 0.3,
     delta: float = 0.05,
     seed: int = 0,

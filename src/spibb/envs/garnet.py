@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from spibb.checks import InputError, number, positive
+from spibb.defaults import DISCOUNT
 from spibb.frozen import Frozen
 from spibb.kernels import garnet
 from spibb.labels import vocabulary
@@ -34,7 +35,7 @@ def draw_garnet(
     n_states: int = 50,
     n_actions: int = 4,
     connectivity: int = 4,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
 ) -> GarnetDraw:
     """Draw a random MDP (appendix B.1.3): Garnet(|X|, |A|, connectivity) with a far goal.
 
@@ -65,7 +66,7 @@ def garnet_mdp(
     n_states: int = 50,
     n_actions: int = 4,
     connectivity: int = 4,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
 ) -> MDP:
     """The MDP of `draw_garnet`: starts in state 0, pays 1 on entering the terminal state."""
     return draw_garnet(rng, n_states, n_actions, connectivity, discount).mdp
@@ -108,7 +109,7 @@ class Garnet(gymnasium.Env[Any, Any]):
         n_states: int = 50,
         n_actions: int = 4,
         connectivity: int = 4,
-        discount: float = 0.95,
+        discount: float = DISCOUNT,
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode

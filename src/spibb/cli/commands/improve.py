@@ -11,6 +11,7 @@ import typer
 
 from spibb.cli.options import ForceFolder, LogArgument, with_columns
 from spibb.cli.waiting import SOLVER, new_console, stages
+from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
 from spibb.names import ALGORITHMS, DQN
 
@@ -98,7 +99,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     algorithm: Algorithm = "pi-b",
     n_wedge: NWedge = None,
     option: Option = None,
-    discount: Discount = 0.95,
+    discount: Discount = DISCOUNT,
     delta: Delta = None,
     v_max: VMax = None,
     holdout: Holdout = None,
