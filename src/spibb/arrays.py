@@ -34,6 +34,11 @@ def stable_order(codes: np.ndarray, size: int) -> np.ndarray:
     return np.argsort(narrow, kind="stable")
 
 
+def owners(indptr: np.ndarray) -> np.ndarray:
+    """The row that each entry of sparse rows belongs to [K]."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
 def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The keys in [0, size) that occur, sorted, and the position of each key [N] among them."""
     if size <= max(4 * len(keys), 1 << 20):

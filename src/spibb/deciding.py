@@ -13,7 +13,7 @@ import numpy as np
 from spibb import checks
 from spibb.arrays import python_value, scrambled
 from spibb.cases import UNKNOWN, CaseEncoder
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary
 from spibb.tables import label_columns

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.bounds.betting import growth
+from spibb.checks import takes
 from spibb.defaults import DISCOUNT
 from spibb.log import Log, returns_to_go
 from spibb.words import roughly
@@ -53,8 +54,25 @@ class Forecast:
         return f"{said}; with about {more} more episodes, in {self.then:,}."
 
 
+@takes(log=Log)
 def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forecast:
-    """Look at every state's first visits; cut episodes count as recorded."""
+    """How many states `certified` could change with this log, and how many with a longer one.
+
+    Looks at every state's first visits; cut episodes count as recorded. It is a forecast, not a
+    bound.
+
+    Parameters:
+        log: the log.
+        discount: γ in [0, 1).
+        delta: failure probability of the tests that are forecast.
+
+    Returns:
+        The number of states, how many could change now and with more episodes, and how many
+        episodes that takes.
+
+    >>> spibb.forecast.forecast(log, 0.9)
+    Forecast(states=2, now=0, then=0, more_episodes=None, discount=0.9, delta=0.05)
+    """
     evidence = sorted(_evidence(log, discount), reverse=True)
     lacks = [
         log.n_episodes * (math.log(rank / delta) / found - 1)

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from spibb import checks
-from spibb.arrays import PROBABILITY_ROUNDING
-from spibb.checks import InputError
+from spibb.arrays import PROBABILITY_ROUNDING, owners
 from spibb.counts import END
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.tuples import Rows
@@ -127,7 +127,7 @@ class Outcomes(Frozen):
 
     @cached_property
     def _pair(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        return owners(self.indptr)
 
 
 def _first_of_equal(*columns: np.ndarray) -> np.ndarray:

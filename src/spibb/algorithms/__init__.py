@@ -19,8 +19,9 @@ from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
-from spibb.checks import InputError, did_you_mean
+from spibb.checks import did_you_mean
 from spibb.defaults import DELTA, DISCOUNT
+from spibb.errors import InputError
 from spibb.estimate import Baseline
 from spibb.log import Log
 from spibb.names import DQN

@@ -17,8 +17,8 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.problem import ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
-from spibb.checks import InputError
 from spibb.episodes.departures import changed_states
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy

@@ -97,6 +97,7 @@ MADE_BY = {
     "Problem": "Problem.from_log(log, baseline) makes one",
     "Improvement": "the improve method of an algorithm makes one",
     "Generator": "np.random.default_rng(0) makes one",
+    "Box": "spibb.solve.free_box makes one",
     "LogTable": "spibb.open_log makes one",
     "Path": "give the name of a file",
 }

@@ -8,8 +8,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from spibb.checks import InputError, number, positive
+from spibb.checks import number, positive
 from spibb.defaults import DISCOUNT
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import garnet
 from spibb.labels import vocabulary

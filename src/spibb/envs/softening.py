@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import InputError, choice, number
+from spibb.checks import choice, number
+from spibb.errors import InputError
 from spibb.kernels import garnet
 from spibb.mdp import MDP
 from spibb.policy import Policy

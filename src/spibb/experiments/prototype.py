@@ -14,7 +14,7 @@ from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import gains_over
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.values import Evaluator
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 
 PRIOR = 0.5

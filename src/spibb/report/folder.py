@@ -18,7 +18,7 @@ from spibb.algorithms.auto import Candidate
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.certificate import Certificate
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ingest.policy_files import describe_policy
 from spibb.ope import BoundedEstimate, OffPolicyReport
