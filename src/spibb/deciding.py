@@ -1,4 +1,4 @@
-"""Decisions for many cases at once, drawn or the most probable, the same however they are cut."""
+"""Decisions for many cases at once; how the cases are cut into batches does not change them."""
 
 from __future__ import annotations
 

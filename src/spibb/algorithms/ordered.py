@@ -1,4 +1,4 @@
-"""What a log says, whatever order its labels were given in."""
+"""A problem in an order of its own, so that no result depends on the order of the labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Session: one training of configurations that share a program, with its checkpoints."""
+"""Session: one training run of configurations that share a compiled program, with checkpoints."""
 
 from __future__ import annotations
 

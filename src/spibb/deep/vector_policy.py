@@ -1,4 +1,4 @@
-"""VectorPolicy: a trained policy that is complete: columns, units, network, baseline, evidence."""
+"""VectorPolicy: a trained policy with all it needs: columns, units, network, baseline, counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The bench of assurance: how often is a policy that was said to be safe truly worse?
+"""The assurance benchmark: how often is a policy that was said to be safe truly worse?
 
 One repetition draws a world of every family; for each of its three baselines and each size it draws
 a log, trains every column on it, and puts the truth beside what `auto` said. Nothing is estimated:

@@ -1,4 +1,4 @@
-"""The prototype of `auto`'s rule, as a yardstick: what is its gain worth on the same logs?"""
+"""The prototype of `auto`'s rule, as a yardstick for its gain on the same logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Policies in files."""
+"""Read and write policies in files."""
 
 from __future__ import annotations
 

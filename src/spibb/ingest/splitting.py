@@ -1,4 +1,4 @@
-"""A table of episodes as two tables of whole episodes, every cell as it was."""
+"""Split a table into two tables of whole episodes, without changing any cell."""
 
 from __future__ import annotations
 
