@@ -178,14 +178,6 @@ def test_one_module_reads_structured_files(path):
     assert path.name == "loading.py" or not calls & readers
 
 
-def test_the_list_of_names_has_every_registered_algorithm():
-    """It is what --help shows, which loads no algorithm."""
-    from spibb.algorithms import REGISTRY
-    from spibb.names import ALGORITHMS
-
-    assert sorted(ALGORITHMS) == sorted(REGISTRY)
-
-
 def test_importing_spibb_imports_nothing_heavy():
     import subprocess
     import sys
