@@ -8,8 +8,9 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.checks import MADE_BY, InputError, generator, instance, positive, takes
+from spibb.checks import MADE_BY, generator, instance, positive, takes
 from spibb.counts import END, Counts
+from spibb.errors import InputError
 from spibb.kernels import counting, sampling
 from spibb.kernels.tuples import Codebook, Episodes, Record
 from spibb.log import Log

@@ -358,9 +358,8 @@ class AutoImprovement(Improvement):
     `policies` [M, S, A] the candidates' own.
     """
 
-    sweep: tuple[Candidate, ...]
     chosen: Candidate | None
-    reason: str
+    reason: str = field(kw_only=True)
     values_in_models: np.ndarray
     policies: np.ndarray
 

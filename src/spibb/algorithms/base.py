@@ -21,6 +21,15 @@ class Algorithm(ABC):
     """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the
     constructor, data in `improve`.
 
+    An algorithm guarantees nothing unless its own docstring says so: `no_certificate` is the reason
+    why Theorem 2 does not cover it, None where it does.
+
+    Attributes:
+        name: the name in the registry.
+        needs_log: whether `improve` needs the episodes, and not only their counts.
+        answers_at_delta: whether its field `delta` is the level of its answer.
+        no_certificate: why Theorem 2 does not apply; None where it does.
+
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
     ... class Cautious(spibb.Algorithm):

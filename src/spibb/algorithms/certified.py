@@ -184,7 +184,7 @@ class Certified(Algorithm):
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, reason, grounds, episodes,
+            tests, grounds, episodes, reason=reason,
         )  # fmt: skip
 
 

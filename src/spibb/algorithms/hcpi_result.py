@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -32,7 +32,7 @@ class HCPIImprovement(Improvement):
     alpha: float
     lower_bound: float
     baseline_estimate: float
-    reason: str
+    reason: str = field(kw_only=True)
     alphas: np.ndarray
     lower_bounds: np.ndarray
 

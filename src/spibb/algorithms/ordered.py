@@ -1,4 +1,4 @@
-"""What a log says, whatever its labels are called and in whatever order they were given."""
+"""A problem in an order of its own: no result depends on the order or names of its labels."""
 
 from __future__ import annotations
 

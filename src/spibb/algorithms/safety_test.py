@@ -77,11 +77,6 @@ class TestedImprovement(Improvement):
         return self.safety.accepted
 
     @property
-    def reason(self) -> str:
-        """Why it was accepted or rejected, in one line."""
-        return self.safety.reason
-
-    @property
     def worst_case_value(self) -> float:
         """The trained policy's lower bound in the test, whether it passed or not."""
         return self.safety.worst_case_value
@@ -106,5 +101,7 @@ class TestedImprovement(Improvement):
         if safety.accepted:
             policy = Policy.trusted(solution.probs, problem.states, problem.actions)
         copied = np.full(solution.q.shape, not safety.accepted)
-        return cls(policy, solution.q, solution.v, copied, solution.iterations,
-                   solution.converged, problem, algorithm, safety, model)  # fmt: skip
+        return cls(
+            policy, solution.q, solution.v, copied, solution.iterations, solution.converged,
+            problem, algorithm, safety, model, reason=safety.reason,
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from spibb.algorithms.auto import N_WEDGES, Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.kernels.projection import greedy
@@ -120,7 +120,10 @@ class PiLeqBSpibb(ThresholdSpibb):
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
     Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
 
-    Parameters: those of `PiBSpibb`.
+    Parameters:
+        n_wedge: N∧, as for `PiBSpibb`.
+        unseen: value of pairs that the log never has, as for `PiBSpibb`.
+        method: how the model is solved, as for `PiBSpibb`.
 
     >>> result = spibb.PiLeqBSpibb(n_wedge=2).improve(problem)
     >>> result.policy.row("severe")  # waiting was seen once: it may lose its mass

@@ -17,7 +17,7 @@ from spibb.envs.softening import softened_baselines
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
-from spibb.kernels import dense
+from spibb.kernels import dense, hcpi
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
@@ -32,7 +32,6 @@ KAPPAS = (
 )  # fmt: skip
 HCPI_DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
 ROBUST_DELTAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 0.9, 1)
-HCPI_ESTIMATORS = ("is", "pdis", "dr")
 V_MAX = 1.0
 """Largest return of a task with one goal that pays 1."""
 
@@ -58,7 +57,7 @@ SEARCH = (
     *(f"ramdp:kappa={k:g}" for k in KAPPAS),
     *(f"ramdp:kappa={k:g},released=true" for k in KAPPAS),
     *(f"robust-mdp:delta={d:g},safety_test=false" for d in ROBUST_DELTAS),
-    *(f"hcpi:delta={d:g},estimator={e}" for e in HCPI_ESTIMATORS for d in HCPI_DELTAS),
+    *(f"hcpi:delta={d:g},estimator={e}" for e in hcpi.ESTIMATORS for d in HCPI_DELTAS),
     *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in (5, 20)),
 )
 SEARCH_RELEASED = (
@@ -67,7 +66,7 @@ SEARCH_RELEASED = (
     *(f"robust-mdp:delta={d:g},released=true,safety_test=false" for d in ROBUST_DELTAS),
     *(
         f"hcpi:delta={d:g},estimator={e},released=true"
-        for e in HCPI_ESTIMATORS
+        for e in hcpi.ESTIMATORS
         for d in HCPI_DELTAS
     ),
 )

@@ -45,7 +45,7 @@ SPARSE = 8
 """Codes per row from which a table of all of them is slower than sorting."""
 CANCELLED = 1e-13
 """Differences of values of size 1 below this are rounding."""
-ROUNDING = 1e-9
+SAME_STATISTIC = 1e-9
 """Statistics that differ by less, relative to their size, are equal."""
 
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -124,7 +124,7 @@ class _Stratified(Frozen):
         if not n or statistic is None:
             rng.random((ENOUGH, n))
             return 1.0
-        least = float(statistic(self._unmoved)[0]) * (1 - ROUNDING) - ROUNDING**2
+        least = float(statistic(self._unmoved)[0]) * (1 - SAME_STATISTIC) - SAME_STATISTIC**2
         while larger < ENOUGH and tried < PERMUTATIONS:
             # at most as many as are needed in any case
             size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))

@@ -24,7 +24,7 @@ LARGEST = 300_000
 """Transitions of a world up to which it is drawn."""
 TINY = 1e-12
 """Probabilities below this are rounding, and no outcome."""
-ROUNDING = 1e-9
+SAME_POLICY = 1e-9
 """Policies and gains that differ by less are equal."""
 
 
@@ -77,10 +77,10 @@ def rehearse(
             policy = _improved(result.algorithm, problem, drawn)
         except InputError as error:
             return Rehearsal.refused(f"{result.algorithm.name} refuses drawn logs ({error})")
-        kept += bool((np.abs(policy.probs - problem.baseline.probs) < ROUNDING).all())
+        kept += bool((np.abs(policy.probs - problem.baseline.probs) < SAME_POLICY).all())
         gains.append(exact_value(world, policy) - exact_value(world, problem.baseline))
     found = np.array(gains or [0.0])
-    slack = ROUNDING * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
+    slack = SAME_POLICY * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
     return Rehearsal(
         len(gains), int((found < -slack).sum()), kept, float(found.mean()), float(found.min())
     )

@@ -58,7 +58,7 @@ class Unchanged:
         """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
         found, pairs = cls._said(result), result.problem.counts.pairs
         if not (np.count_nonzero(pairs, axis=1) > 1).any():
-            return cls(found.reason if hasattr(result, "reason") else NO_CHOICE, VARIATION)
+            return cls(result.reason or NO_CHOICE, VARIATION)
         if few_visits(pairs):
             return replace(found, remedy=f"{COARSER} {found.remedy}")
         return found
@@ -66,7 +66,7 @@ class Unchanged:
     @classmethod
     def _said(cls, result: Improvement) -> Unchanged:
         """What the algorithm itself says."""
-        reason = getattr(result, "reason", UNKNOWN.reason)
+        reason = result.reason or UNKNOWN.reason
         if isinstance(result, CertifiedImprovement):
             more = nearest(result.tests)
             return cls(reason) if more is None else cls(reason, more_episodes(more))
