@@ -103,5 +103,5 @@ random_behaviour(
 
 def _small(view: View, algorithm: str) -> list[Interval]:
     view.sizes(at_most=20)
-    cells = wedge_cells(view, algorithm, "cvar1")
+    cells = wedge_cells(view, algorithm)
     return [cells[n, size] for n, size in cells if n <= 10 and size <= 20]

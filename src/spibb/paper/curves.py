@@ -64,9 +64,9 @@ class Curves:
         parts = []
         for column in self.drawn(results.experiment):
             for statistic in self.statistics:
-                first, *_, last = (i.value for i in self._points(results, column, statistic))
+                values = [i.value for i in self._points(results, column, statistic)]
                 name = f"{style.plain(style.label(column))}, {style.STATISTIC_NAMES[statistic]}"
-                parts.append(f"{name}: {first:.2f} to {last:.2f}")
+                parts.append(f"{name}: {values[0]:.2f} to {values[-1]:.2f}")
         unit = "performance" if _raw(results) else "normalised performance"
         return (
             f"Curves of {style.statistic_name(self.statistics)} {unit} against the number of "

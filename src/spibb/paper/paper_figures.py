@@ -114,7 +114,9 @@ def _wedge_map(number: str, label: str, algorithm: str, eta: float | None = None
     name = PI_B if algorithm == "pi-b" else PI_LEQ_B
     where = "" if eta is None else f", with baselines of η = {eta:g}"
     caption = f"1 %-CVaR of {name} against |D| and N_∧{where}."
-    return PaperFigure(number, label, caption, HyperMap(algorithm, "n_wedge", "cvar1", eta=eta))
+    # columns of N∧ + 1 are the released code's N∧, which has no map of its own
+    plot = HyperMap(algorithm, "n_wedge", "cvar1", eta=eta, preferred=N_WEDGES)
+    return PaperFigure(number, label, caption, plot)
 
 
 def _eta_map(
