@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -62,9 +63,13 @@ BY_HAND = {
     "grid-leq-b-safe-correct": lambda t: min(
         x for n in N_WEDGES for x in tail(t, f"pi-leq-b:n_wedge={n}")
     ),
-    "grid-b-unsafe-low-correct": lambda t: min(t[f"pi-b:n_wedge={n}", 10, "cvar1"] for n in (5, 7, 10)),
+    "grid-b-unsafe-low-correct": lambda t: min(
+        t[f"pi-b:n_wedge={n}", 10, "cvar1"] for n in (5, 7, 10)
+    ),
     "grid-leq-b-above-correct": lambda t: min(tail(t, "pi-leq-b:n_wedge=5")),
-    "grid-20-safe-correct": lambda t: min(tail(t, "pi-b:n_wedge=20") + tail(t, "pi-leq-b:n_wedge=20")),
+    "grid-20-safe-correct": lambda t: min(
+        tail(t, "pi-b:n_wedge=20") + tail(t, "pi-leq-b:n_wedge=20")
+    ),
     "grid-basic-improves": lambda t: min(t[BASIC, size, "mean"] for size in SIZES),
     "grid-basic-far": lambda t: max(t[BASIC, size, "mean"] for size in SIZES),
     "grid-basic-poor": lambda t: min(tail(t, BASIC, (1000, 2000, 5000, 10000))),
@@ -192,9 +197,90 @@ def test_what_the_paper_does_not_say_is_what_the_tables_say(page):
     assert "RaMDP-DQN" in networks
 
 
+def reason(page, id):
+    """What the page says of a failing claim: kind and text."""
+    (found,) = [
+        (kind, why.why) for kind, entries in failing(page.rulings).items()
+        for ruling, why in entries if ruling.id == id
+    ]  # fmt: skip
+    return found
+
+
+def low(t, algorithm, released=False):
+    """The cells (size, N∧) of an N∧ map below −0.01, read without our code."""
+    return sorted(
+        (size, n) for n in N_WEDGES for size in SIZES
+        if t[f"{algorithm}:n_wedge={n + released}", size] < -0.01
+    )  # fmt: skip
+
+
+def told(text):
+    """The same cells as a reason lists them."""
+    listed = text.split(": ")[-1].split(" trajectories")[0]
+    return sorted(
+        (int(part.split(" on ")[1].replace(",", "")), int(n))
+        for part in re.findall(r"N∧ = [\d, and]+ on [\d,]*\d", listed)
+        for n in re.findall(r"\d+", part.split(" on ")[0])
+    )
+
+
+def test_reasons_list_every_cell_that_is_unsafe(page):
+    """Against the tables, read by hand: a reason that names some cells names all."""
+    text, released = tails("gridworld"), tails("gridworld-released")
+    for version, table, plus in (("correct", text, False), ("released", released, True)):
+        kind, why = reason(page, f"grid-leq-b-safe-{version}")
+        assert (kind, told(why)) == ("contradicted", low(table, "pi-leq-b", plus))
+    kind, why = reason(page, "grid-b-safe-correct")
+    kept = [(size, n) for size, n in low(text, "pi-b") if n > 10 or size > 10]
+    assert (kind, told(why)) == ("threshold", kept)
+
+
+def test_reasons_say_at_how_many_sizes_an_algorithm_is_behind(page):
+    bad = tails("random-mdps", "0.1")
+    sizes = [size for column, size in bad if column == BASIC]
+    for id, column in (("mdps-bad-basic-tail", BASIC), ("mdps-bad-ramdp-tail-correct", RAMDP)):
+        kind, why = reason(page, id)
+        behind = [n for n in sizes if bad[column, n] < bad["pi-leq-b:n_wedge=10", n]]
+        assert kind == "contradicted"
+        assert f"behind Π_≤b (N∧ = 10) at {len(behind)} of {len(sizes)} sizes" in why
+        for size in {*sizes} - {*behind}:
+            assert f"{size:,}" in why.split("ahead of it on ")[1]
+
+
+def test_causes_follow_the_rule(page):
+    """A threshold is a limit of ours with the value within 0.1 of it; no sentence is a guess."""
+    for kind, entries in failing(page.rulings).items():
+        for ruling, why in entries:
+            limit = {ruling.region.lower, ruling.region.upper} - {-math.inf, math.inf}
+            if kind == "threshold":
+                assert ruling.margin <= 0.1 and not limit & {0.0}
+            if kind == "contradicted":
+                assert ruling.margin > 0.1 or 0.0 in limit, ruling.id
+            assert why.why, ruling.id
+    assert reason(page, "mdps-bad-easy")[0] == "reading"
+    assert reason(page, "grid-hcpi-far-correct")[0] == "threshold"
+
+
+def test_texts_about_other_studies_are_not_printed():
+    one = holds.gather([(RESULTS / "gridworld", read_results(RESULTS / "gridworld"))])
+    text = holds.markdown(one, RESULTS)
+    assert "What the paper does not say" not in text
+    assert "RaMDP-DQN" not in text and "random MDPs" not in holds.terminal(one)
+
+
+def test_the_released_boundary_is_run_on_the_same_logs():
+    """Basic RL stands in both folders, and agrees in every digit."""
+    text, released = tails("gridworld"), tails("gridworld-released")
+    assert all(text[BASIC, size] == released[BASIC, size] for size in SIZES)
+    assert text["pi-leq-b:n_wedge=5", 10] > 0 > released["pi-leq-b:n_wedge=6", 10]
+
+
 def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):
     lines = holds.terminal(page).splitlines()
-    assert lines[0].split()[:2] == [str(len({quote(r.id) for r in page.rulings} - {""})), "sentences,"]
+    assert lines[0].split()[:2] == [
+        str(len({quote(r.id) for r in page.rulings} - {""})),
+        "sentences,",
+    ]
     assert f"{len(page.rulings)} tests of them: " in lines[0] and " hold, " in lines[0]
     assert "  gridworld: 100,000 runs, 10 of the paper's 10 sizes" in lines
     assert max(map(len, lines)) <= 80

@@ -64,7 +64,7 @@ class Curves:
         parts = []
         for column in self.drawn(results.experiment):
             for statistic in self.statistics:
-                values = [i.value for i in self._points(results, column, statistic)]
+                values = [i.value for i in self._points(results, column, statistic).values()]
                 name = f"{style.plain(style.label(column))}, {style.STATISTIC_NAMES[statistic]}"
                 parts.append(f"{name}: {values[0]:.2f} to {values[-1]:.2f}")
         unit = "performance" if _raw(results) else "normalised performance"
@@ -81,11 +81,11 @@ class Curves:
             columns += [c for c in experiment.columns if c.algorithm not in PAPER_ALGORITHMS]
         return columns
 
-    def _points(self, results: Results, column: Column, statistic: str) -> list[Interval]:
-        """The curve's intervals in the units of the axis, one per size."""
-        cells = (results.cell(column.key, n, self.eta) for n in results.experiment.sizes)
-        found = [cell.statistics[statistic] for cell in cells if cell is not None]
-        return [results.raw(interval) for interval in found] if _raw(results) else found
+    def _points(self, results: Results, column: Column, statistic: str) -> dict[int, Interval]:
+        """The curve's intervals in the units of the axis, by size; joined folders may lack some."""
+        cells = {n: results.cell(column.key, n, self.eta) for n in results.experiment.sizes}
+        found = {n: cell.statistics[statistic] for n, cell in cells.items() if cell is not None}
+        return {n: results.raw(i) for n, i in found.items()} if _raw(results) else found
 
     def _draw_curve(
         self, axes: Axes, results: Results, column: Column, statistic: str, number: int
@@ -94,8 +94,9 @@ class Curves:
 
         Later curves are thinner, so that those below show where two coincide.
         """
-        look, sizes = style.style(column, number), results.experiment.sizes
-        points = self._points(results, column, statistic)
+        look = style.style(column, number)
+        found = self._points(results, column, statistic)
+        sizes, points = list(found), list(found.values())
         values = [point.value for point in points]
         several, tail = len(self.statistics) > 1, statistic != "mean"
         axes.plot(
