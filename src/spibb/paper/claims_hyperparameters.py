@@ -37,7 +37,7 @@ def estimator_gaps(view: View, version: Version) -> list[tuple[float, int, Inter
 
 
 gridworld(
-    "search-hcpi-estimators", "B.2.2, Figures 5a-b",
+    "search-hcpi-estimators", "B.2.2, Figure 5b and Figure 5a",
     "The three estimators of HCPI behave more or less the same.",
     "largest distance between their means, over sizes, with δ = 0.1 and 0.9 (more or less the "
     "same: below 0.1)", below(0.1),

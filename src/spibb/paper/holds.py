@@ -95,7 +95,7 @@ def gather(
     for folder, _ in sorted(results, key=lambda pair: pair[1].runs):
         for path in sorted((folder / "figures").glob("fig*.png")):
             figures.setdefault(path.name.split("_")[0], []).append(path)
-    amounts = [_amount(found) for _, found in results]
+    amounts = list(dict.fromkeys(_amount(found) for _, found in results))
     return Page(rulings, amounts, studies, _over_baselines([r for _, r in family]), figures, places)
 
 

@@ -152,7 +152,7 @@ def _robust_tail(view: View, released: bool) -> str:
 def _robust_goal(view: View, released: bool) -> str:
     key = ROBUST_MDP[not released].main
     means, tails = _curve(view, key, "mean"), _curve(view, key, "cvar10")
-    return f"{_rises(means, 'mean')}; 10 %-CVaR from {_range(tails)}: some logs lead to the goal"
+    return f"{_rises(means, 'mean')}, that of its worst tenth (10 %-CVaR) is {_range(tails)}"
 
 
 def _rises(curve: Mapping[int, Interval], name: str) -> str:
@@ -160,7 +160,7 @@ def _rises(curve: Mapping[int, Interval], name: str) -> str:
     sizes = list(curve)
     last = max((k for k, size in enumerate(sizes) if curve[size].value <= 0), default=-1)
     if last == len(sizes) - 1:
-        return f"{name} from {_range(curve)} over sizes"
+        return f"its {name} over sizes is {_range(curve)}"
     return f"its {name} is above the baseline from {sizes[last + 1]:,} trajectories on"
 
 
@@ -178,8 +178,12 @@ def _estimators(view: View, released: bool) -> str:
     gaps = estimator_gaps(view, HCPI[not released])
     far = sorted({(delta, size) for delta, size, gap in gaps if gap.value >= 0.1})
     by_delta = {d: [size for other, size in far if other == d] for d, _ in far}
-    parts = [f"δ = {d:g} on {_words(sizes)}" for d, sizes in by_delta.items()]
-    return f"further apart than 0.1 with {', '.join(parts)} trajectories"
+    every = view.sizes()
+    parts = [
+        f"δ = {d:g} at every size" if sizes == every else f"δ = {d:g} on {_words(sizes)} trajectories"
+        for d, sizes in by_delta.items()
+    ]
+    return f"further apart than 0.1 with {', '.join(parts)}"
 
 
 def _bad_easy(view: View, released: bool) -> str:
