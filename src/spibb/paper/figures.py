@@ -79,7 +79,7 @@ def drawn(figure: PaperFigure, results: Results) -> Figure:
 def _data(experiment: Experiment) -> str:
     """What the logs are, as a title says it; a baseline from a file is told from ours."""
     if experiment.network is not None:
-        return f"{experiment.study}, data of another baseline ({_short(experiment.network.path)})"
+        return f"{experiment.study}, data of the baseline {_short(experiment.network.path)}"
     return DATA.get(experiment.study, experiment.study)
 
 

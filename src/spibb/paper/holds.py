@@ -296,10 +296,9 @@ def _by_sentence(page: Page, rulings: Sequence[Ruling]) -> list[str]:
         for ruling in rulings:
             if _said(ruling) == said:
                 facts = dict(_facts(page, ruling, None))
-                rest = [
-                    facts[name] for name in ("Found", "From", "Other baselines") if name in facts
-                ]
-                text = " ".join([facts["Tested"], f"**{rest[0]}**", *rest[1:]])
+                more = ("From", "Other baselines")
+                rest = [f"{name}: {facts[name]}" for name in more if name in facts]
+                text = " ".join([facts["Tested"], f"**{facts['Found']}**", *rest])
                 lines.append(f"- {ruling.id} ({ruling.where}): {lowered(text)}")
         lines.append("")
     return lines

@@ -180,7 +180,9 @@ def _estimators(view: View, released: bool) -> str:
     by_delta = {d: [size for other, size in far if other == d] for d, _ in far}
     every = view.sizes()
     parts = [
-        f"δ = {d:g} at every size" if sizes == every else f"δ = {d:g} on {_words(sizes)} trajectories"
+        f"δ = {d:g} at every size"
+        if sizes == every
+        else f"δ = {d:g} on {_words(sizes)} trajectories"
         for d, sizes in by_delta.items()
     ]
     return f"further apart than 0.1 with {', '.join(parts)}"
