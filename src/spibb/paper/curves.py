@@ -104,18 +104,21 @@ class Curves:
             markersize=max(4.0, 6.5 - 0.4 * number), linewidth=max(1.2, 2.3 - 0.2 * number),
             linestyle=look.dashes_of(tail) if several else look.dashes,
             markerfacecolor="white" if look.hollow or (several and tail) else look.colour,
-            label=self._legend(results, column, statistic, min(values)),
+            label=self._legend(results, column, statistic, values),
         )  # fmt: skip
         axes.fill_between(
             sizes, [p.low for p in points], [p.high for p in points],
             color=look.colour, alpha=0.12, linewidth=0,
         )  # fmt: skip
 
-    def _legend(self, results: Results, column: Column, statistic: str, lowest: float) -> str:
+    def _legend(self, results: Results, column: Column, statistic: str, values: list[float]) -> str:
         text = style.label(column)
         if len(self.statistics) > 1:
             text += f": {style.STATISTIC_NAMES[statistic]}"
-        if not _raw(results) and lowest < LOWEST:
+        lowest, highest = min(values), max(values)
+        if not _raw(results) and highest < LOWEST:
+            text += f" [below the graph: {lowest:.1f} to {highest:.1f}]".replace("-", "−")
+        elif not _raw(results) and lowest < LOWEST:
             text += f" [falls to {lowest:.1f}]".replace("-", "−")
         return text + style.fewer_runs(results, column.key)
 
