@@ -34,7 +34,7 @@ from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.memory import Memory, memory_of
-from spibb.verdict.recorded import Direct, Mean, direct_limits, judged_apart
+from spibb.verdict.recorded import Apart, Direct, direct_limits, judged_apart
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -128,7 +128,7 @@ class Evidence(Frozen):
     considered: np.ndarray | None = None
     searched: bool = False
     share: float | None = None
-    apart: Mean | None = None
+    apart: Apart | None = None
 
     @cached_property
     def direct(self) -> tuple[Direct, ...]:
@@ -166,6 +166,17 @@ class Evidence(Frozen):
         moved = int((self.changed & (freedom > 0)).sum())
         return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta)
 
+    @property
+    def asks_season(self) -> bool:
+        """Whether time could pass for a difference between actions."""
+        return self.problem.log is not None and not (self.certified and self.problem.varying)
+
+    @property
+    def asks_memory(self) -> bool:
+        """Whether some step has another before it."""
+        log = self.problem.log
+        return log is not None and len(log) > log.n_episodes
+
     @cached_property
     def season(self) -> Season | None:
         """Whether time can pass for a difference between actions.
@@ -174,7 +185,7 @@ class Evidence(Frozen):
         decision.
         """
         log = self.problem.log
-        if log is None or (self.certified and self.problem.varying):
+        if log is None or not self.asks_season:
             return None
         return season_check(log, np.random.default_rng(0))
 
@@ -182,7 +193,7 @@ class Evidence(Frozen):
     def memory(self) -> Memory | None:
         """Whether the past matters beyond the state; None where no step has another before it."""
         log = self.problem.log
-        if log is None or len(log) == log.n_episodes:
+        if log is None or not self.asks_memory:
             return None
         return memory_of(log, self.problem, self.policy, self.delta)
 

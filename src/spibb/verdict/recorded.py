@@ -50,14 +50,14 @@ def says_nothing(report: OffPolicyReport | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Mean:
+class Apart:
     """A mean gain with its standard error."""
 
     gain: float
     standard_error: float
 
 
-def judged_apart(result: Improvement) -> Mean | None:
+def judged_apart(result: Improvement) -> Apart | None:
     """What single departures gain if `FOLDS` parts of the log judge what the others choose.
 
     None where a log has fewer episodes than parts need for a standard error.
@@ -73,7 +73,7 @@ def judged_apart(result: Improvement) -> Mean | None:
         share = len(part) / log.n_episodes
         gain += share * found.gain
         variance += (share * found.standard_error) ** 2
-    return Mean(gain, math.sqrt(variance))
+    return Apart(gain, math.sqrt(variance))
 
 
 def _departures(result: Improvement, problem: Problem, choosing: Log, judging: Log) -> Departures:
@@ -85,7 +85,7 @@ def _departures(result: Improvement, problem: Problem, choosing: Log, judging: L
 
 def direct_limits(
     departures: Departures,
-    apart: Mean | None,
+    apart: Apart | None,
     estimates: OffPolicyReport | None,
     n_episodes: int,
     delta: float,
