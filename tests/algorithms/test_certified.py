@@ -509,7 +509,7 @@ def test_propensities_that_contradict_the_baseline_are_refused(improved):
     wrong = dataclasses.replace(log, action_prob=prob)
     with pytest.raises(InputError, match=r"not the policy's probability in 1 of \d+ rows"):
         certify(wrong, baseline)
-    with pytest.raises(InputError, match="one policy must have made the log"):
+    with pytest.raises(InputError, match="one policy of the states must have made a log of longer"):
         certify(wrong, None)
 
 

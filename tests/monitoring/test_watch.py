@@ -98,14 +98,16 @@ def test_limits_are_declared_and_kept():
     with pytest.raises(InputError, match="highest_return is not known"):
         spibb.monitor(deployed([0.5, 0.7], None), log, lowest_return=0)
     with pytest.raises(
-        InputError, match=r"the log: episode 1 returns 2, beyond the highest_return"
+        InputError, match=r"the log: episode number 2 returns 2, beyond the highest_return"
     ):
         spibb.monitor(deployed([0.5, 0.7]), episodes([0.5, 2.0]))
     with pytest.raises(
-        InputError, match=r"the baseline's log: episode 0 returns 0.5, beyond the lo"
+        InputError, match=r"the baseline's log: episode number 1 returns 0.5, beyond the lo"
     ):
         spibb.monitor(deployed([0.5, 0.7]), episodes([0.6]), lowest_return=0.55)
-    with pytest.raises(InputError, match="the log: episode 1 returns 1999999998, beyond the low"):
+    with pytest.raises(
+        InputError, match="the log: episode number 2 returns 1999999998, beyond the low"
+    ):
         spibb.monitor(deployed([2e9 + 1], (2e9, 2e9 + 1)), episodes([2e9, 2e9 - 1.5]))
     with pytest.raises(InputError, match="highest_return is -1"):
         spibb.monitor(deployed([0.5, 0.7]), log, highest_return=-1)

@@ -313,12 +313,14 @@ def rarely_tried(visits: int) -> Log:
 @pytest.mark.parametrize(
     ("visits", "said"),
     [
-        (2, "1 of 1 changed state rests on fewer than 100 visits to an action that is now taken "
-            "more, or less, often; the fewest are 2, where any event may have gone unseen"),
+        (2, "1 of 1 changed state rests on fewer than 100 visits to the actions that become more "
+            "frequent there, or to those that become less frequent; the fewest are 2, where any "
+            "event may have gone unseen"),
         (30, "the fewest are 30, where an event in up to 10\N{NO-BREAK SPACE}% of the cases may "
              "have gone unseen"),
-        (300, "every changed state rests on at least 300 visits to every action concerned, "
-              "where an event in up to 1\N{NO-BREAK SPACE}% of the cases"),
+        (300, "every changed state rests on at least 300 visits to the actions that become more "
+              "frequent there, and to those that become less frequent, where an event in up to "
+              "1\N{NO-BREAK SPACE}% of the cases"),
         (9000, "where an event in less than 0.1\N{NO-BREAK SPACE}% of the cases may have"),
     ],
 )  # fmt: skip

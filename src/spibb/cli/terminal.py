@@ -163,7 +163,11 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         console.print(change_tests(assessment.certificate))
     if report := assessment.held_out:
         doubt = f" Careful: {report.warning}." if report.warning else ""
-        say(console, f"{report.n_episodes:,} episodes were held out of training.{doubt}")
+        say(
+            console,
+            f"{report.n_episodes:,} episodes were held out of training: the next table is theirs, "
+            f"and all numbers above are those of the {problem.n_episodes:,} others.{doubt}",
+        )
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
         say(console, f"The held-out episodes cannot test the policy: {reason}.")
@@ -198,7 +202,7 @@ def print_verdict(
     if verdict.assumptions:
         say(console, "It assumes that")
         console.print(_clauses([worded(clause) for clause in verdict.assumptions]))
-    say(console, worded(f"What would raise the grade: {verdict.remedy}"))
+    say(console, worded(verdict.advice))
 
 
 def _print_first_line(console: Console, text: str, *, favourable: bool) -> None:
@@ -267,7 +271,12 @@ def _behind_values(evidence: Evidence) -> str:
 def print_comparison(console: Console, found: Comparison, doubts: Sequence[str] = ()) -> None:
     """What the log says of A in place of B, where they differ, and the first ten states."""
     if found.verdict is not None and found.evidence is not None:
-        print_verdict(console, replace(found.verdict, doubts=tuple(doubts)), with_letters)
+        if found.unjudged:
+            say(console, f"Not judged. {found.verdict.sentence}")
+            _say_doubts(console, doubts)
+            say(console, found.verdict.remedy)
+        else:
+            print_verdict(console, replace(found.verdict, doubts=tuple(doubts)), with_letters)
         print_values(console, found.evidence, with_letters)
     say(
         console,

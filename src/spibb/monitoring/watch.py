@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,11 @@ FIRST_START = 50
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"([0-9]+)")
 BY_LOG = "the order of the log's episodes"
+
+
+def _numbered(k: int) -> str:
+    """An episode whose name is not known."""
+    return f"number {k + 1}"
 
 
 @dataclass(frozen=True)
@@ -161,6 +166,7 @@ def monitor(
     highest_return: float | None = None,
     drop: float | None = None,
     order: str = BY_LOG,
+    name: Callable[[int], str] = _numbered,
 ) -> Monitoring:
     """Test whether a deployed policy is worse than the baseline was.
 
@@ -178,6 +184,7 @@ def monitor(
         drop: a loss per episode: how many more episodes would show it? None asks for the drop that
             as many episodes as the baseline's log has would show.
         order: what the order of the episodes is, in words.
+        name: what the k-th episode in that order, from 0, is called in messages.
 
     Returns:
         The verdict, with means, intervals and warnings.
@@ -195,7 +202,7 @@ def monitor(
     returned = EpisodeReturns.of([log], deployed.discount)
     low, high = limits = _limits(deployed, lowest_return, highest_return)
     span = high - low
-    x = _inside("the log", returned.values, limits)
+    x = _inside("the log", returned.values, limits, name)
     z = _inside("the baseline's log", deployed.returns, limits)
     shown, (least, most) = _tested(x, z, margin / span, delta)
     drop, more = _outlook(x, z, drop and drop / span, delta)
@@ -274,19 +281,33 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
     """
     if table.draw is not None:
         return _first_of_each(table.whole, column)
-    log, column = table.log(), column or table.time_column
+    order, how = _by_time(table, column)
+    return (table.log() if order is None else table.log().episodes(order)), how
+
+
+def name_in_time(table: LogTable | VectorTable, column: str | None, k: int) -> str:
+    """What the k-th episode of the chronological log is called, or its number from 1."""
+    if table.draw is not None or not table.names["episode_id"]:
+        return _numbered(k)
+    order, _ = _by_time(table, column)
+    return table.episode_names()[k if order is None else int(order[k])]
+
+
+def _by_time(table: LogTable | VectorTable, column: str | None) -> tuple[np.ndarray | None, str]:
+    """Numbers of the episodes [E] in the order of time, None for that of the log; and in words."""
+    column = column or table.time_column
     if column is not None:
-        return log.episodes(table.episode_order(column)), f"by the first {column} of each"
+        return table.episode_order(column), f"by the first {column} of each"
     how = f"by {(*table.names['episode_id'], 'row')[0]}"
     names = table.episode_names() if table.episodes_are_text else ["0"]
     if all(map(_WHOLE.fullmatch, names)):
-        return log, how
+        return None, how
     if (places := _by_numbers_within(names)) is None:
-        return log, (
+        return None, (
             f"{how}, which is text ({checks.some(names, 3)}) and may not be the order of time: "
             "give --order and a column of numbers or times"
         )
-    return log.episodes(places), f"{how}, by the numbers in it"
+    return places, f"{how}, by the numbers in it"
 
 
 def _first_of_each(table: LogTable | VectorTable, column: str | None) -> tuple[Any, str]:
@@ -333,19 +354,24 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
     return low, checks.number(names[1], value, low, math.inf, "()")
 
 
-def _inside(what: str, returns: np.ndarray, limits: tuple[float, float]) -> np.ndarray:
+def _inside(
+    what: str,
+    returns: np.ndarray,
+    limits: tuple[float, float],
+    name: Callable[[int], str] = _numbered,
+) -> np.ndarray:
     """Returns [E] in units of the span between the limits; one outside is an error."""
     low, high = limits
     rounding = slack(low, high)
-    for outside, name, limit, remedy in (
+    for outside, end, limit, remedy in (
         (returns < low - rounding, "lowest_return", low, "lower"),
         (returns > high + rounding, "highest_return", high, "higher"),
     ):
         if outside.any():
             first = int(np.argmax(outside))
-            returned, end = apart(returns[first], limit)
+            returned, most = apart(returns[first], limit)
             raise InputError(
-                f"{what}: episode {first} returns {returned}, beyond the {name} {end} "
+                f"{what}: episode {name(first)} returns {returned}, beyond the {end} {most} "
                 f"({int(outside.sum())} such episodes): give a {remedy} limit, which every "
                 "return stays within"
             )

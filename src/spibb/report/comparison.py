@@ -48,6 +48,11 @@ class Comparison:
     verdict: Verdict | None = None
 
     @property
+    def unjudged(self) -> bool:
+        """Whether B did not make the log, which then cannot say what A gains in its place."""
+        return self.evidence is not None and _made_by_another(self.evidence) is not None
+
+    @property
     def greedy_changed(self) -> int:
         """Number of states in which the likeliest action differs."""
         return sum(d.greedy_a != d.greedy_b for d in self.differences)
@@ -94,8 +99,28 @@ def compare(
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
         float(variation.mean()), evidence,
-        None if evidence is None else decide(evidence, unchanged=SAME),
+        None if evidence is None else _verdict(evidence),
     )  # fmt: skip
+
+
+def _verdict(evidence: Evidence) -> Verdict:
+    verdict, wrong = decide(evidence, unchanged=SAME), _made_by_another(evidence)
+    if wrong is None:
+        return verdict
+    return replace(
+        verdict, sentence=f"B did not make this log ({wrong}), so that the log cannot say what A "
+        "gains in the place of B.",
+        remedy="Compare with a log that B made; or evaluate A and B one after the other (spibb "
+        "evaluate LOG --policy A), which needs only to know who made the log.",
+    )  # fmt: skip
+
+
+def _made_by_another(evidence: Evidence) -> str | None:
+    """Why B cannot have made the log, if it cannot."""
+    problem = evidence.problem
+    if problem.contradictions:
+        return f"{problem.contradictions:,} of its decisions are actions that B never takes"
+    return problem.misreported
 
 
 SAME = Unchanged("both policies do the same", "Another policy.")

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from spibb import words
 from spibb.algorithms.base import Improvement
+from spibb.episodes.departures import MOVED
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts
 from spibb.report.assessment import Assessment
@@ -166,10 +167,12 @@ def _why(assessment: Assessment, s: int, a: int) -> str:
     """Why a pair's probability is what it is."""
     result, n_wedge = assessment.result, assessment.n_wedge
     new, old = result.policy.probs[s, a], result.problem.baseline.probs[s, a]
+    moved = "raised" if new > old + MOVED else "lowered" if new < old - MOVED else "as before"
+    if np.isnan(n_wedge):  # no number of visits decides
+        return moved
     if not result.bootstrapped[s, a]:
-        return "trusted" if np.isnan(n_wedge) else f"trusted (≥\N{NO-BREAK SPACE}{n_wedge:g})"
-    limit = "" if np.isnan(n_wedge) else f" (<\N{NO-BREAK SPACE}{n_wedge:g})"
-    return f"lowered{limit}" if new < old - 1e-9 else f"copied{limit}"
+        return f"trusted (≥\N{NO-BREAK SPACE}{n_wedge:g})"
+    return f"{'lowered' if moved == 'lowered' else 'copied'} (<\N{NO-BREAK SPACE}{n_wedge:g})"
 
 
 # ---- the evidence -------------------------------------------------------------------------------

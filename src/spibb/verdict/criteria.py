@@ -84,10 +84,11 @@ def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criter
         found = tuple(_crossed(evidence, c) if c.name == BEYOND_CHANCE else c for c in found)
     if evidence.changed.any():
         return (*found, *map(_plain, _slow_criteria(evidence, found)))
-    return tuple(
+    found = tuple(
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
     )
+    return (*found, *_untested(evidence, "nothing changes"))
 
 
 def _plain(criterion: Criterion) -> Criterion:
@@ -122,12 +123,27 @@ def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
 
 def _slow_criteria(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
     """The last conditions: permutations take time, and are made only where they can decide."""
-    if lacking(found) and not evidence.certified:
+    if (failed := lacking(found)) and not evidence.certified:
+        yield from _untested(evidence, f"another criterion is not met ({failed[0].name})")
         return
     if evidence.season is not None:
         yield _season(evidence.season)
     if evidence.memory is not None:
         yield _memory(evidence.memory, evidence.certified)
+
+
+def _untested(evidence: Evidence, reason: str) -> Iterator[Criterion]:
+    """The last conditions where they were not asked."""
+    for name, what, asked in (
+        ("season", SEASON, evidence.asks_season), ("memory", MEMORY, evidence.asks_memory)
+    ):  # fmt: skip
+        if asked:
+            found = f"not tested, because {reason}"
+            yield Criterion(name, what, found, f"at least {SUSPICIOUS:g}", None)
+
+
+SEASON = "whether change over time can look like a difference between actions (p-value)"
+MEMORY = "whether the previous step predicts the next, given state and action (p-value)"
 
 
 def _changes(evidence: Evidence, unchanged: Unchanged) -> Criterion:
@@ -159,7 +175,7 @@ def _baseline(evidence: Evidence) -> Criterion:
     return Criterion(
         "baseline", "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",
-        "As baseline, the policy that really made the log.",
+        "Give as baseline the policy that really made the log.",
     )  # fmt: skip
 
 
@@ -354,7 +370,6 @@ def _weighted(evidence: Evidence) -> Criterion:
 
 def _memory(found: Memory, certified: bool) -> Criterion:
     """A certificate assumes Markov states; a drawn model can be given the memory that it lacks."""
-    what = "whether the previous step predicts the next, given state and action (p-value)"
     p, lower = found.test.p_value, None if certified else found.lower
     wanted, said = f"at least {SUSPICIOUS:g}", ""
     if not certified:
@@ -363,7 +378,7 @@ def _memory(found: Memory, certified: bool) -> Criterion:
     if found.confounded:
         said = f"; whether it predicts the decision, given the state: {found.decisions_p:.2g}"
     return Criterion(
-        "memory", what, f"{p:.2g}{said}", wanted,
+        "memory", MEMORY, f"{p:.2g}{said}", wanted,
         not found.found or (lower is not None and lower > 0), _remembered(found, lower),
         LOOKED_AT if found.confounded else REMEMBER,
     )  # fmt: skip
@@ -385,12 +400,11 @@ def _remembered(found: Memory, lower: float | None) -> str:
 
 
 def _season(found: Season) -> Criterion:
-    what = "whether change over time can look like a difference between actions (p-value)"
     who = "Early and late episodes differ"
     if found.length in CYCLES:
         who = f"Groups of {found.length} consecutive episodes differ more than by chance,"
     return Criterion(
-        "season", what, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
+        "season", SEASON, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
         found.p_value >= SUSPICIOUS,
         f"{who} both in how often actions are taken and in what follows them (p = "
         f"{found.p_value:.2g}): an action that was taken more often in good times looks good.",

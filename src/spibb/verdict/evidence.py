@@ -35,7 +35,7 @@ from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
-from spibb.verdict.recorded import Direct, GainApart, direct_limits, judged_apart
+from spibb.verdict.recorded import Apart, Direct, direct_limits, judged_apart
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -132,7 +132,7 @@ class Evidence(Frozen):
     share: float | None = None
 
     @cached_property
-    def apart(self) -> GainApart | None:
+    def apart(self) -> Apart | None:
         """The gain of changes that other episodes chose, where no model is trusted."""
         if self.algorithm is None or not (self.problem.varying and self.changed.any()):
             return None
@@ -179,6 +179,17 @@ class Evidence(Frozen):
         """z of what each half of the episodes teaches, in the other half; None if not known."""
         return None if self.algorithm is None else crossed(self.algorithm, self.problem)
 
+    @property
+    def asks_season(self) -> bool:
+        """Whether time could pass for a difference between actions."""
+        return self.problem.log is not None and not (self.certified and self.problem.varying)
+
+    @property
+    def asks_memory(self) -> bool:
+        """Whether some step has another before it."""
+        log = self.problem.log
+        return log is not None and len(log) > log.n_episodes
+
     @cached_property
     def season(self) -> Season | None:
         """Whether time can pass for a difference between actions.
@@ -187,7 +198,7 @@ class Evidence(Frozen):
         decision.
         """
         log = self.problem.log
-        if log is None or (self.certified and self.problem.varying):
+        if log is None or not self.asks_season:
             return None
         return season_check(log, np.random.default_rng(0))
 
@@ -195,7 +206,7 @@ class Evidence(Frozen):
     def memory(self) -> Memory | None:
         """Whether the past matters beyond the state; None where no step has another before it."""
         log = self.problem.log
-        if log is None or len(log) == log.n_episodes:
+        if log is None or not self.asks_memory:
             return None
         return memory_of(log, self.problem, self.policy, self.delta)
 

@@ -79,6 +79,13 @@ class Verdict:
         return headline(self.grade, self.doubts)
 
     @property
+    def advice(self) -> str:
+        """What would raise the grade, as a line of its own."""
+        if self.grade is Grade.CERTIFIED:
+            return self.remedy
+        return f"What would raise the grade: {self.remedy}"
+
+    @property
     def favourable(self) -> bool:
         """Whether the log speaks for the new policy."""
         return self.grade is not Grade.NOT_SUPPORTED
@@ -166,7 +173,7 @@ def _certified(
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
     return Verdict(
         Grade.CERTIFIED, sentence, (*certificate.assumptions, *_single_steps(evidence)),
-        f"There is no higher grade{more}.", certificate.delta, 0.0, found,
+        f"This is the highest grade{more}.", certificate.delta, 0.0, found,
     )  # fmt: skip
 
 

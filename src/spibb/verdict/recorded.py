@@ -47,14 +47,14 @@ def says_nothing(report: OffPolicyReport | None) -> bool:
 
 
 @dataclass(frozen=True)
-class GainApart:
+class Apart:
     """A mean gain with its standard error."""
 
     gain: float
     standard_error: float
 
 
-def judged_apart(algorithm: Algorithm, problem: Problem) -> GainApart | None:
+def judged_apart(algorithm: Algorithm, problem: Problem) -> Apart | None:
     """What single departures gain if each of `FOLDS` parts judges what the others choose.
 
     None where a log has fewer episodes than parts need for a standard error.
@@ -63,12 +63,12 @@ def judged_apart(algorithm: Algorithm, problem: Problem) -> GainApart | None:
         return None
     found = tested_apart(algorithm, problem, FOLDS)
     gain = sum(one.gain for one in found) / FOLDS
-    return GainApart(gain, math.hypot(*(one.standard_error for one in found)) / FOLDS)
+    return Apart(gain, math.hypot(*(one.standard_error for one in found)) / FOLDS)
 
 
 def direct_limits(
     departures: Departures,
-    apart: GainApart | None,
+    apart: Apart | None,
     estimates: OffPolicyReport | None,
     n_episodes: int,
     delta: float,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,7 +73,7 @@ def monitor(
     """
     from spibb.cli.logs import open_as, say_assumptions
     from spibb.monitoring.deployed import load_deployed
-    from spibb.monitoring.watch import chronological
+    from spibb.monitoring.watch import chronological, name_in_time
     from spibb.monitoring.watch import monitor as test_for_loss
 
     console = new_console()
@@ -83,6 +84,7 @@ def monitor(
         found = test_for_loss(
             deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,
             highest_return=highest_return, drop=drop, order=how,
+            name=partial(name_in_time, table, order),
         )  # fmt: skip
     if as_json:
         import json
