@@ -191,7 +191,7 @@ def test_curves_show_normalised_performance_in_random_mdps(random_mdps):
     assert axes.get_ylabel() == "normalised performance"
     assert axes.get_ylim()[0] == -1.5
     names = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert any("falls to −3.0" in name for name in names)
+    assert any("at most −3.0" in name for name in names)
 
 
 def test_no_two_curves_of_a_figure_look_the_same(gridworld):

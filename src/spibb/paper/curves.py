@@ -117,7 +117,7 @@ class Curves:
             text += f": {style.STATISTIC_NAMES[statistic]}"
         lowest, highest = min(values), max(values)
         if not _raw(results) and highest < LOWEST:
-            text += f" [below the graph: {lowest:.1f} to {highest:.1f}]".replace("-", "−")
+            text += f" [at most {highest:.1f}]".replace("-", "−")
         elif not _raw(results) and lowest < LOWEST:
             text += f" [falls to {lowest:.1f}]".replace("-", "−")
         return text + style.fewer_runs(results, column.key)
