@@ -18,7 +18,7 @@ from spibb.algorithms.spibb import PiBSpibb
 from spibb.algorithms.threshold import spibb_box
 from spibb.algorithms.uncertainty import UncertaintySet
 from spibb.kernels import dense, robust
-from spibb.kernels.tuples import Box
+from spibb.kernels.tuples import Ambiguous, Box
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -70,7 +70,7 @@ def spibb_kernel(problem: Problem) -> Callable[[], object]:
 def robust_kernel(problem: Problem) -> Callable[[], object]:
     """Robust policy iteration without the Python around it."""
     xi, box = UncertaintySet.from_problem(problem), problem.seen_first
-    ambiguous = (xi.mdp.rows, xi.low, xi.radius, xi.mdp.discount)
+    ambiguous = Ambiguous(xi.mdp.rows, xi.low, xi.radius, xi.mdp.discount)
     probs, q = np.empty(xi.shape), np.empty(xi.shape)
     kept, moved = np.empty(len(xi.mdp.probs)), np.empty(q.size)
 

@@ -12,9 +12,9 @@ import pytest
 import spibb
 
 ORDER = [
-    "__init__", "errors", "grade", "showing", "frozen", "files", "words", "checks", "loading",
-    "halving", "kernels", "pseudocounts", "arrays", "labels", "tables", "binning", "handling",
-    "columns", "sql", "cases",
+    "__init__", "names", "defaults", "errors", "grade", "showing", "frozen", "files", "words",
+    "checks", "loading", "halving", "kernels", "pseudocounts", "arrays", "labels", "tables",
+    "binning", "handling", "columns", "sql", "cases",
     "deciding", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
     "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats", "envs",
@@ -69,8 +69,41 @@ def imported_parts(path: Path) -> set[str]:
     return {part_of(MODULES[name]) for name in imported_modules(path)}
 
 
+BACKWARDS = {
+    ("algorithms/improvement.py", "save_result"),
+    ("algorithms/improvement.py", "save_report"),
+    ("algorithms/improvement.py", "judge"),
+}
+"""The only uses of what lies below: a result that can be judged, reported and saved by its own
+methods. Everything else goes one way."""
+
+
+def taken_from_the_package(path: Path) -> set[str]:
+    """Names X of `spibb.X` in the code of a file, which are imported when they are first used."""
+    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    if "spibb" not in whole:  # `from spibb.kernels import spibb` is another
+        return set()
+    return {
+        node.attr
+        for node in nodes
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "spibb"
+    } - {"__version__"}
+
+
+def test_only_a_result_asks_what_lies_below_it():
+    found = {
+        (str(path.relative_to(ROOT)), name)
+        for path in FILES
+        for name in taken_from_the_package(path)
+    }
+    assert found == BACKWARDS
+
+
 def test_no_file_imports_itself_in_a_circle_lazily_or_not():
-    """Also within packages. What only `spibb.name` finds is the public edge, and not an import."""
+    """Also within packages. What `spibb.name` finds is tested above."""
     graph = {name: imported_modules(path) - {name} for name, path in MODULES.items()}
     assert len(graph["spibb.algorithms"]) > 5
     assert "spibb.files" in graph["spibb.running"]

@@ -103,6 +103,12 @@ CASES = [
     (lambda: spibb.improve(LOG, B, n_wedge=1j), "n_wedge is 1j, expected a number"),
     (lambda: spibb.improve(LOG, B, v_max="x"), "v_max is 'x', expected a number in (0, inf)"),
     (lambda: spibb.improve(LOG, B, v_max=10**400), "v_max is 1000"),
+    (lambda: Vocabulary(3), "labels is 3, expected a list of labels or a range: write Vocabulary("),
+    (lambda: Vocabulary("ab"), "labels is 'ab', expected a list of labels or a range"),
+    (lambda: spibb.solve.optimise(3, 4), "mdp is an int, expected an MDP: spibb.estimate_mdp"),
+    (lambda: spibb.solve.optimise(WORLD, 4), "box is an int, expected a Box: spibb.solve.free_box"),
+    (lambda: spibb.solve.evaluate(3, 4), "mdp is an int, expected an MDP"),
+    (lambda: spibb.forecast.forecast(3), f"log is an int, expected a Log: {LOGS}"),
     (lambda: spibb.run(3), "source is an int, expected a path, a dataframe, a Log"),
     (lambda: spibb.run(None), "source is None, expected a path, a dataframe, a Log"),
     (

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 from parts import lacking
 from typer.testing import CliRunner
 
+import spibb
 from spibb.cli.app import app
 
 ROOT = Path(__file__).parent.parent
@@ -27,6 +28,13 @@ LINES = sorted(
         for line in re.findall(r"pip install [^`#\n]*", page.read_text("utf-8"))
     }
 )
+
+
+def test_the_citation_has_the_version_of_the_package():
+    said = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.findall(r"^version: (.*)$", said, re.M) == [spibb.__version__]
+
+
 LOG = """episode_id,step,state,action,reward,terminated
 1,0,mild,wait,0,0
 1,1,severe,treat,1,1

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import inspect
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -42,12 +44,26 @@ def imported(page: Path) -> set[str]:
 
 
 def documented(name: str) -> bool:
-    """Whether a name, or the module that offers it, is on the page of the API."""
-    return name in DOCUMENTED or (name.rpartition(".")[0] in DOCUMENTED - {"spibb"})
+    """Whether a name, the module that offers it, or something in it is on the page of the API."""
+    parts = any(one.startswith(f"{name}.") for one in DOCUMENTED)
+    return name in DOCUMENTED or parts or (name.rpartition(".")[0] in DOCUMENTED - {"spibb"})
 
 
 def test_every_public_name_is_on_the_page_of_the_api():
     assert {f"spibb.{name}" for name in PUBLIC} <= DOCUMENTED
+
+
+def test_type_checkers_see_the_same_names_in_the_same_places():
+    """Editors read the imports below TYPE_CHECKING, Python reads the table."""
+    tree = ast.parse(Path(spibb.__file__).read_text("utf-8"))
+    (hints,) = (node for node in tree.body if isinstance(node, ast.If))
+    seen = {
+        alias.asname: node.module
+        for node in hints.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == spibb._HOME | spibb._BEHIND
 
 
 def test_every_name_that_pages_import_is_on_the_page_of_the_api():
@@ -115,15 +131,47 @@ def test_methods_of_the_main_classes_have_examples_that_run(kind, session):
         run_example(test, session)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(spibb, name))]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "forecast.forecast", "solve.optimise"])
 def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name):
-    thing = getattr(spibb, name)
-    if inspect.isclass(thing):
-        return
+    thing = attrgetter(name)(spibb)
     text = inspect.getdoc(thing) or ""
     for parameter in inspect.signature(thing).parameters:
         assert re.search(rf"\b{parameter}\b", text), f"{name} says nothing of {parameter}"
     assert "Returns:" in text
+
+
+CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(spibb, name))]
+LATER = {"Problem"}
+"""Whose docstring still tells in prose what its fields are."""
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_the_docstring_of_a_public_class_says_what_its_fields_are(name):
+    thing = getattr(spibb, name)
+    text = inspect.getdoc(thing) or ""
+    if issubclass(thing, Exception) or name in LATER:
+        return
+    assert re.search(r"^(Parameters|Attributes):$", text, re.M), f"{name} lists no fields"
+    fields = [p for p in inspect.signature(thing).parameters if p not in ("args", "kwargs")]
+    for parameter in fields:
+        assert re.search(rf"^ +{parameter}: ", text, re.M), f"{name} says nothing of {parameter}"
+
+
+WITH_EXAMPLES = ("envs", "envs.helicopter", "pseudocounts", "solve", "deep", "forecast")
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_every_module_of_the_api_has_an_example_that_runs(name, session):
+    if name == "deep":
+        pytest.importorskip("jax")
+    module = importlib.import_module(f"spibb.{name}")
+    found = examples(module, name)
+    assert found
+    for test in found:
+        run_example(test, session)
 
 
 def test_the_guarantee_of_pi_b_is_that_of_the_certificate():
@@ -162,28 +210,67 @@ done: spibb.Run = spibb.run(log, baseline=baseline, algorithm=algorithm, seed=1)
 found: tuple[str, ...] = tuple(finding.what for finding in done.findings)
 again = spibb.improve(log, baseline, algorithm="auto")
 reveal_type(again)
+reveal_type(done.policy)
+reveal_type(done.improvement)
+reveal_type(done.inspection)
+reveal_type(done.assessment)
+reveal_type(spibb.run("log.csv", algorithm="dqn").policy)
+print(again.reason, [candidate.lower for candidate in again.sweep])
 """
+REVEALED = (
+    (23, "algorithms.improvement.Improvement"),
+    (24, "policy.Policy"),
+    (25, "algorithms.improvement.Improvement"),
+    (26, "ingest.inspection.Inspection"),
+    (27, "report.assessment.Assessment"),
+    (28, "deep.vector_policy.VectorPolicy"),
+)
 
 
-def test_the_script_of_a_user_is_typed(tmp_path, pytestconfig):
-    """As `mypy --strict` sees the package from outside, where py.typed ships.
+def python_of(page: Path) -> str:
+    """The Python blocks of a page as one script, whose own functions need no annotations."""
+    first = "# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code=import-untyped"
+    blocks = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    return "\n".join([first, *blocks])
 
-    What it knows of other packages is kept for the next run.
+
+@pytest.fixture(scope="module")
+def typed(tmp_path_factory, pytestconfig):
+    """What `mypy --strict` says of a user's script and of each page that has Python.
+
+    It sees the package from outside, where py.typed ships. What it knows of other packages is kept
+    for the next run.
     """
-    assert (Path(spibb.__file__).parent / "py.typed").exists()
-    script = tmp_path / "script.py"
-    script.write_text(USER)
+    folder = tmp_path_factory.mktemp("typed")
+    (folder / "script.py").write_text(USER)
+    for page in PAGES:
+        if "```python" in page.read_text("utf-8"):
+            (folder / f"page_{page.stem.replace('-', '_')}.py").write_text(python_of(page))
+    scripts = sorted(path.name for path in folder.iterdir())
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir",
-         str(pytestconfig.cache.mkdir("mypy")),
-         "--config-file", os.devnull, str(script)],
-        cwd=tmp_path, capture_output=True, text=True, check=False,
+         str(pytestconfig.cache.mkdir("mypy")), "--config-file", os.devnull, *scripts],
+        cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )  # fmt: skip
-    mine = [line for line in done.stdout.splitlines() if line.startswith("script.py")]
-    assert mine == [
-        'script.py:23: note: Revealed type is "spibb.algorithms.improvement.Improvement"'
-    ], done.stdout
+    said: dict[str, list[str]] = {name: [] for name in scripts}
+    for line in done.stdout.splitlines():
+        if line.split(":")[0] in said:
+            said[line.split(":")[0]].append(line)
+    return said
+
+
+def test_the_script_of_a_user_is_typed(typed):
+    assert (Path(spibb.__file__).parent / "py.typed").exists()
+    assert typed["script.py"] == [
+        f'script.py:{line}: note: Revealed type is "spibb.{kind}"' for line, kind in REVEALED
+    ]
+
+
+def test_the_python_of_the_pages_is_typed(typed):
+    pages = {name: said for name, said in typed.items() if name != "script.py"}
+    assert len(pages) > 12 and "page_choosing.py" in pages
+    assert {name: said for name, said in pages.items() if said} == {}
 
 
 def test_install_lines_work_from_a_clone_and_name_extras_that_exist():

@@ -1,6 +1,9 @@
-"""The tables of docs/choosing.md and docs/assurance.md, from the rows of the bench.
+"""The tables of docs/choosing.md and docs/assurance.md, from the rows of the assurance benchmark.
 
-python tools/assurance.py runs/assurance
+python tools/assurance.py runs/assurance [runs/assurance-long ...]
+
+The rows of several folders are put together, e.g. of one with few episodes and many logs a cell and
+of one with many episodes and fewer logs.
 """
 
 from __future__ import annotations
@@ -9,21 +12,34 @@ import sys
 from pathlib import Path
 
 import pandas as pd
-from scipy.special import betaincinv
 
-SHAPED = {
-    "river-swim", "cliff-signs", "cliff-costs", "bernoulli-bandit", "rare-clicks", "dense-rewards",
-    "noisy-rewards", "pit-chain", "near-null", "null",
-}  # fmt: skip
-"""The families that shaped the rule of `auto`; the others confirm it."""
-PROMISED_FROM = 30
+from spibb.algorithms.auto import Auto
+from spibb.experiments.assurance import (
+    COLUMNS,
+    PROTOTYPE,
+    changed,
+    covered,
+    misled,
+    supported,
+    worse,
+)
+from spibb.experiments.parts import part_files
+from spibb.paper.assured import CHOSE, JUDGED_FROM
+from spibb.stats import share_interval
+
+AUTO, DELTA = Auto.name, Auto.delta
 CELL = ["family", "quality", "size"]
-PROTOTYPE, OLD = "spibb.experiments.prototype.Prototype", "spibb.experiments.assurance.OldRule"
+NOTHING_TO_GAIN = "null"
+ONE_SIDED = 0.9
+"""The two-sided level whose upper limit is the one-sided 95 % limit."""
 
 
-def upper(worse: float, n: int) -> float:
-    """The one-sided 95 % limit of a share (Clopper and Pearson)."""
-    return 1.0 if worse == n else float(betaincinv(worse + 1, n - worse, 0.95))
+def read(folders: list[Path]) -> pd.DataFrame:
+    """The rows of all folders."""
+    parts = [part for folder in folders for part in part_files(folder)]
+    if not parts:
+        raise SystemExit("usage: python tools/assurance.py FOLDER...: no folder with rows is given")
+    return pd.concat(map(pd.read_parquet, parts), ignore_index=True)
 
 
 def by_family(rows: pd.DataFrame) -> list[str]:
@@ -35,63 +51,70 @@ def by_family(rows: pd.DataFrame) -> list[str]:
         cells = []
         for size in sizes:
             part = rows[(rows["family"] == family) & (rows["size"] == size)]
-            share = part["worse:auto"].mean()
-            cells.append(
-                f"{part['auto'].mean():.2f}".replace("-", "−")
-                + (f" (**{100 * share:.1f} %**)" if share else "")
-            )
-        star = " *" if family in SHAPED else ""
+            share = part[worse(AUTO)].mean()
+            gain = f"{part[AUTO].mean():.2f}".replace("-", "−")
+            cells.append(gain + (f" (**{100 * share:.1f} %**)" if share else ""))
+        star = " *" if family in CHOSE else ""
         lines.append(f"| {family}{star} | " + " | ".join(cells) + " |")
     return lines
 
 
-def worse(rows: pd.DataFrame) -> list[str]:
+def how_often_worse(rows: pd.DataFrame) -> list[str]:
     """How often `auto` was worse, over all and by cell."""
     lines = []
-    for name, part in (("all", rows), ("confirming", rows[~rows["family"].isin(SHAPED)])):
-        n, bad = len(part), part["worse:auto"].sum()
-        lines.append(f"{name}: worse in {bad:.0f} of {n} (upper limit {upper(bad, n):.2%})")
-    cells = rows.groupby(CELL)["worse:auto"].agg(["sum", "count"])
-    lines.append(f"cells: {len(cells)}; by worse logs: {dict(cells['sum'].value_counts())}")
-    over = cells[cells["sum"] > 0.05 * cells["count"]]
+    for name, part in (("all", rows), ("confirming", rows[~rows["family"].isin(CHOSE)])):
+        n, bad = len(part), part[worse(AUTO)].sum()
+        upper = share_interval(bad, n, ONE_SIDED).high
+        lines.append(f"{name}: worse in {bad:.0f} of {n} (upper limit {upper:.2%})")
+    cells = rows.groupby(CELL)[worse(AUTO)].agg(["sum", "count"])
+    seen = {int(bad): int(n) for bad, n in cells["sum"].value_counts().items()}
+    lines.append(f"cells: {len(cells)}; by worse logs: {seen}")
+    over = cells[cells["sum"] > DELTA * cells["count"]]
     lines += [f"above delta: {row}" for row in over.reset_index().to_dict("records")]
     return lines
 
 
-def rest(rows: pd.DataFrame) -> list[str]:
-    """Gains, verdicts and coverage by size, and the other rules."""
+def by_size(rows: pd.DataFrame) -> list[str]:
+    """Gains, verdicts and coverage by size."""
     lines = []
-    some = rows[rows["family"] != "null"]
     for size, part in rows.groupby("size"):
-        moved, able = part[part["changed:auto"] == 1], some[some["size"] == size]
-        confirming = able[~able["family"].isin(SHAPED)]
+        moved = part[part[changed(AUTO)] == 1]
+        able = part[part["family"] != NOTHING_TO_GAIN]
+        confirming = able[~able["family"].isin(CHOSE)]
         lines.append(
-            f"{size}: gain {able['auto'].mean():.3f} (confirming {confirming['auto'].mean():.3f}), "
+            f"{size}: gain {able[AUTO].mean():.3f} (confirming {confirming[AUTO].mean():.3f}), "
             f"prototype {able[PROTOTYPE].mean():.3f} ({confirming[PROTOTYPE].mean():.3f}), "
-            f"supported {part['supported:auto'].mean():.1%}, "
-            f"misled {part['misled:auto'].sum():.0f}, "
-            f"sure gain reached {moved['covered:auto'].mean():.1%}"
+            f"supported {part[supported(AUTO)].mean():.1%}, "
+            f"misled {part[misled(AUTO)].sum():.0f}, "
+            f"sure gain reached {moved[covered(AUTO)].mean():.1%}"
         )
-    others = (OLD, PROTOTYPE, "certified", "certified:delta=0.2", "pi-b:n_wedge=5",
-              "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5", "pi-leq-b:n_wedge=20",
-              "basic-rl")  # fmt: skip
-    for key in (one for one in others if one in rows):
-        worse_of = rows[f"worse:{key}"]
-        cells = rows.groupby(CELL)[f"worse:{key}"].mean()
+    return lines
+
+
+def other_rules(rows: pd.DataFrame) -> list[str]:
+    """How often every other column was worse, and what it gained."""
+    lines = []
+    able = rows[rows["family"] != NOTHING_TO_GAIN]
+    for key in (key for key in COLUMNS if key != AUTO and key in rows):
+        bad = rows[worse(key)]
+        cells = rows.groupby(CELL)[worse(key)].mean()
         lines.append(
-            f"{key}: worse in {worse_of.sum():.0f} of {len(rows)} ({worse_of.mean():.2%}), cells "
-            f"above delta {int((cells > 0.05).sum())}, gain {some[key].mean():.3f}, by size "
-            f"{some.groupby('size')[key].mean().round(2).tolist()}"
+            f"{key}: worse in {bad.sum():.0f} of {len(rows)} ({bad.mean():.2%}), cells "
+            f"above delta {int((cells > DELTA).sum())}, gain {able[key].mean():.3f}, by size "
+            f"{able.groupby('size')[key].mean().round(2).tolist()}"
         )
     return lines
 
 
 def main() -> None:
     """Print everything."""
-    rows = pd.concat(map(pd.read_parquet, sorted(Path(sys.argv[1]).glob("part-*.parquet"))))
-    print(f"{rows['run'].nunique()} logs a cell, {len(rows)} in all\n")
-    promised = rows[rows["size"] >= PROMISED_FROM]
-    print("\n".join([*by_family(rows), "", *worse(promised), "", *rest(promised)]))
+    rows = read([Path(folder) for folder in sys.argv[1:]])
+    for size, part in rows.groupby("size"):
+        print(f"{size} episodes: {part['run'].nunique()} logs a cell, {len(part)} in all")
+    print(f"{len(rows)} logs in all\n")
+    promised = rows[rows["size"] >= JUDGED_FROM]
+    tables = (by_family(rows), how_often_worse(promised), by_size(promised), other_rules(promised))
+    print("\n\n".join("\n".join(lines) for lines in tables))
 
 
 if __name__ == "__main__":

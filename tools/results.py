@@ -15,11 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spibb.cli.commands.claims import claims
-from spibb.cli.commands.figures import figures
 from spibb.experiments.results import load_results, results_table
 from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import ASSURANCE, FINITE
 from spibb.paper.claims import TABLE, write_claims
+from spibb.paper.figures import write_figures
 from spibb.paper.stored import NUMBERS, read_results
 from spibb.tables import write_table
 
@@ -51,19 +51,21 @@ def remake(folder: Path) -> None:
     (folder / TABLE).unlink()
     if folder.name.endswith(RELEASED):
         return
-    chosen = {path.name for path in (folder / "figures").glob("*")}
+    chosen = {path.stem for path in (folder / "figures").glob("*.png")}
     shutil.rmtree(folder / "figures", ignore_errors=True)
     released = folder.with_name(folder.name + RELEASED)
-    figures(folder, [released] if released.is_dir() else [], small=True)
-    if not folder.name.startswith(FINITE):
-        keep(folder / "figures", chosen)
+    others = [(released, read_results(released))] if released.is_dir() else []
+    # of the helicopter's figures each folder has those that it is for
+    only = None if folder.name.startswith(FINITE) else chosen
+    link_back(write_figures(read_results(folder), folder, others, small=True, only=only)[-1])
 
 
-def keep(drawn: Path, chosen: set[str]) -> None:
-    """Of the helicopter's figures each folder has those that it is for."""
-    for path in drawn.iterdir():
-        if path.name not in chosen:
-            path.unlink()
+def link_back(gallery: Path) -> None:
+    """A gallery of the site leads to the page of results, which a gallery of a user lacks."""
+    up = "../" * len(gallery.relative_to(RUNS).parent.parts)
+    link = f'<body>\n<p><a href="{up}index.html">Results</a></p>'
+    text = gallery.read_text(encoding="utf-8")
+    gallery.write_text(text.replace("<body>", link, 1), encoding="utf-8")
 
 
 def of_the_page(name: Path) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "InputError": "spibb.checks",
+    "InputError": "spibb.errors",
     "Vocabulary": "spibb.labels",
     "Policy": "spibb.policy",
     "Decisions": "spibb.deciding",
@@ -71,8 +71,10 @@ _BEHIND = {"save_result": "spibb.running", "save_report": "spibb.running"}
 __all__ = ["__version__", *_HOME]
 
 
-_MODULES = ("algorithms", "checks", "deep", "envs", "forecast", "kernels", "pseudocounts",
-            "simulate", "solve")  # fmt: skip
+_MODULES = (
+    "algorithms", "assurance", "certificate", "checks", "deep", "envs", "forecast", "ingest",
+    "kernels", "monitoring", "ope", "pseudocounts", "running", "simulate", "solve", "tested",
+)  # fmt: skip
 """Modules that docs/api.md names."""
 
 
@@ -108,9 +110,9 @@ if TYPE_CHECKING:
     from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
     from spibb.assurance.posterior import posterior_improvement as posterior_improvement
     from spibb.binning import Bins as Bins
-    from spibb.checks import InputError as InputError
     from spibb.counts import Counts as Counts
     from spibb.deciding import Decisions as Decisions
+    from spibb.errors import InputError as InputError
     from spibb.estimate import estimate_baseline as estimate_baseline
     from spibb.estimate import estimate_mdp as estimate_mdp
     from spibb.evaluate import exact_value as exact_value

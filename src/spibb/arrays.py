@@ -17,7 +17,9 @@ NUMBERS = 63
 """Bits of a whole number ≥ 0."""
 GRID = 1e6 * (1 + math.sqrt(5)) / 2
 """Points of `on_grid`: an irrational number, so that no value of a round log lies between two."""
-ROUNDING = 1e-9
+PROBABILITY_ROUNDING = 1e-12
+"""A probability up to this is what rounding left of none, and what a row lacks of 1."""
+NO_SPAN = 1e-9
 """Spans below this, in units of the largest value, are rounding."""
 
 
@@ -30,6 +32,11 @@ def stable_order(codes: np.ndarray, size: int) -> np.ndarray:
     """The order that sorts codes in [0, size) and leaves equal ones as they stand."""
     narrow = codes.astype(np.uint16) if size <= 1 << 16 else codes  # sorted by digits, in one pass
     return np.argsort(narrow, kind="stable")
+
+
+def owners(indptr: np.ndarray) -> np.ndarray:
+    """The row that each entry of sparse rows belongs to [K]."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
 def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -117,7 +124,7 @@ def on_grid(values: np.ndarray) -> np.ndarray:
     """
     x = values / (largest(values) or 1.0)
     span = float(np.ptp(x))
-    return np.rint((x - x.min()) * (GRID / (span if span > ROUNDING else 1.0))).astype(np.uint64)
+    return np.rint((x - x.min()) * (GRID / (span if span > NO_SPAN else 1.0))).astype(np.uint64)
 
 
 def fair_permutation(content: np.ndarray, seed: int) -> np.ndarray:

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spibb.checks import InputError, as_float, several
+from spibb.checks import as_float, several
+from spibb.errors import InputError
 
 Request = int | Sequence[float]
 """What a user asks for: a number of quantile bins, or the edges."""

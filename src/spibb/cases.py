@@ -17,17 +17,9 @@ import numpy as np
 
 from spibb.arrays import from_arrow, python_values
 from spibb.binning import Bins
-from spibb.checks import (
-    NUMBER_IN_TEXT,
-    InputError,
-    did_you_mean,
-    number,
-    parse_value,
-    shown,
-    some,
-    such_rows,
-)
+from spibb.checks import NUMBER_IN_TEXT, did_you_mean, number, parse_value, shown, some, such_rows
 from spibb.columns import labels_column, to_arrow_table
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.handling import LEVEL, WORDS
 from spibb.labels import Label, Vocabulary, check_exact, label_parts

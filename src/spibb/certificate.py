@@ -17,7 +17,7 @@ from typing import Any
 from scipy.special import betaincinv
 
 from spibb import checks
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.showing import Shown
 from spibb.words import at_most, level
 

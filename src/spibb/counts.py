@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.arrays import densify
+from spibb.arrays import densify, owners
 from spibb.binning import Bins
-from spibb.checks import InputError, takes
+from spibb.checks import takes
 from spibb.columns import NO_STATE, recode_successors
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels.tuples import Rows
 from spibb.kernels.units import centre_and_unit
@@ -25,6 +26,8 @@ END = NO_STATE
 """The successor code of a termination."""
 SMALLEST, LARGEST = 1e-140, 1e152
 """The squares of smaller rewards have fewer digits, or none; those of larger ones overflow."""
+BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
+"""Lower ends of histograms of counts: never seen, once, 2–4 times, …"""
 NARROWEST = 1e-10
 """Range of the rewards, relative to their size, below which rounding would decide."""
 SAME = 1e-12
@@ -38,13 +41,22 @@ EPSILON = float(np.finfo(np.float64).eps)
 class Counts(Frozen):
     """Sufficient statistics of a log: N_D(x, a, x'), terminations, and rewards per outcome.
 
-    The outcomes of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of `successors`
-    (−1 = terminated), `n`, `reward_sum` and `reward_sq` [K], sorted by successor. The latter is
-    Σ((r − c)/u)², c and u being `centre` and `unit` of the rewards' range, so that neither an
-    offset of the rewards nor their scale costs any digit. `starts` [S]
-    counts the episodes that begin in each state; `reward_range` holds the smallest and the largest
-    reward of the log, `bins` the intervals of the columns that were cut; `one_per` is that of the
-    `Log`.
+    `count_log` and `Counts.from_log` make them. All arrays are read-only.
+
+    Attributes:
+        indptr: the outcomes of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of the
+            arrays [K] below, sorted by successor [S·A + 1].
+        successors: codes of the next states [K]; −1 where the process ended.
+        n: how often each outcome occurred [K].
+        reward_sum: Σ r of each outcome [K].
+        reward_sq: Σ((r − c)/u)² of each outcome [K], c and u being `centre` and `unit` of the
+            rewards' range, so that neither an offset of the rewards nor their scale costs digits.
+        starts: how many episodes begin in each state [S].
+        reward_range: the smallest and the largest reward of the log.
+        states: the labels of the states.
+        actions: the labels of the actions.
+        bins: the intervals of the columns that were cut.
+        one_per: columns of the unit, such as a user, of which only one row was counted.
 
     >>> counts = spibb.Counts.from_log(log)
     >>> counts.pairs.tolist()  # rows mild and severe, columns treat and wait
@@ -262,7 +274,7 @@ class Counts(Frozen):
 
     @cached_property
     def _estimates(self) -> tuple[np.ndarray, np.ndarray, Rows]:
-        """N, R̂ and P̂; `kernels.counting.frequencies` gives the same within a compiled study."""
+        """N, R̂ and P̂; see `kernels.counting.frequencies`, the same for compiled studies."""
         owner, stays = self.pair_of_outcome, self.successors != END
         size = len(self.indptr) - 1
         visits = np.diff(np.concatenate([[0], np.cumsum(self.n)])[self.indptr])
@@ -285,7 +297,7 @@ class Counts(Frozen):
     @cached_property
     def pair_of_outcome(self) -> np.ndarray:
         """The pair p = x·A + a that each outcome belongs to [K]."""
-        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        return owners(self.indptr)
 
 
 def _indptr(pair: np.ndarray, n_pairs: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Decisions for many cases at once, drawn or the most probable, the same however they are cut."""
+"""Decisions for many cases at once; how the cases are cut into batches does not change them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from spibb import checks
 from spibb.arrays import python_value, scrambled
 from spibb.cases import UNKNOWN, CaseEncoder
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary
 from spibb.tables import label_columns

@@ -1,4 +1,4 @@
-"""The one exception that a user of the library meets, and how a missing extra is installed."""
+"""The exception that users of the library see, and how to install a missing extra."""
 
 import re
 from collections.abc import Iterable

@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from spibb.checks import InputError, choice, discount, number, shown, some, takes
+from spibb.checks import choice, discount, number, shown, some, takes
 from spibb.counts import END, Counts
+from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP

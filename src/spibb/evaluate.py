@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb import checks, solve
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.log import Log, Transitions
 from spibb.log import returns_to_go as returns_to_go
 from spibb.mdp import MDP

@@ -18,6 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.bounds.betting import growth
+from spibb.checks import takes
+from spibb.defaults import DISCOUNT
 from spibb.episodes.propensities import varies
 from spibb.log import Log, returns_to_go
 from spibb.words import roughly
@@ -28,8 +30,6 @@ FEWEST = 3
 """First visits that an action needs before its mean is worth a look."""
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
-DISCOUNT = 0.95
-"""Where none is given."""
 UNREAD = "certified reads such a log only if its episodes have one step"
 HOPELESS = 100.0
 """A state that needs so many times the log is not forecast."""
@@ -62,8 +62,25 @@ class Forecast:
         return f"{said}; with about {more} more episodes, in {self.then:,}."
 
 
+@takes(log=Log)
 def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forecast:
-    """Look at every state's first visits; cut episodes count as recorded."""
+    """How many states `certified` could change with this log, and how many with a longer one.
+
+    Looks at every state's first visits; cut episodes count as recorded. It is a forecast, not a
+    bound.
+
+    Parameters:
+        log: the log.
+        discount: γ in [0, 1).
+        delta: failure probability of the tests that are forecast.
+
+    Returns:
+        The number of states, how many could change now and with more episodes, and how many
+        episodes that takes.
+
+    >>> spibb.forecast.forecast(log, 0.9)
+    Forecast(states=2, now=0, then=0, more_episodes=None, discount=0.9, delta=0.05)
+    """
     differs, states = varies(log), len(np.unique(log.state))
     if differs and len(log) > log.n_episodes:
         return Forecast(states, 0, 0, None, discount, delta, f"{differs}, and {UNREAD}")

@@ -1,4 +1,4 @@
-"""Where a condition turns: each end of the answer is one at which it was tried.
+"""Bisection that returns a bracket whose two ends were both evaluated.
 
 SciPy's root finders return a point near the turn. A bound that must hold needs the end where it was
 seen to hold.

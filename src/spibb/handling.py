@@ -1,4 +1,4 @@
-"""What to do with rows that are not as a log's rows should be, and with logs of single steps."""
+"""Missing values, duplicate rows and bandit logs: the choices a user has."""
 
 from __future__ import annotations
 

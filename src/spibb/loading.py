@@ -18,7 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, as_float, did_you_mean, one_line, shown
+from spibb.checks import as_float, did_you_mean, one_line, shown
+from spibb.errors import InputError
 
 
 @dataclass(frozen=True)

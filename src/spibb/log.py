@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError, takes
+from spibb.checks import takes
 from spibb.columns import (
     NO_STATE,
     Columns,
@@ -23,6 +23,7 @@ from spibb.columns import (
     recode_successors,
     step_column,
 )
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.handling import ERROR, Handling
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
@@ -101,13 +102,25 @@ class Transitions(Frozen):
 class Log(Transitions):
     """A log: transitions ⟨x_j, a_j, r_j, x'_j⟩ sorted by episode and step.
 
-    `state`, `action` and `next_state` [N] are codes into the vocabularies `states` and `actions`.
-    `next_state` is −1 where nothing follows: the process ended (`terminated`), or the record
-    stops without saying what came next. `truncated` marks a record cut while the process went on;
-    where both are set, terminated wins. `episode_starts` [E + 1] are row numbers, the last is N;
-    `bins` are the intervals of the columns that were cut. `ends_assumed` says that no column told
-    what terminated: the last row of every episode that is not truncated was taken to end it.
-    `one_per` are the columns of the unit, such as a user, of which only one row was read.
+    `read_log`, `Log.from_frame` and `Log.from_arrays` make one. All arrays are read-only.
+
+    Attributes:
+        state: codes x_j into `states` [N].
+        action: codes a_j into `actions` [N].
+        reward: r_j [N].
+        next_state: codes x'_j [N]; −1 where nothing follows, because the process ended
+            (`terminated`) or the record stops without saying what came next.
+        terminated: whether the process ended with this row [N].
+        truncated: whether the record was cut here while the process went on [N]; where both are
+            set, terminated wins.
+        episode_starts: row numbers [E + 1]; the last is N.
+        states: the labels of the states.
+        actions: the labels of the actions.
+        action_prob: recorded probability of the logged action [N]; None if it was not recorded.
+        bins: the intervals of the columns that were cut.
+        ends_assumed: no column told what terminated, so the last row of every episode that is not
+            truncated was taken to end it.
+        one_per: columns of the unit, such as a user, of which only one row was read.
 
     >>> log
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)

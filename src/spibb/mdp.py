@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import (
-    InputError,
     check_present,
     column,
     discount,
@@ -26,6 +25,7 @@ from spibb.checks import (
 )
 from spibb.columns import flag_column
 from spibb.counts import END
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.tuples import Rows, Task
@@ -37,14 +37,22 @@ from spibb.outcomes import SUM_TOLERANCE, Outcomes, check_sums
 class MDP(Frozen):
     """A finite MDP M = ⟨X, A, R, P, γ⟩ with sparse rows.
 
-    The successors of pair p = x·A + a and their probabilities are the entries indptr[p] …
-    indptr[p + 1] of `successors` and `probs` [K]. A row may sum to less than one: the rest is the
-    probability that the process ends there, and nothing is earned afterwards. `rewards` [S, A]
-    are expectations, `initial` [S] is the distribution of the first state.
+    `MDP.from_outcomes` and `estimate_mdp` make one. All arrays are read-only.
 
-    `outcomes` say what single transitions pay, which only a simulation needs: the solvers use the
-    expectations. Where they are given (`from_outcomes`), rows and rewards are derived from them;
-    without them every transition pays its pair's expectation.
+    Attributes:
+        indptr: the successors of pair p = x·A + a are the entries indptr[p] … indptr[p + 1] of
+            `successors` and `probs` [S·A + 1].
+        successors: codes of the next states [K].
+        probs: their probabilities [K]. A row may sum to less than one: the rest is the probability
+            that the process ends there, and nothing is earned afterwards.
+        rewards: expected rewards [S, A].
+        initial: distribution of the first state [S].
+        discount: γ in [0, 1).
+        states: the labels of the states.
+        actions: the labels of the actions.
+        outcomes: what single transitions pay, which only a simulation needs: the solvers use the
+            expectations. Where they are given (`from_outcomes`), rows and rewards are derived from
+            them; without them every transition pays its pair's expectation.
 
     >>> mdp = spibb.MDP.from_outcomes(
     ...     state=[0, 0], action=[0, 1], prob=[1.0, 1.0], next_state=[0, 0], reward=[0, 1],

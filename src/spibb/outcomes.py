@@ -8,8 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
+from spibb.arrays import PROBABILITY_ROUNDING, owners
 from spibb.counts import END
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.tuples import Rows
@@ -17,8 +18,6 @@ from spibb.words import apart
 
 SUM_TOLERANCE = 1e-9
 """How far rounding may take a pair's probabilities from sum 1; they are divided by their sum."""
-ROUNDING = 1e-12
-"""Above this, what a row of a model leaves out of 1 is an end; below, it is rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +100,7 @@ class Outcomes(Frozen):
         """
         indptr, successors, probs = rows
         left = dense.left_out(indptr, probs)
-        ends = left > ROUNDING
+        ends = left > PROBABILITY_ROUNDING
         at = indptr[:-1][ends]
         return cls(
             indptr=indptr + np.concatenate([[0], np.cumsum(ends)]),
@@ -128,7 +127,7 @@ class Outcomes(Frozen):
 
     @cached_property
     def _pair(self) -> np.ndarray:
-        return np.repeat(np.arange(len(self.indptr) - 1), np.diff(self.indptr))
+        return owners(self.indptr)
 
 
 def _first_of_equal(*columns: np.ndarray) -> np.ndarray:

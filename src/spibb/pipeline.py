@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.estimate import Baseline, default_v_max
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log

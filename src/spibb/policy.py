@@ -11,8 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from spibb.cases import CaseEncoder
-from spibb.checks import InputError, probability_rows, real_array, some, takes, whole_rows
+from spibb.checks import probability_rows, real_array, some, takes, whole_rows
 from spibb.deciding import Decisions, decide
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, vocabulary
 

@@ -1,4 +1,10 @@
-"""Pseudo-counts: how much evidence a log of vector states holds for each action at any state."""
+"""Pseudo-counts: how much evidence a log of vector states holds for each action at any state.
+
+>>> from spibb.pseudocounts import DistanceCounts
+>>> counts = DistanceCounts(np.array([[0.0], [0.1], [1.0]]), np.array([0, 0, 1]), 2, radius=0.2)
+>>> counts(np.array([[0.0]])).round(2).tolist()  # two similar decisions for action 0
+[[1.5, 0.0]]
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import pseudocounts as kernel
 

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from spibb import checks
-from spibb.algorithms import DQN, Algorithm, Improvement, configured
+from spibb.algorithms import Algorithm, Improvement, configured
 from spibb.algorithms.baselines import is_of_log
 from spibb.arrays import release_memory
 from spibb.binning import Bins, Request
+from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
 from spibb.estimate import Baseline
 from spibb.files import Held, write_text
@@ -21,6 +22,7 @@ from spibb.ingest import open_log
 from spibb.ingest.inspection import Finding, Inspection, inspect_log
 from spibb.ingest.mapping import ColumnMap, ColumnNames
 from spibb.log import Log
+from spibb.names import DQN
 from spibb.pipeline import hold_out, load_problem
 from spibb.policies import need_deep
 from spibb.report.assessment import Assessment, assess
@@ -33,30 +35,38 @@ from spibb.sql.sources import Source
 from spibb.tables import Stage
 from spibb.verdict import Verdict
 
+if TYPE_CHECKING:
+    from spibb.deep.improving import VectorDQN, VectorImprovement
+    from spibb.deep.policy import SoftmaxBaseline
+    from spibb.deep.vector_policy import VectorPolicy
+    from spibb.policy import Policy
+    from spibb.report.vectors import VectorAssessment
+
 
 @dataclass(frozen=True, eq=False)
 class Run(Shown):
-    """The result of `spibb.run`: the improvement, its assessment, and an inspection of the log.
+    """The result of `spibb.run` on labelled states.
 
-    `folder` is where the files are, None if none were asked for. `inspection` is None where states
-    are vectors.
+    Attributes:
+        assessment: all that is known about the improvement: evidence, verdict, certificate.
+        inspection: what was found in the log.
+        folder: where the files are; None if none were asked for.
 
     >>> spibb.run(log, baseline=baseline, discount=0.9, n_wedge=1).policy.row("severe")
     {'treat': 1.0, 'wait': 0.0}
     """
 
-    assessment: Any
-    inspection: Any
+    assessment: Assessment
+    inspection: Inspection
     folder: Path | None
 
     def _facts(self) -> Mapping[str, Any]:
-        """The improvement's, and the folder."""
-        folder = {} if self.folder is None else {"folder": str(self.folder)}
-        return {**self.improvement._facts(), "verdict": str(self.verdict.grade), **folder}
+        """The improvement's, the grade, and the folder."""
+        return _facts(self)
 
     @property
-    def improvement(self) -> Any:
-        """The trained policy with its values: an `Improvement`, or a `VectorImprovement`."""
+    def improvement(self) -> Improvement:
+        """The trained policy with its values."""
         return self.assessment.result
 
     @property
@@ -65,8 +75,8 @@ class Run(Shown):
         return self.assessment.verdict
 
     @property
-    def policy(self) -> Any:
-        """The new policy: a `Policy`, or a `VectorPolicy`."""
+    def policy(self) -> Policy:
+        """The new policy."""
         return self.improvement.policy
 
     @property
@@ -77,10 +87,68 @@ class Run(Shown):
     @property
     def assumptions(self) -> tuple[Finding, ...]:
         """What the log does not say itself, and what was left out of it."""
-        return self.findings if self.inspection is None else self.inspection.assumptions
+        return self.inspection.assumptions
 
 
-def run(  # noqa: PLR0913 (one parameter per option of the command line)
+@dataclass(frozen=True, eq=False)
+class VectorRun(Shown):
+    """The result of `spibb.run` where states are vectors (``algorithm="dqn"``).
+
+    Attributes:
+        assessment: all that is known about the improvement.
+        folder: where the files are; None if none were asked for.
+        inspection: None, since nothing inspects states that are vectors.
+    """
+
+    assessment: VectorAssessment
+    folder: Path | None
+    inspection: None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The improvement's, the grade, and the folder."""
+        return _facts(self)
+
+    @property
+    def improvement(self) -> VectorImprovement:
+        """The trained network with what is known about it."""
+        return self.assessment.result
+
+    @property
+    def verdict(self) -> Verdict:
+        """How sure the held-out episodes are."""
+        return self.assessment.verdict
+
+    @property
+    def policy(self) -> VectorPolicy:
+        """The new policy."""
+        return self.improvement.policy
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What the log does not say itself, and what was left out of it."""
+        return self.assessment.findings
+
+    assumptions = findings
+
+
+def _facts(done: Run | VectorRun) -> Mapping[str, Any]:
+    folder = {} if done.folder is None else {"folder": str(done.folder)}
+    return {**done.improvement._facts(), "verdict": str(done.verdict.grade), **folder}
+
+
+@overload
+def run(  # type: ignore[overload-overlap]  # a name that is known to be "dqn"
+    source: Any,
+    out: str | Path | None = None,
+    *,
+    algorithm: Literal["dqn"] | VectorDQN | type[VectorDQN],
+    baseline: SoftmaxBaseline | str | Path | Source | None = None,
+    **others: Any,
+) -> VectorRun: ...
+
+
+@overload
+def run(
     source: Any,
     out: str | Path | None = None,
     *,
@@ -91,7 +159,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     delta: float | None = None,
     v_max: float | None = None,
     holdout: float | None = None,
@@ -104,7 +172,34 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     announce: Callable[[str], None] | None = None,
     command: str | None = None,
     **options: Any,
-) -> Run:
+) -> Run: ...
+
+
+def run(  # noqa: PLR0913 (one parameter per option of the command line)
+    source: Any,
+    out: str | Path | None = None,
+    *,
+    baseline: Any = None,
+    algorithm: Any = "pi-b",
+    columns: ColumnNames | None = None,
+    bins: Mapping[str, Request | Bins] | None = None,
+    bandit: bool = False,
+    missing: str = ERROR,
+    duplicates: str = ERROR,
+    discount: float = DISCOUNT,
+    delta: float | None = None,
+    v_max: float | None = None,
+    holdout: float | None = None,
+    seed: int = 0,
+    sceptic: bool = False,
+    force: bool = False,
+    spreadsheet_safe: bool = False,
+    checkpoint: str | Path | None = None,
+    progress: Stage | None = None,
+    announce: Callable[[str], None] | None = None,
+    command: str | None = None,
+    **options: Any,
+) -> Run | VectorRun:
     """Improve a policy from its log and write the result, as ``spibb improve`` does.
 
     Rows are read once. A log of more than 2,000,000 rows is only counted, unless the algorithm
@@ -144,7 +239,8 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         options: options of the algorithm, such as ``n_wedge=10``.
 
     Returns:
-        The improvement, its assessment, the inspection of the log, and the folder.
+        The improvement, its assessment, the inspection of the log, and the folder: a `Run`, or for
+        ``"dqn"`` a `VectorRun`, which has no inspection.
 
     >>> done = spibb.run(log, "improved", baseline=baseline, discount=0.9, n_wedge=1, force=True)
     >>> done.folder.name, done.assessment.verdict.grade
@@ -174,14 +270,17 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         if held is not None:
             tell("writing", 0.0)
             held.publish(lambda aside: work.write(assessment, aside))
-    return Run(assessment, inspection, None if held is None else held.folder)
+    folder = None if held is None else held.folder
+    return (
+        VectorRun(assessment, folder) if inspection is None else Run(assessment, inspection, folder)
+    )
 
 
 def _work(algorithm: Any) -> Callable[..., Any]:
     """What does the work of an algorithm: on labels, or on vectors."""
     kind = algorithm if isinstance(algorithm, type) else type(algorithm)
     named = isinstance(algorithm, str) and algorithm.lower() == DQN
-    if not named and not kind.__module__.startswith("spibb.deep."):
+    if not named and not getattr(kind, "learns_from_vectors", False):
         return TableWork.of
     need_deep()
     from spibb.vector_running import VectorWork

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 
-from spibb.checks import MADE_BY, InputError, generator, instance, positive, takes
+from spibb.checks import MADE_BY, generator, instance, positive, takes
 from spibb.counts import END, Counts
+from spibb.errors import InputError
 from spibb.kernels import counting, sampling
 from spibb.kernels.tuples import Codebook, Episodes, Record
 from spibb.log import Log
@@ -52,15 +52,6 @@ def simulate(
     5
     """
     return Sampler(mdp, policy, max_steps).log(n_episodes, rng=rng)
-
-
-class Slots(NamedTuple):
-    """The outcomes of each state, side by side [S, W]; unused slots have weight 0 and action −1."""
-
-    weight: np.ndarray
-    action: np.ndarray
-    successor: np.ndarray
-    reward: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +131,11 @@ class Sampler:
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""
         n_states, n_actions = self.mdp.shape
-        indptr, successors, n, reward_sum, reward_sq, low, high = counting.outcomes_of_codes(
-            visits, self._pair, self.successor, self.reward, n_states * n_actions
-        )
-        return Counts(indptr, successors, n, reward_sum, reward_sq, starts, (low, high),
-                      self.mdp.states, self.mdp.actions)  # fmt: skip
+        found = counting.outcomes_of_codes(visits, self.codebook, n_states * n_actions)
+        return Counts(
+            found.indptr, found.successors, found.n, found.reward_sum, found.reward_sq, starts,
+            (found.low, found.high), self.mdp.states, self.mdp.actions,
+        )  # fmt: skip
 
     def _draw(
         self, n_episodes: int, rng: np.random.Generator
@@ -188,14 +179,15 @@ class Sampler:
         return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property
-    def _slots(self) -> Slots:
+    def _slots(self) -> sampling.Slots:
         paid, width = self.mdp.paid, 1 << self.shift
-        outcomes = paid.indptr, paid.successors, paid.probs, paid.rewards
-        return Slots(*sampling.list_outcomes(outcomes, self.policy.probs, width))
+        outcomes = sampling.PaidRows(paid.indptr, paid.successors, paid.probs, paid.rewards)
+        return sampling.list_outcomes(outcomes, self.policy.probs, width)
 
     @cached_property
-    def _tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        return *sampling.alias_tables(self._slots.weight), self._slots.successor
+    def _tables(self) -> sampling.AliasTables:
+        slots = self._slots
+        return sampling.AliasTables(*sampling.alias_tables(slots.weight), slots.successor)
 
     @cached_property
     def _initial(self) -> np.ndarray:

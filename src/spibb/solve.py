@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spibb.arrays import largest
-from spibb.checks import InputError, choice
+from spibb.arrays import largest, owners
+from spibb.checks import choice, takes
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.projection import free_box as free_box
@@ -98,6 +99,7 @@ def is_dense(method: str, n_states: int) -> bool:
     return method == "policy-iteration" or (method == "auto" and n_states <= DENSE_UP_TO)
 
 
+@takes(mdp=MDP, box=Box)
 def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE) -> Solution:
     """The best policy of the box in an MDP (Theorem 1: policy iteration converges to it).
 
@@ -106,6 +108,20 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
 
     Gains within the error of the values are ties: there `box.start` is kept, or the first of
     the actions that tie is taken.
+
+    Parameters:
+        mdp: the MDP.
+        box: the policies that are allowed; `free_box(available)` allows any over the available
+            actions.
+        method: ``"auto"``, ``"policy-iteration"`` or ``"sweeps"``.
+        tolerance: error of the values, relative to their size.
+
+    Returns:
+        The policy with its values, and whether the solver converged.
+
+    >>> from spibb.solve import free_box, optimise
+    >>> optimise(problem.model, free_box(problem.available)).probs.tolist()  # mild: a tie
+    [[0.5, 0.5], [1.0, 0.0]]
     """
     choice("method", method, METHODS)
     mdp.check_fits(box.start, "the box of policies")
@@ -114,10 +130,16 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     return Solution.in_units(unit, solver(mdp, mdp.rewards / unit, box, tolerance))
 
 
+@takes(mdp=MDP)
 def evaluate(
     mdp: MDP, probs: np.ndarray, *, method: str = "auto", tolerance: float = TOLERANCE
 ) -> Solution:
-    """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V."""
+    """The values of a policy [S, A] in an MDP: V = R_π + γ P_π V.
+
+    >>> from spibb.solve import evaluate
+    >>> evaluate(problem.model, problem.baseline.probs).v.round(2).tolist()
+    [0.54, 0.6]
+    """
     choice("method", method, METHODS)
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
@@ -206,7 +228,7 @@ def _chain(mdp: MDP, probs: np.ndarray) -> Any:
 
 def _times(matrix: Any, v: np.ndarray) -> np.ndarray:
     """The product of a sparse matrix with a vector, in the vector's precision."""
-    rows = np.repeat(np.arange(len(v)), np.diff(matrix.indptr))
+    rows = owners(matrix.indptr)
     product = np.zeros(len(v), dtype=v.dtype)
     np.add.at(product, rows, matrix.data * v[matrix.indices])
     return product

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.arrays import texts_to_arrow, to_arrow
-from spibb.checks import InputError, shown
+from spibb.checks import shown
+from spibb.errors import InputError
 from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
 

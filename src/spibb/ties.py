@@ -1,4 +1,4 @@
-"""Which actions are equally good, when their values are known up to an error only.
+"""Which actions are equally good when their values are known only up to an error.
 
 A row of a policy is greedy up to a tie: gains below it may be errors of the values, and leave the
 row as it would be for equal values. One error for all states can be too coarse: rewards of 10¹⁴ in

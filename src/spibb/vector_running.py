@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from spibb import checks
-from spibb.algorithms import DELTA
-from spibb.checks import did_you_mean
 from spibb.deep.checkpoint import read_arrays
 from spibb.deep.improving import VectorDQN, improve_vectors
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_passes
 from spibb.deep.vector_policy import KIND
+from spibb.defaults import DELTA
 from spibb.errors import InputError
 from spibb.ingest.inspection import assumptions
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.vectors import VectorLog, open_vectors
 from spibb.log import Log
+from spibb.names import DQN
 from spibb.report.origin import Origin
 from spibb.report.vectors import VectorAssessment, write_vectors
 from spibb.sql.sources import Source
@@ -121,13 +120,7 @@ def settings_of(algorithm: Any, options: Mapping[str, Any]) -> VectorDQN:
                 "its constructor"
             )
         return algorithm
-    known = [field.name for field in dataclasses.fields(VectorDQN)]
-    for name in options:
-        if name not in known:
-            raise InputError(
-                f"dqn has no option {name!r}{did_you_mean(name, known)}: its options are "
-                f"{', '.join(known)}"
-            )
+    checks.options(DQN, VectorDQN, options)
     return VectorDQN(**options)
 
 

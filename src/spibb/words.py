@@ -1,4 +1,4 @@
-"""Numbers as a reader wants them."""
+"""Numbers, counts and labels as text for readers."""
 
 from __future__ import annotations
 

@@ -12,8 +12,7 @@ import pytest
 from scipy.stats import t as student
 
 from spibb.algorithms.base import Problem
-from spibb.algorithms.hcpi import HCPI
-from spibb.algorithms.replay import replayed_rows
+from spibb.algorithms.hcpi import HCPI, replay_uniforms
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.garnet import draw_garnet
@@ -179,7 +178,7 @@ def slow_hcpi(log: Log, pi_b: np.ndarray, estimator: str, delta: float, truth: f
     n_train = int(0.2 * len(episodes))
     training = [row for episode in episodes[:n_train] for row in episode]
     q = np.zeros(pi_b.shape)
-    for row in replayed_rows(0, 5000, len(training)):
+    for row in (replay_uniforms(0, 5000) * len(training)).astype(int):
         s, a, following, r = training[row]
         beyond = q[following].max() if following >= 0 else 0.0
         q[s, a] += 0.1 * (r + DISCOUNT * beyond - q[s, a])

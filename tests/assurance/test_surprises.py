@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.special import betaln
@@ -116,3 +118,22 @@ def test_draws_have_the_distribution_that_is_promised():
     for level in (0.25, 0.5, 0.9):
         wanted = beta.ppf(level, 1, 8 + 10)
         assert np.quantile(lost[lost > 0], level) == pytest.approx(wanted, rel=0.05)
+
+
+def test_a_pair_fears_for_its_own_part_only():
+    """What it takes from its state has the falls of its state already.
+
+    Otherwise actions that were hardly tried would lose most, and a policy that drops them would
+    seem to gain.
+    """
+    belief = Ordered.of(walks(2, 60)).belief
+    found = belief.surprises
+    calm = replace(belief, surprises=replace(found, size=0.0))
+    with_fear, without = (
+        next(one.models(6000, np.random.default_rng(1))) for one in (belief, calm)
+    )
+    own = with_fear.weight[:, found.pairs]
+    assert own.mean() < 0.5
+    lost = (without.rewards - with_fear.rewards)[:, found.pairs]
+    wanted = own.mean(axis=0) * found.draw(6000, np.random.default_rng(2)).mean(axis=0)
+    np.testing.assert_allclose(lost.mean(axis=0), wanted, rtol=0.25)

@@ -1,4 +1,4 @@
-"""The bench of assurance, in small: the runner's rows are those of the classes."""
+"""The assurance benchmark, in small: the runner's rows are those of the classes."""
 
 from __future__ import annotations
 

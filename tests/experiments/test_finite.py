@@ -173,13 +173,6 @@ def test_hcpi_on_codes_counts_what_the_log_lacks_as_its_lowest_return(seed):
     assert len(set(np.round(found, 9))) > (seed != 1)  # seed 1 tells no action apart
 
 
-def test_the_columns_of_both_grids_take_the_compiled_call():
-    (world,) = worlds(experiment(), np.random.default_rng(0))
-    for grid in ("main", "search"):
-        algorithms = [column.make() for column in default_experiment("gridworld", grid).columns]
-        assert Trainer(algorithms, world, 50).others == []
-
-
 @pytest.mark.parametrize("size", [20, 5000])
 def test_safety_tests_on_codes_accept_what_they_accept_on_the_log(size):
     """Two actions that end the process: few episodes are rejected, many are accepted."""

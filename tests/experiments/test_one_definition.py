@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,17 +13,22 @@ from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm, Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
+from spibb.episodes.propensities import behaviour_probs
 from spibb.evaluate import exact_value
-from spibb.experiments.compiled import CompiledTrainer
+from spibb.experiments.compiled import CompiledTrainer, kinds
+from spibb.experiments.finite import Trainer, World, default_experiment
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 
 WORLDS = 210
+STEPS = 12
+"""Of an episode, at most."""
 UNSEEN = ("zero", "pessimistic", "optimistic")
 N_WEDGES = (0, 0.5, 1, 2, 3, 5, 7, 10, 30, np.inf)
 
@@ -48,17 +56,18 @@ def random_world(seed: int):
 
 
 LOWEST = ((0.0, None), (-3.0, -20.0), (0.0, 1 / 3))
-"""How far HCPI's rival is from the baseline's value, and the lowest return: in turn, since HCPI
-takes longer than all the others."""
+"""How far HCPI's rival is from the baseline's value, and the lowest return, in units of the largest
+reward: in turn, since HCPI takes longer than most."""
 
 
-def configurations(mdp: MDP, baseline: Policy, behaviour: Policy, scale: float, turn: int = 0):
-    """Several options of every algorithm."""
-    rival = exact_value(mdp, baseline)
-    shift, lowest = LOWEST[turn % len(LOWEST)]
+def configurations(world: World, scale: float, turn: int = 0) -> dict[str, list[Algorithm]]:
+    """Several options of every algorithm; of some of them one after the other, world by world."""
+    low, high = world.returns
+    lowest = LOWEST[turn % len(LOWEST)][1]
+    unseen = UNSEEN[turn % len(UNSEEN)]
     return {
-        "pi-b": [PiBSpibb(n, unseen) for unseen in UNSEEN for n in N_WEDGES],
-        "pi-leq-b": [PiLeqBSpibb(n, unseen) for unseen in UNSEEN for n in reversed(N_WEDGES)],
+        "pi-b": [PiBSpibb(n, unseen) for n in N_WEDGES],
+        "pi-leq-b": [PiLeqBSpibb(n, unseen) for n in reversed(N_WEDGES)],
         "basic-rl": [BasicRL(unseen) for unseen in UNSEEN],
         "ramdp": [
             RaMDP(kappa * scale, tested, released)
@@ -70,65 +79,98 @@ def configurations(mdp: MDP, baseline: Policy, behaviour: Policy, scale: float, 
             for delta in (0.1, 1.0) for tested in (False, True) for known in (False, True)
         ],
         "hcpi": [
-            HCPI(estimator, delta=delta, baseline_value=rival + shift * scale,
-                 lowest_return=lowest and lowest * scale, behaviour=behaviour)
+            HCPI(estimator, delta=delta, lowest_return=lowest and lowest * scale,
+                 baseline_value=world.baseline_value, behaviour=world.behaviour)
             for estimator in ("is", "pdis", "dr") for delta in (0.2, 0.9, 1.0)
         ],
         "arbrm": [ARBRM(), ARBRM(delta=1, safety_test=False)],
         "model-free": [ModelFreeSpibb(2), ModelFreeSpibb(5, "pessimistic")],
         "auto": [Auto(draws=5, n_wedges=(1, 5))],
+        "certified": [
+            Certified(delta, 0.5, lowest_return=low, highest_return=high) for delta in (0.05, 0.5)
+        ],
     }  # fmt: skip
 
 
+def world_with_data(seed: int):
+    """A random world, how large its rewards are, and episodes in it."""
+    mdp, baseline, behaviour, rng = random_world(seed)
+    scale = float(np.abs(mdp.rewards).max())
+    paid = np.append(mdp.paid.rewards, 0.0) / (1 - mdp.discount)
+    rival = exact_value(mdp, baseline) + LOWEST[seed % len(LOWEST)][0] * scale
+    world = World(mdp, baseline, behaviour, rival, np.nan, returns=(paid.min(), paid.max()))
+    sampler = Sampler(mdp, behaviour, STEPS)
+    return world, scale, sampler, sampler.draw(int(rng.choice([3, 8, 20, 60])), rng=rng)
+
+
 def test_every_registered_algorithm_is_compared():
-    mdp, baseline, behaviour, _ = random_world(0)
-    compared = set(configurations(mdp, baseline, behaviour, 1.0)) | {"certified"}
-    assert set(REGISTRY) == compared  # certified splits the log by episodes; see its own tests
-
-
-def has_its_own_policies(kind: type[Algorithm]) -> bool:
-    """Whether it shares work between configurations; else they are improved one by one."""
-    return kind.policies.__func__ is not Algorithm.policies.__func__
+    world, *_ = world_with_data(0)
+    assert set(REGISTRY) == set(configurations(world, 1.0))
 
 
 @pytest.mark.parametrize("batch", range(7))
 def test_class_policies_and_study_agree_on_random_worlds(batch):
-    changed = 0
+    changed: Counter[str] = Counter()
     for seed in range(batch, WORLDS, 7):
-        mdp, baseline, behaviour, rng = random_world(seed)
-        scale = float(np.abs(mdp.rewards).max())
-        sampler = Sampler(mdp, behaviour, 12)
-        codes, lengths = sampler.draw(int(rng.choice([3, 8, 20, 60])), rng=rng)
-        log, v_max = sampler.to_log(codes, lengths), 40 * scale / (1 - mdp.discount)
-        problem = Problem.from_log(log, baseline, discount=mdp.discount, v_max=v_max)
-        for name, group in configurations(mdp, baseline, behaviour, scale, seed).items():
-            alone = np.array([algorithm.improve(problem).policy.probs for algorithm in group])
-            if batch == seed or has_its_own_policies(type(group[0])):
-                together = type(group[0]).policies(group, problem)
+        world, scale, sampler, (codes, lengths) = world_with_data(seed)
+        baseline, discount = world.baseline, world.mdp.discount
+        log = sampler.to_log(codes, lengths)
+        problem = Problem.from_log(log, baseline, discount=discount, v_max=world.v_max)
+        played = problem
+        if world.behaviour is not baseline:
+            made = replace(log, action_prob=world.behaviour.probs[log.state, log.action])
+            played = Problem.from_log(made, "recorded", discount=discount, v_max=world.v_max)
+        groups = configurations(world, scale, seed)
+        study = Trainer([one for group in groups.values() for one in group], world, STEPS)
+        studied, begin = study.policies(codes, lengths), 0
+        for name, group in groups.items():
+            given = played if name == "certified" else problem  # it improves what made the log
+            alone = np.array([one.improve(given).policy.probs for one in group])
+            together = type(group[0]).policies(group, given)
+            in_study = studied[begin : begin + len(group)]
+            begin += len(group)
+            for route, found in (("policies", together), ("study", in_study)):
                 np.testing.assert_allclose(
-                    together, alone, atol=1e-9, err_msg=f"{name}, world {seed}"
+                    found, alone, atol=1e-9, err_msg=f"{route} of {name}, world {seed}"
                 )
-            plan = CompiledTrainer(group, sampler, baseline, v_max)
-            if plan.members:
-                studied = plan.policies(codes, lengths)
-                np.testing.assert_allclose(
-                    studied, alone[plan.members], atol=1e-9, err_msg=f"{name}, world {seed}"
-                )
-            changed += int((np.abs(alone - baseline.probs) > 1e-9).any())
-    assert changed > 100
+            changed[name] += int((np.abs(alone - given.baseline.probs) > 1e-9).any())
+    assert set(changed) == set(REGISTRY) and min(changed.values()) > 0
+    assert changed.total() > 100
 
 
-def test_the_kernels_know_what_the_studies_ask_for():
-    mdp, baseline, behaviour, _ = random_world(3)
-    sampler = Sampler(mdp, behaviour)
-    groups = configurations(mdp, baseline, behaviour, 1.0)
-    known = {
-        name
-        for name, group in groups.items()
-        if CompiledTrainer(group, sampler, baseline, 1.0).members
-    }
-    assert known == {"pi-b", "pi-leq-b", "basic-rl", "ramdp", "robust-mdp", "hcpi"}
-    for name in known:
-        assert len(CompiledTrainer(groups[name], sampler, baseline, 1.0).members) == len(
-            groups[name]
-        )
+def test_the_kernels_know_what_the_studies_of_the_paper_ask_for():
+    """Of these, no column takes the slow way through its class."""
+    world, *_ = world_with_data(3)
+    for grid in ("main", "search", "search-released"):
+        algorithms = [column.make() for column in default_experiment("gridworld", grid).columns]
+        assert Trainer(algorithms, world, STEPS).others == []
+
+
+def test_all_configurations_of_an_algorithm_with_a_kernel_are_compared_in_the_compiled_call():
+    world, _, sampler, _ = world_with_data(3)
+    for group in configurations(world, 1.0).values():
+        members = CompiledTrainer(group, sampler, world.baseline, 1.0).members
+        assert len(members) == (len(group) if type(group[0]) in kinds() else 0)
+
+
+@pytest.mark.parametrize("batch", range(2))
+def test_hcpi_in_tables_finds_the_bounds_of_off_policy_evaluation(batch):
+    """Two ways to the same test: the kernels of the studies, and `ope`, which takes any log."""
+    bounded = 0
+    for seed in range(batch, WORLDS, 2):
+        world, scale, sampler, drawn = world_with_data(seed)
+        discount = world.mdp.discount
+        log = sampler.to_log(*drawn)
+        problem = Problem.from_log(log, world.baseline, discount=discount, v_max=world.v_max)
+        played = behaviour_probs(log, world.behaviour.probs)
+        for hcpi in configurations(world, scale, seed)["hcpi"]:
+            one = replace(hcpi, baseline_value=None)
+            if one.delta != 0.2:
+                continue
+            fast, slow = one._by_tables(problem, played), one._by_contributions(problem, played)
+            unit = max(world.v_max, 1.0)
+            np.testing.assert_allclose(fast.bounds / unit, slow.bounds / unit, 1e-9, 1e-9)
+            np.testing.assert_allclose(fast.rival, slow.rival, 1e-9, 1e-9 * unit)
+            np.testing.assert_array_equal(fast.mixtures.trained, slow.mixtures.trained)
+            bounded += int(np.isfinite(fast.bounds).any())
+    assert bounded > WORLDS / 2

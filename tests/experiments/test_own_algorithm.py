@@ -55,7 +55,7 @@ def test_it_runs_beside_the_papers_columns_in_worker_processes(folder, commands)
 
 def test_its_kernel_joins_the_compiled_call(folder, monkeypatch):
     """Beside one of the built-in kernels: the call with all of them takes long to compile."""
-    monkeypatch.setattr(compiled, "_kinds", lambda: (BasicRL,))
+    monkeypatch.setattr(compiled, "kinds", lambda: (BasicRL,))
     kind = type(make("cautious.CompiledCautious"))
     world = gridworld(uniform=False, name="authors")
     sampler = Sampler(world.mdp, world.behaviour)

@@ -1,4 +1,4 @@
-"""The prototype of auto's rule: the yardstick of the bench of assurance."""
+"""The prototype of auto's rule: the yardstick of the assurance benchmark."""
 
 from __future__ import annotations
 

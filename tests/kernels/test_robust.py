@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from spibb.kernels import robust
-from spibb.kernels.tuples import Box, Rows
+from spibb.kernels.tuples import Ambiguous, Box, Rows
 
 
 def worst_by_lp(row: np.ndarray, values: np.ndarray, radius: float) -> float:
@@ -50,12 +50,12 @@ def ambiguous(seed: int, n_states: int, n_actions: int, longest: int = 6):
     rows = sparse_rows(rng, n_states, n_states * n_actions, longest)
     rewards = rng.normal(size=(n_states, n_actions)) + rng.choice([-2.0, 0.0, 2.0])
     radius = rng.choice([0.0, 0.05, 0.4, 1.0, 1.7, 2.0], size=rewards.shape)
-    return rows, rewards, radius, 0.9
+    return Ambiguous(rows, rewards, radius, 0.9)
 
 
 def blank(xi) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Room for q, kept and moved."""
-    return np.empty(xi[1].shape), np.empty(len(xi[0][2])), np.empty(xi[1].size)
+    return np.empty(xi.radius.shape), np.empty(len(xi.rows.probs)), np.empty(xi.radius.size)
 
 
 def free_box(shape: tuple[int, int]):
@@ -79,8 +79,8 @@ def test_backup_equals_linear_programme(seed, n_states, longest, shift, ties):
     values = np.append(v, 0.0)
     for p in range(q.size):
         s, a = divmod(p, 2)
-        lp = worst_by_lp(dense_row(xi[0], p, n_states), values, xi[2][s, a])
-        assert q[s, a] == pytest.approx(xi[1][s, a] + 0.9 * lp, abs=1e-9)
+        lp = worst_by_lp(dense_row(xi.rows, p, n_states), values, xi.radius[s, a])
+        assert q[s, a] == pytest.approx(xi.rewards[s, a] + 0.9 * lp, abs=1e-9)
 
 
 @settings(deadline=None, max_examples=60)
@@ -133,7 +133,7 @@ def test_policy_iteration_solves_the_robust_optimality_equation(seed, n_states, 
     xi = ambiguous(seed, n_states, n_actions)
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
-    pi = box[2].copy()
+    pi = box.start.copy()
     v, _, worst, _, converged = robust.policy_iteration(xi, box, pi, q, kept, moved)
     assert converged
     again = np.empty_like(q)
@@ -152,8 +152,8 @@ def test_sweeps_agree_with_policy_iteration(seed, n_states, only):
     if only:
         rows = np.random.default_rng(seed).dirichlet(np.ones(3), size=n_states)
         box = Box(rows, rows, rows)
-    exact = robust.policy_iteration(xi, box, box[2].copy(), q, kept, moved)[0]
-    v, _, error, wanted, _ = robust.sweep(xi, box, box[2].copy(), q, kept, moved, 1e-10, 100_000)
+    exact = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)[0]
+    v, _, error, wanted, _ = robust.sweep(xi, box, box.start.copy(), q, kept, moved, 1e-10, 100_000)
     assert error <= wanted <= 1e-10 * max(10.0, np.abs(exact).max() + error)
     np.testing.assert_allclose(v, exact, rtol=0, atol=2 * error)
 
@@ -162,6 +162,6 @@ def test_values_of_many_states_solve_the_robust_equation():
     xi = ambiguous(3, 90, 3)
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
-    v, *_ = robust.policy_iteration(xi, box, box[2].copy(), q, kept, moved)
+    v, *_ = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)
     robust.backup(xi, v, q, kept, moved)
     np.testing.assert_allclose(v, q.max(axis=1), atol=1e-10)

@@ -10,6 +10,7 @@ from oracles import policy_values
 from strategies import random_problem
 
 from spibb.kernels import counting, dense, projection, robust, sampling, units
+from spibb.kernels.tuples import Codebook
 from spibb.solve import free_box, optimise
 
 
@@ -56,8 +57,10 @@ def test_outcomes_of_codes_are_the_rows_of_the_codes_that_occur():
     pair = np.array([0, 0, 0, 1, 3, 3])
     successor = np.array([-1, 0, 1, 2, 0, 1], dtype=np.int32)
     reward = np.array([2.0, 9.0, -1.0, 0.5, -9.0, 0.0])
+    none = np.empty(0, np.int64)
+    codebook = Codebook(none, none, successor, reward, pair)
     indptr, successors, n, total, squares, low, high = counting.outcomes_of_codes(
-        visits, pair, successor, reward, 4
+        visits, codebook, 4
     )
     assert indptr.tolist() == [0, 2, 3, 3, 4]
     assert successors.tolist() == [-1, 1, 2, 1]
@@ -77,7 +80,16 @@ def test_estimates_of_counts_are_those_of_the_compiled_study():
         counts = sparse.counts
         total, mean = np.empty(21, dtype=np.int64), np.empty(21)
         rows = counting.frequencies(
-            counts.indptr, counts.successors, counts.n, counts.reward_sum, total, mean
+            counting.CountedOutcomes(
+                counts.indptr,
+                counts.successors,
+                counts.n,
+                counts.reward_sum,
+                counts.reward_sq,
+                *counts.reward_range,
+            ),
+            total,
+            mean,
         )
         np.testing.assert_array_equal(counts.pairs.ravel(), total)
         np.testing.assert_array_equal(counts.mean_reward.ravel(), mean)

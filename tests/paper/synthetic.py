@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from spibb.experiments.finite import GRIDS, default_experiment
+from spibb.experiments.finite import GRIDS, N_WEDGES, default_experiment
 from spibb.experiments.results import STATISTICS, Cell, Results
 from spibb.experiments.spec import Column, Experiment
 from spibb.stats import Interval
 
 EXTRA = (
+    *(f"{name}:n_wedge={n + 1}" for name in ("pi-b", "pi-leq-b") for n in N_WEDGES),
     "basic-rl:unseen=optimistic",
     "robust-mdp:delta=0.1,safety_test=true",
     "ramdp:kappa=0.003,safety_test=true",

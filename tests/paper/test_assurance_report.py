@@ -111,6 +111,27 @@ def test_claims_about_families_that_are_absent_are_not_decided():
     assert outcomes(few)["auto-0.05"] == HOLDS
 
 
+def test_a_single_size_column_or_family_gets_a_clear_answer():
+    whole = made_up()
+    parts = [{"sizes": (n,)} for n in EXPERIMENT.sizes]
+    parts += [{"families": (name,)} for name in EXPERIMENT.families[:3]]
+    parts += [{"columns": (column,)} for column in EXPERIMENT.columns]
+    for part in parts:
+        experiment = replace(EXPERIMENT, **part)
+        kept = {column.key for column in experiment.columns} | {*shares(experiment)}
+        cells = tuple(
+            c for c in whole.cells
+            if c.size in experiment.sizes and c.family in experiment.families and c.column in kept
+        )  # fmt: skip
+        results = Results(experiment, whole.runs, 0.0, math.nan, cells)
+        assert all(found.verdict != ABSENT or found.note for found in claims(results))
+
+
+def test_shares_stay_between_0_and_1():
+    found = ruling(made_up(runs=20), "auto-probability").interval
+    assert 0 <= found.low <= found.high <= 1
+
+
 def test_cells_are_counted_as_seen_for_sure_and_at_most():
     results = made_up(runs=40, **{"worse:auto null 30": 0.075, "worse:auto null 100": 0.5})
     found = cells_above(results, "worse:auto", 0.05, least=30, margin=0.02)
@@ -123,7 +144,8 @@ def test_shares_of_cells_are_pooled_by_their_logs():
         Cell("worse:auto", None, 30, n, {"mean": share_interval(k, n)})
         for k, n in ((1, 10), (5, 30))
     ]
-    assert pooled(iter(cells)) == share_interval(6, 40)
+    found, wanted = pooled(iter(cells)), share_interval(6, 40)
+    assert (found.value, found.low, found.high) == (wanted.value, wanted.low, wanted.high)
     assert pooled(iter(())) is None
 
 

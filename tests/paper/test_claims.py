@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
@@ -12,14 +13,17 @@ from spibb.experiments.spec import FINITE, STUDY_NAMES, Column
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY, above, between
 from spibb.paper.claims import claims, markdown, write_claims
 from spibb.paper.evidence import (
+    Bounded,
     View,
     average,
     difference,
     distance,
     largest,
+    negative,
     share_below,
     smallest,
 )
+from spibb.paper.holds import gather, terminal, web
 from spibb.stats import Interval
 
 EXACT = {"grid-baseline", "grid-optimum"}
@@ -110,7 +114,7 @@ def test_absent_columns_are_named(study):
 def test_absent_sizes_are_named():
     experiment = replace(everything("gridworld"), sizes=(200, 500))
     found = verdicts_of(make_results(experiment, as_the_paper_says("gridworld")))
-    assert found["grid-b-unsafe-low"].note == "no sizes from 0 to 10"
+    assert found["grid-b-unsafe-low-correct"].note == "no sizes from 0 to 10"
     assert found["grid-basic-poor"].verdict == ABSENT
     assert found["grid-hcpi-far-correct"].verdict == HOLDS
 
@@ -153,7 +157,7 @@ def test_files_are_written_whole(tmp_path):
     text = (tmp_path / "claims.md").read_text(encoding="utf-8")
     table = [line for line in text.splitlines() if line.startswith("| ")][1:]
     assert len(table) == len(verdicts)
-    assert all(line.replace("\\|", "").count("|") == 7 for line in table)
+    assert all(line.replace("\\|", "").count("|") == 8 for line in table)
     assert "spibb claims" in text and "100,000 runs" in text
 
 
@@ -174,7 +178,7 @@ def test_regions_exclude_their_limits():
 
 def test_differences_add_margins_as_squares():
     found = difference(Interval(5, 2, 9), Interval(1, 0.5, 5))
-    assert found == Interval(4, -1, 4 + (16.25**0.5))
+    assert (found.value, found.low, found.high) == (4, -1, 4 + (16.25**0.5))
 
 
 def test_extremes_widen_with_the_number_of_values():
@@ -185,7 +189,8 @@ def test_extremes_widen_with_the_number_of_values():
 
 
 def test_averages_keep_the_mean_margin():
-    assert average([Interval(0, -1, 1), Interval(2, 1, 5)]) == Interval(1, 0, 3)
+    found = average([Interval(0, -1, 1), Interval(2, 1, 5)])
+    assert (found.value, found.low, found.high) == (1, 0, 3)
 
 
 def test_distances_reach_zero_where_the_order_is_open():
@@ -196,6 +201,65 @@ def test_distances_reach_zero_where_the_order_is_open():
 def test_shares_count_sure_and_possible_cells():
     cells = [around(-1, 0.1), around(-0.01, 0.5), around(0.01, 0.5), around(1, 0.1)]
     assert share_below(cells, 0) == Interval(0.5, 0.25, 0.75)
+
+
+def test_intervals_stay_within_what_is_possible():
+    share = Bounded(0.9, 0.8, 0.99, 0, 1)
+    assert largest([share] * 20).high == 1
+    assert distance(share, Bounded(0.1, 0, 1, 0, 1)).high <= 1
+    assert smallest([share, negative(share)]).low >= -1
+    assert difference(share, share).high <= 1
+    assert average([share, share]).high <= 1
+
+
+def test_no_claim_about_a_performance_reaches_beyond_the_optimum(study):
+    results = make_results(everything(study), as_the_paper_says(study), half=5.0)
+    for ruling in claims(results):
+        words = ruling.statistic
+        if words.startswith(("lowest", "highest")) and "ρ" not in words and "minus" not in words:
+            assert ruling.interval.high <= max(1, ruling.interval.value), ruling.id
+
+
+def parts_of(experiment):
+    """The experiment with a single size, column or η, for each."""
+    yield from (replace(experiment, sizes=(n,)) for n in experiment.sizes)
+    yield from (replace(experiment, columns=(column,)) for column in experiment.columns)
+    yield from (replace(experiment, etas=(eta,)) for eta in experiment.etas)
+
+
+def test_any_part_of_a_study_gets_a_clear_answer(study):
+    """Claims that need what is missing say so; none raises."""
+    for experiment in parts_of(everything(study)):
+        page = gather([(Path("part"), make_results(experiment, as_the_paper_says(study)))])
+        for ruling in page.rulings:
+            assert (ruling.interval is None) == (ruling.verdict == ABSENT)
+            assert ruling.verdict != ABSENT or ruling.note
+        assert terminal(page) and web(page, Path())
+
+
+def test_a_verdict_on_some_of_the_papers_sizes_says_so():
+    experiment = replace(everything("gridworld"), sizes=(10, 50))
+    results = make_results(experiment, as_the_paper_says("gridworld"))
+    found = verdicts_of(results)
+    part, whole = found["grid-leq-b-above-correct"], found["grid-b-unsafe-low-correct"]
+    assert part.basis == "100,000 runs, |D| = 10 and 50: only 2 of the paper's 10 sizes"
+    assert whole.basis == "100,000 runs, |D| = 10"
+    text = terminal(gather([(Path("part"), results)]))
+    assert "gridworld: 100,000 runs, 2 of the paper's 10 sizes" in text
+    assert "only 2 of the paper's 10 sizes" in text.replace("\n    ", " ")
+    assert "2 of the paper's 10 sizes" in markdown(results, claims(results), Path("part"))
+
+
+def test_values_are_told_apart_from_their_limits():
+    (claim,) = (c for c in REGISTRY if c.id == "grid-basic-far")
+    results = make_results(everything("gridworld"), constant(0.8996))
+    assert claim.decide(results).value.startswith("0.8996 [")
+
+
+def test_too_short_tails_say_how_many_runs_are_needed():
+    results = make_results(everything("gridworld"), as_the_paper_says("gridworld"), runs=20)
+    text = terminal(gather([(Path("few"), results)])).replace("\n    ", " ")
+    assert "at least 10 needed (1,000 runs)" in text
 
 
 def test_a_view_remembers_its_shortest_tail():

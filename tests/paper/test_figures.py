@@ -226,8 +226,42 @@ def test_heat_maps_show_both_versions(gridworld, random_mdps):
         assert len(figure.axes) == 3  # two panels and the colour bar
 
 
+def test_a_map_of_n_wedge_leaves_out_the_columns_of_the_released_boundary(gridworld):
+    (rows,) = by_number("gridworld", "1b").plot.panels(gridworld.experiment).values()
+    assert [row.label for row in rows] == [str(n) for n in N_WEDGES]
+    own = replace(
+        gridworld.experiment, columns=tuple(Column.parse(f"pi-b:n_wedge={n}") for n in (2, 3, 4))
+    )
+    (rows,) = by_number("gridworld", "1b").plot.panels(own).values()
+    assert [row.label for row in rows] == ["2", "3", "4"]
+
+
+def test_a_single_size_column_or_eta_can_be_drawn():
+    for study in FINITE:
+        whole = everything(study)
+        parts = [replace(whole, sizes=(50,)), replace(whole, columns=whole.columns[:1])]
+        parts += [replace(whole, etas=(0.9,))] if whole.etas else []
+        for part in parts:
+            results = make_results(part, as_the_paper_says(study))
+            for figure in (f for f in paper_figures(study) if not f.plot.missing(part)):
+                assert figure.plot.describe(results)
+            few = [f for f in paper_figures(study) if not f.plot.missing(part)][1:2]
+            assert all(module.drawn(figure, results) for figure in few)
+
+
+def test_a_joined_folder_with_fewer_sizes_draws_shorter_curves(gridworld):
+    plot = by_number("gridworld", "1e").plot
+    cells = tuple(c for c in gridworld.cells if c.column != "basic-rl" or c.size > 50)
+    drawing = plot.draw(replace(gridworld, cells=cells), "")
+    assert drawing
+
+
+def test_illustrations_claim_no_runs(gridworld):
+    assert "runs" not in module.drawn(by_number("gridworld", "1a"), gridworld).get_suptitle()
+
+
 def test_heat_maps_order_their_rows_by_value(gridworld):
-    panels = HyperMap("pi-b", "n_wedge", "mean").panels(gridworld.experiment)
+    panels = HyperMap("pi-b", "n_wedge", "mean", preferred=N_WEDGES).panels(gridworld.experiment)
     assert [row.label for row in panels[""]] == [f"{n}" for n in N_WEDGES]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,8 @@ from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
 from spibb.paper.claims import claims
-from spibb.paper.readings import BEYOND, CAUSES, UNEXPLAINED, failing, quote
+from spibb.paper.readings import failing, quote
+from spibb.paper.reasons import CAUSES, UNEXPLAINED, beyond
 from spibb.paper.stored import joined, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -58,12 +60,16 @@ def tail(t, column, sizes=SIZES):
 
 
 BY_HAND = {
-    "grid-leq-b-safe": lambda t: min(
+    "grid-leq-b-safe-correct": lambda t: min(
         x for n in N_WEDGES for x in tail(t, f"pi-leq-b:n_wedge={n}")
     ),
-    "grid-b-unsafe-low": lambda t: min(t[f"pi-b:n_wedge={n}", 10, "cvar1"] for n in (5, 7, 10)),
-    "grid-leq-b-above": lambda t: min(tail(t, "pi-leq-b:n_wedge=5")),
-    "grid-20-safe": lambda t: min(tail(t, "pi-b:n_wedge=20") + tail(t, "pi-leq-b:n_wedge=20")),
+    "grid-b-unsafe-low-correct": lambda t: min(
+        t[f"pi-b:n_wedge={n}", 10, "cvar1"] for n in (5, 7, 10)
+    ),
+    "grid-leq-b-above-correct": lambda t: min(tail(t, "pi-leq-b:n_wedge=5")),
+    "grid-20-safe-correct": lambda t: min(
+        tail(t, "pi-b:n_wedge=20") + tail(t, "pi-leq-b:n_wedge=20")
+    ),
     "grid-basic-improves": lambda t: min(t[BASIC, size, "mean"] for size in SIZES),
     "grid-basic-far": lambda t: max(t[BASIC, size, "mean"] for size in SIZES),
     "grid-basic-poor": lambda t: min(tail(t, BASIC, (1000, 2000, 5000, 10000))),
@@ -73,7 +79,7 @@ BY_HAND = {
         t[ROBUST, size, "mean"] - t[BASIC, size, "mean"] for size in SIZES
     ),
     "grid-ramdp-spot-correct": lambda t: mean_over(t, RAMDP) - mean_over(t, BASIC),
-    "grid-b-behind": lambda t: (
+    "grid-b-behind-correct": lambda t: (
         mean_over(t, "pi-leq-b:n_wedge=5", "cvar1") - mean_over(t, "pi-b:n_wedge=5", "cvar1")
     ),
 }  # fmt: skip
@@ -170,7 +176,7 @@ def tails(study, eta=""):
         }
 
 
-def test_what_the_paper_does_not_say_is_what_the_tables_say():
+def test_what_the_paper_does_not_say_is_what_the_tables_say(page):
     good = tails("random-mdps", "0.9")
     for size in (200, 500, 1000, 2000):
         best = max(good[f"{a}:n_wedge=10", size] for a in ("pi-b", "pi-leq-b"))
@@ -185,18 +191,104 @@ def test_what_the_paper_does_not_say_is_what_the_tables_say():
         assert min(x for (n, _), x in some.items() if n >= 50) > -0.001
     of = {r.id: r.verdict for r in claims(read_results(RESULTS / "helicopter" / "ramdp"))}
     assert of["heli-ramdp-below"] == of["heli-ramdp-beyond"] == HOLDS
-    assert len(BEYOND) == 3
+    overtakes, loses, networks = beyond(page.rulings)
+    assert "from 500 trajectories on" in overtakes
+    assert "N∧ = 15, 20 and 30 on 10 and 20 trajectories, by up to 0.2" in loses
+    assert "RaMDP-DQN" in networks
+
+
+def reason(page, id):
+    """What the page says of a failing claim: kind and text."""
+    (found,) = [
+        (kind, why.why) for kind, entries in failing(page.rulings).items()
+        for ruling, why in entries if ruling.id == id
+    ]  # fmt: skip
+    return found
+
+
+def low(t, algorithm, released=False):
+    """The cells (size, N∧) of an N∧ map below −0.01, read without our code."""
+    return sorted(
+        (size, n) for n in N_WEDGES for size in SIZES
+        if t[f"{algorithm}:n_wedge={n + released}", size] < -0.01
+    )  # fmt: skip
+
+
+def told(text):
+    """The same cells as a reason lists them."""
+    listed = text.split(": ")[-1].split(" trajectories")[0]
+    return sorted(
+        (int(part.split(" on ")[1].replace(",", "")), int(n))
+        for part in re.findall(r"N∧ = [\d, and]+ on [\d,]*\d", listed)
+        for n in re.findall(r"\d+", part.split(" on ")[0])
+    )
+
+
+def test_reasons_list_every_cell_that_is_unsafe(page):
+    """Against the tables, read by hand: a reason that names some cells names all."""
+    text, released = tails("gridworld"), tails("gridworld-released")
+    for version, table, plus in (("correct", text, False), ("released", released, True)):
+        kind, why = reason(page, f"grid-leq-b-safe-{version}")
+        assert (kind, told(why)) == ("contradicted", low(table, "pi-leq-b", plus))
+    kind, why = reason(page, "grid-b-safe-correct")
+    kept = [(size, n) for size, n in low(text, "pi-b") if n > 10 or size > 10]
+    assert (kind, told(why)) == ("threshold", kept)
+
+
+def test_reasons_say_at_how_many_sizes_an_algorithm_is_behind(page):
+    bad = tails("random-mdps", "0.1")
+    sizes = [size for column, size in bad if column == BASIC]
+    for id, column in (("mdps-bad-basic-tail", BASIC), ("mdps-bad-ramdp-tail-correct", RAMDP)):
+        kind, why = reason(page, id)
+        behind = [n for n in sizes if bad[column, n] < bad["pi-leq-b:n_wedge=10", n]]
+        assert kind == "contradicted"
+        assert f"behind Π_≤b (N∧ = 10) at {len(behind)} of {len(sizes)} sizes" in why
+        for size in {*sizes} - {*behind}:
+            assert f"{size:,}" in why.split("ahead of it on ")[1]
+
+
+def test_causes_follow_the_rule(page):
+    """A threshold is a limit of ours with the value within 0.1 of it; no sentence is a guess."""
+    for kind, entries in failing(page.rulings).items():
+        for ruling, why in entries:
+            limit = {ruling.region.lower, ruling.region.upper} - {-math.inf, math.inf}
+            if kind == "threshold":
+                assert ruling.margin <= 0.1 and not limit & {0.0}
+            if kind == "contradicted":
+                assert ruling.margin > 0.1 or 0.0 in limit, ruling.id
+            assert why.why, ruling.id
+    assert reason(page, "mdps-bad-easy")[0] == "reading"
+    assert reason(page, "grid-hcpi-far-correct")[0] == "threshold"
+
+
+def test_texts_about_other_studies_are_not_printed():
+    one = holds.gather([(RESULTS / "gridworld", read_results(RESULTS / "gridworld"))])
+    text = holds.markdown(one, RESULTS)
+    assert "What the paper does not say" not in text
+    assert "RaMDP-DQN" not in text and "random MDPs" not in holds.terminal(one)
+
+
+def test_the_released_boundary_is_run_on_the_same_logs():
+    """Basic RL stands in both folders, and agrees in every digit."""
+    text, released = tails("gridworld"), tails("gridworld-released")
+    assert all(text[BASIC, size] == released[BASIC, size] for size in SIZES)
+    assert text["pi-leq-b:n_wedge=5", 10] > 0 > released["pi-leq-b:n_wedge=6", 10]
 
 
 def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):
     lines = holds.terminal(page).splitlines()
-    assert " hold, " in lines[0] and lines[0].split()[0].isdigit()
+    assert lines[0].split()[:2] == [
+        str(len({quote(r.id) for r in page.rulings} - {""})),
+        "sentences,",
+    ]
+    assert f"{len(page.rulings)} tests of them: " in lines[0] and " hold, " in lines[0]
+    assert "  gridworld: 100,000 runs, 10 of the paper's 10 sizes" in lines
     assert max(map(len, lines)) <= 80
     assert lines.index("HOLDS") > next(i for i, line in enumerate(lines) if "FAILS" in line)
 
 
 def test_claims_that_the_folders_do_not_decide_are_named_and_no_more(page):
-    (part,) = (r for r in page.rulings if r.id == "grid-leq-b-above")
+    (part,) = (r for r in page.rulings if r.id == "grid-leq-b-above-correct")
     absent = [replace(part, id=id, interval=None, verdict=ABSENT) for id in ("a-b", "c-d")]
     text = holds.terminal(replace(page, rulings=[part, *absent]))
     assert text.endswith(f"{ABSENT.upper()}\n  a-b, c-d")

@@ -19,9 +19,12 @@ from spibb.algorithms.hcpi import HCPI
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
-from spibb.checks import InputError, did_you_mean
+from spibb.checks import did_you_mean
+from spibb.defaults import DELTA, DISCOUNT
+from spibb.errors import InputError
 from spibb.estimate import Baseline
 from spibb.log import Log
+from spibb.names import DQN
 
 REGISTRY: dict[str, type[Algorithm]] = {
     algorithm.name: algorithm
@@ -40,10 +43,6 @@ REGISTRY: dict[str, type[Algorithm]] = {
 }
 
 __all__ = ["REGISTRY", "Algorithm", "Improvement", "Problem", "configured", "improve", "make"]
-DQN = "dqn"
-"""What trains a network; it takes no `Problem`, and is in `spibb.deep`."""
-DELTA = 0.05
-"""The failure probability of a certificate, if none is given."""
 
 
 def configured(
@@ -112,13 +111,7 @@ def _registered(name: str) -> type[Algorithm]:
 
 
 def _configured(kind: type[Algorithm], name: str, options: dict[str, Any]) -> Algorithm:
-    known = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
-    for option in options:
-        if option not in known:
-            hint = did_you_mean(option, known)
-            raise InputError(
-                f"{name} has no option {option!r}{hint}: its options are {', '.join(known)}"
-            )
+    checks.options(name, kind, options)
     return kind(**options)
 
 
@@ -143,7 +136,7 @@ def improve(
     log: Log,
     baseline: Baseline | None = None,
     *,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     v_max: float | None = None,
     algorithm: str | type[Algorithm] | Algorithm = "pi-b",
     **options: Any,

@@ -14,7 +14,7 @@ from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.cautious import cautious_policy
 from spibb.algorithms.ordered import Ordered
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
-from spibb.algorithms.threshold import SHARES, Threshold
+from spibb.algorithms.threshold import SHARES, Threshold, solve_each
 from spibb.assurance.posterior import Posterior, draws_for, gains_over
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
@@ -193,18 +193,21 @@ class Auto(Algorithm):
     def _fitted(
         self, problem: Problem, ordered: Ordered
     ) -> tuple[list[tuple[str, float]], np.ndarray]:
-        named = [(kind, n) for kind in self.kinds for n in self._thresholds(kind)]
-        # one by one: the kernel for many saves milliseconds here, and takes seconds to compile
-        return named, np.stack([self._fit(problem, ordered, *one) for one in named])
+        named: list[tuple[str, float]] = []
+        policies: list[np.ndarray] = []
+        for kind in self.kinds:
+            if kind == CAUTIOUS:
+                named.append((kind, math.nan))
+                policies.append(self._cautious(ordered))
+                continue
+            n_wedges = [float(n) for n in sorted(self.n_wedges)]
+            named += [(kind, n) for n in n_wedges]
+            # one by one: the kernel for many saves milliseconds here, and takes seconds to compile
+            each = solve_each([self._threshold(kind, n) for n in n_wedges], problem)
+            policies += [solution.probs for solution, _ in each]
+        return named, np.stack(policies)
 
-    def _thresholds(self, kind: str) -> list[float]:
-        return [math.nan] if kind == CAUTIOUS else [float(n) for n in sorted(self.n_wedges)]
-
-    def _fit(
-        self, problem: Problem, ordered: Ordered, kind: str, n_wedge: float
-    ) -> np.ndarray:  # fmt: skip
-        if kind != CAUTIOUS:
-            return self._threshold(kind, n_wedge).solve(problem)[0].probs
+    def _cautious(self, ordered: Ordered) -> np.ndarray:
         # other models than those that judge, so that no draw is both
         rng = np.random.default_rng([self.seed, 1])
         return ordered.restored(cautious_policy(ordered.belief, ordered.baseline, rng))
@@ -355,9 +358,8 @@ class AutoImprovement(Improvement):
     `policies` [M, S, A] the candidates' own.
     """
 
-    sweep: tuple[Candidate, ...]
     chosen: Candidate | None
-    reason: str
+    reason: str = field(kw_only=True)
     values_in_models: np.ndarray
     policies: np.ndarray
 

@@ -12,6 +12,7 @@ from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Circumstances, Problem
 from spibb.mdp import MDP
+from spibb.policy import Policy
 
 __all__ = ["Algorithm", "Circumstances", "Improvement", "Problem", "floats"]
 
@@ -19,6 +20,15 @@ __all__ = ["Algorithm", "Circumstances", "Improvement", "Problem", "floats"]
 class Algorithm(ABC):
     """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the
     constructor, data in `improve`.
+
+    An algorithm guarantees nothing unless its own docstring says so: `no_certificate` is the reason
+    why Theorem 2 does not cover it, None where it does.
+
+    Attributes:
+        name: the name in the registry.
+        needs_log: whether `improve` needs the episodes, and not only their counts.
+        answers_at_delta: whether its field `delta` is the level of its answer.
+        no_certificate: why Theorem 2 does not apply; None where it does.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
@@ -37,6 +47,8 @@ class Algorithm(ABC):
     """Whether the counts of a problem are not enough."""
     answers_at_delta: ClassVar[bool] = False
     """Whether its field `delta` is the level of its answer: how often that may be worse."""
+    needs_limits: ClassVar[bool] = False
+    """Whether its promise is about the policy that made the log, and rests on limits of returns."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 
@@ -50,6 +62,9 @@ class Algorithm(ABC):
     def improve(self, problem: Problem) -> Improvement:
         """Train a policy on the problem's log."""
 
+    def check(self, problem: Problem) -> None:  # noqa: B027 (most take any problem)
+        """Refuse a problem that this configuration cannot take; `improve` calls it as well."""
+
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
         """The policies of several configurations on one problem [M, S, A].
@@ -57,18 +72,32 @@ class Algorithm(ABC):
         Configurations that the algorithm's kernel knows share one compiled call, others are
         improved one by one.
         """
+        for algorithm in algorithms:
+            algorithm.check(problem)
         known = problem.circumstances
-        joined = [a.compiles(known) and not a.needs_log for a in algorithms]
+        joined = [a.compiles(known) and (not a.needs_log or problem.is_coded) for a in algorithms]
         found = np.empty((len(algorithms), *problem.baseline.probs.shape))
         if any(joined):
             grid = cls.columns([a for a, joins in zip(algorithms, joined) if joins], known)
             pis = np.empty((sum(joined), *found.shape[1:]))
-            grid.kernel()(problem.data, grid, pis)
+            data = problem.coded_data if cls.needs_log else problem.data
+            grid.kernel()(data, grid, pis)
             found[joined] = pis
         for m, algorithm in enumerate(algorithms):
             if not joined[m]:
                 found[m] = algorithm.improve(problem).policy.probs
         return found
+
+    def told_limits(self, lowest: float, highest: float) -> Self:
+        """The same where no return from any step on lies outside these limits."""
+        return self
+
+    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
+        """The same where the baseline's performance, and what made the log, are known.
+
+        Simulated worlds know them; the paper's benchmark tells HCPI.
+        """
+        return self
 
     def compiles(self, known: Circumstances) -> bool:
         """Whether the algorithm's kernel knows this configuration."""

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from spibb import checks
-from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.episodes.conformity import misrecorded, recorded_table
 from spibb.episodes.propensities import varies
+from spibb.errors import InputError
 from spibb.estimate import Baseline, Counted, as_policy, estimate_baseline
 from spibb.ingest.policy_files import read_policy
 from spibb.ingest.policy_frames import is_frame, policy_from_frame

@@ -1,4 +1,4 @@
-"""The policy that departs from the baseline where the log says that this gains, less its doubt."""
+"""The cautious policy: it departs from the baseline where the gain exceeds its uncertainty."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class Certified(Algorithm):
     name: ClassVar[str] = "certified"
     needs_log: ClassVar[bool] = True
     answers_at_delta: ClassVar[bool] = True
+    needs_limits: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
@@ -100,6 +101,10 @@ class Certified(Algorithm):
         for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
             if (value := getattr(self, name)) is not None:
                 checks.number(name, value, -math.inf, math.inf, "()")
+
+    def told_limits(self, lowest: float, highest: float) -> Self:
+        """The same with these limits of returns."""
+        return replace(self, lowest_return=lowest, highest_return=highest)
 
     def improve(self, problem: Problem) -> CertifiedImprovement:
         """Choose changes on some episodes, test them on the others."""
@@ -179,7 +184,7 @@ class Certified(Algorithm):
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, reason, grounds, episodes,
+            tests, grounds, episodes, reason=reason,
         )  # fmt: skip
 
 

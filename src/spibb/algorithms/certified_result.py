@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
@@ -77,7 +77,7 @@ class CertifiedImprovement(Improvement):
     """
 
     tests: tuple[ChangeTest, ...]
-    reason: str
+    reason: str = field(kw_only=True)
     grounds: Grounds | None
     episodes: tuple[int, int]
 

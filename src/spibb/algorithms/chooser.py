@@ -40,7 +40,7 @@ NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
 """Values of such a size, in units of the span of returns, are no evidence in any log."""
-ROUNDING = 1e-12
+SAME_RETURN = 1e-12
 """Relative to the limits of returns: values that differ by less are the same."""
 
 
@@ -131,7 +131,7 @@ class Chooser:
     @property
     def rounding(self) -> float:
         """What is no difference between values."""
-        return ROUNDING * max(abs(self.bounds.low), abs(self.bounds.high))
+        return SAME_RETURN * max(abs(self.bounds.low), abs(self.bounds.high))
 
     @property
     def centre(self) -> np.ndarray:

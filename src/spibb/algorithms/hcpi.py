@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import stdtrit
 
 from spibb import checks, ope
-from spibb.algorithms import hcpi_released
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, reason_for
+from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, Tests, reason_for
+from spibb.algorithms.records import coded, distinct, fits_tables
 from spibb.algorithms.released import only_the_end_pays
-from spibb.algorithms.replay import replay_uniforms, replayed_policy
+from spibb.bounds.means import t_quantile
 from spibb.episodes.propensities import behaviour_probs
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
-from spibb.evaluate import returns
 from spibb.kernels import hcpi as kernels
-from spibb.kernels.mixtures import LAST
+from spibb.kernels import hcpi_released as released_code
+from spibb.kernels.mixtures import LAST, Mixtures
+from spibb.kernels.tuples import Record
 from spibb.log import Log
+from spibb.ope.estimate import NO_EVIDENCE
 from spibb.policy import Policy
 from spibb.solve import evaluate
 
@@ -139,64 +139,92 @@ class HCPI(Algorithm):
                 "bound, trainer, behaviour, truncated and lowest_return"
             )
 
-    def improve(self, problem: Problem) -> HCPIImprovement:
-        """Train on the first episodes, test on the rest."""
+    def check(self, problem: Problem) -> None:
+        """Episodes are needed; as released, a task like the paper's and the true performance."""
         if problem.log is None:
             raise InputError(
                 "hcpi needs the episodes, and this problem holds only counts: build it from a log"
             )
         if self.released:
-            return self._as_released(problem)
-        propensities = behaviour_probs(problem.log, self._behaviour(problem))
-        n_train = self._n_train(problem.log.n_episodes)
-        n_test = problem.log.n_episodes - n_train
+            only_the_end_pays(problem, self.name)
+            if self.baseline_value is None:
+                raise InputError(
+                    "hcpi with released=True needs the true performance: give baseline_value"
+                )
+
+    def improve(self, problem: Problem) -> HCPIImprovement:
+        """Train on the first episodes, test on the rest."""
+        self.check(problem)
+        log = _log_of(problem)
+        propensities = np.ones(len(log))  # as released, ratios divide by the baseline
+        if not self.released:
+            propensities = behaviour_probs(log, self._behaviour(problem))
+        n_test = log.n_episodes - self._n_train(log.n_episodes)
         if n_test < 2:
             return self._keep(problem, f"{n_test} test episodes, and a bound needs at least 2")
-        rng = np.random.default_rng(self.seed)
-        training = _training(problem, n_train)
-        trained = self._train(training)
-        candidates = ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS)
-        lowest = self._lowest_return(problem)
-        found = self._test(problem.log, propensities, training, candidates, lowest)
-        estimates = [found.estimate(self.estimator, k).pessimistic for k in range(len(ALPHAS))]
-        tests = [self._bound(estimate, rng) for estimate in estimates]
-        estimated = found.estimate("pdis", LAST).pessimistic.value
-        rival = estimated if self.baseline_value is None else self.baseline_value
-        return self._choose(problem, candidates, tests, rival)
+        if self._in_tables and fits_tables(log):
+            return self._choose(problem, self._by_tables(problem, propensities))
+        return self._choose(problem, self._by_contributions(problem, propensities))
+
+    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
+        """The same with the true performance and, unless as released, the true behaviour."""
+        made = self.behaviour if self.released else behaviour
+        return replace(self, baseline_value=baseline_value, behaviour=made)
 
     def compiles(self, known: Circumstances) -> bool:
-        """The study's test: Student's t on is, pdis or dr, the usual training, a known rival."""
+        """The study's test, with the usual training and a known rival."""
         return (
-            self.estimator in kernels.ESTIMATORS
+            self._in_tables
             and self.baseline_value is not None
-            and (self.bound, self.trainer, self.truncated) == ("student-t", None, "recorded")
             and self._training == HCPI()._training
             and (self.released or self._made(known))
         )
 
     @property
-    def _has_released_form(self) -> bool:
-        others = self.bound, self.trainer, self.behaviour, self.truncated, self.lowest_return
-        usual = ("student-t", None, "baseline", "recorded", None)
-        return self.estimator in kernels.ESTIMATORS and others == usual
+    def _in_tables(self) -> bool:
+        """Whether the kernels have its test: Student's t on is, pdis or dr of its own training."""
+        usual = (self.bound, self.trainer, self.truncated) == ("student-t", None, "recorded")
+        return self.estimator in kernels.ESTIMATORS and usual
 
-    def _as_released(self, problem: Problem) -> HCPIImprovement:
-        """What the released code makes of the episodes."""
-        only_the_end_pays(problem, self.name)
-        if self.baseline_value is None:
-            raise InputError(
-                "hcpi with released=True needs the true performance: give baseline_value"
-            )
-        if problem.n_episodes - self._n_train(problem.n_episodes) < 2:
-            return self._keep(problem, "fewer than 2 test episodes, and a bound needs them")
-        grid = self.columns([self], problem.circumstances)
-        lane, bounds, probs = hcpi_released.choose(problem, _log_of(problem), grid)
-        reason = f"as released, alpha = {ALPHAS[lane]:g}"
-        if lane == LAST:
-            reason = f"{reason}: the baseline is kept"
-            return self._keep(problem, reason, bounds, self.baseline_value)
-        policy = Policy.trusted(probs, problem.states, problem.actions)
-        return self._result(problem, policy, lane, reason, bounds, self.baseline_value)
+    @property
+    def _has_released_form(self) -> bool:
+        return self._in_tables and (self.behaviour, self.lowest_return) == ("baseline", None)
+
+    def _by_tables(self, problem: Problem, propensities: np.ndarray) -> Tests:
+        """The test by the kernels of the studies."""
+        data, unit, grid = problem.data, problem.unit, self.columns([self], problem.circumstances)
+        record = distinct(coded(_log_of(problem), propensities, unit))
+        discount, old = problem.discount, self.released
+        model, trained, testing = kernels.prepare(record, data.baseline, discount, grid)
+        mixtures = Mixtures(trained[1] if old else trained[0], data.baseline, ALPHAS)
+        lowest = self._lowest_return(record, data.r_low, discount, unit)
+        code = kernels.ESTIMATORS.index
+        found = kernels.test(record, testing, mixtures, model, code(self.estimator), lowest, old)
+        rival = self.baseline_value
+        if rival is None:
+            pdis = kernels.test(record, testing, mixtures, model, code("pdis"), lowest, False)
+            rival = float(pdis.mean[LAST]) * unit
+        bounds = np.empty(len(ALPHAS))
+        kernels.decide(found, float(grid.quantile[0]), rival / unit, old, bounds)
+        return Tests(mixtures, bounds * unit, [NO_EVIDENCE.format(found.n)] * len(bounds), rival)
+
+    def _by_contributions(self, problem: Problem, propensities: np.ndarray) -> Tests:
+        """The test by `ope`, for any estimator, bound and log."""
+        log, discount = _log_of(problem), problem.discount
+        training = _training(problem, self._n_train(log.n_episodes))
+        mixtures = Mixtures(self._train(training), problem.baseline.probs, ALPHAS)
+        if self.bound in ope.EXACT:
+            self._check_limits(log, discount)
+        record = coded(log, propensities)
+        lowest = self._lowest_return(record, problem.counts.reward_range[0], discount)
+        found = self._contributions(log, propensities, training, mixtures, lowest)
+        rng = np.random.default_rng(self.seed)
+        estimates = [found.estimate(self.estimator, k).pessimistic for k in range(len(ALPHAS))]
+        tests = [self._bound(estimate, rng) for estimate in estimates]
+        bounds, refusals = np.array([t.value for t in tests]), [t.refusal for t in tests]
+        estimated = found.estimate("pdis", LAST).pessimistic.value
+        rival = estimated if self.baseline_value is None else self.baseline_value
+        return Tests(mixtures, bounds, refusals, rival)
 
     @property
     def _training(self) -> tuple[float, ...]:
@@ -214,14 +242,17 @@ class HCPI(Algorithm):
     @classmethod
     def columns(cls, algorithms: Sequence[Self], known: Circumstances) -> kernels.Grid:
         """Estimators, quantiles, rivals and lowest returns; all train alike."""
+        unit = known.unit
         like = algorithms[0] if algorithms else cls()
         n_train = like._n_train(known.n_episodes)
         freedom = known.n_episodes - n_train - 1
         return kernels.Grid(
             floats(kernels.ESTIMATORS.index(a.estimator) for a in algorithms),
             floats(_quantile(freedom, a.delta) for a in algorithms),
-            floats(a.baseline_value or 0.0 for a in algorithms),
-            floats(math.nan if a.lowest_return is None else a.lowest_return for a in algorithms),
+            floats((a.baseline_value or 0.0) / unit for a in algorithms),
+            floats(
+                math.nan if a.lowest_return is None else a.lowest_return / unit for a in algorithms
+            ),
             floats(a.released for a in algorithms),
             ALPHAS, replay_uniforms(like.seed, like.updates), like.step_size, n_train,
         )  # fmt: skip
@@ -233,43 +264,47 @@ class HCPI(Algorithm):
         """The rows [S, A] of the policy that made the log; None for the log's own column."""
         if isinstance(self.behaviour, Policy):
             return self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
-        recorded = problem.baseline_source is Provenance.RECORDED
-        return problem.baseline.probs if self.behaviour == "baseline" and not recorded else None
+        return problem.behaviour_rows if self.behaviour == "baseline" else None
 
-    def _lowest_return(self, problem: Problem) -> float:
+    def _lowest_return(
+        self, record: Record, low: float, discount: float, unit: float = 1.0
+    ) -> float:
         """The limit given, or the lowest recorded return if it is negative, else 0."""
-        log, discount = _log_of(problem), problem.discount
-        if self.bound in ope.EXACT:
-            reasons = ope.no_limits(log, discount, self.lowest_return or 0.0)
-            if self.estimator in reasons:
-                raise InputError(
-                    f"{self.bound}: {reasons[self.estimator]}: give a lower lowest_return"
-                )
         if self.lowest_return is not None:
-            return self.lowest_return
-        negative = problem.counts.reward_range[0] < 0
-        return min(0.0, float(returns(log, discount).min())) if negative else 0.0
+            return self.lowest_return / unit
+        return kernels.lowest_return(record, low, discount)
+
+    def _check_limits(self, log: Log, discount: float) -> None:
+        """Exact bounds want a limit that the log does not contradict."""
+        reasons = ope.no_limits(log, discount, self.lowest_return or 0.0)
+        if self.estimator in reasons:
+            raise InputError(f"{self.bound}: {reasons[self.estimator]}: give a lower lowest_return")
 
     def _train(self, training: Problem) -> np.ndarray:
         """π_t [S, A]."""
         if self.trainer is not None:
             return self.trainer.improve(training).policy.probs
-        log = _log_of(training)
-        return replayed_policy(training, log, self.updates, self.step_size, self.seed)
+        log, data = _log_of(training), training.data
+        record = coded(log, np.ones(len(log)))
+        codes, uniforms = record.episodes.codes[log.known], replay_uniforms(self.seed, self.updates)
+        trained = kernels.train(
+            codes, record.codebook, data.model, data.baseline, uniforms, self.step_size
+        )
+        return np.asarray(trained[0])
 
-    def _test(
+    def _contributions(
         self,
         log: Log,
         propensities: np.ndarray,
         training: Problem,
-        candidates: ope.Candidates,
+        mixtures: Mixtures,
         lowest: float,
     ) -> ope.Contributions:
         """Off-policy evaluation of the candidates on the episodes after the training ones."""
         n_train = _log_of(training).n_episodes
         return ope.contributions(
             log.episodes(np.arange(n_train, log.n_episodes)),
-            candidates,
+            ope.Candidates.mixtures(*mixtures),
             propensities[log.episode_starts[n_train] :],
             training.discount,
             names=tuple({self.estimator, "pdis"}),
@@ -288,22 +323,17 @@ class HCPI(Algorithm):
                 refusal = str(error)
         return ope.LowerBound(self.bound, -math.inf, self.delta, "", refusal)
 
-    def _choose(
-        self,
-        problem: Problem,
-        candidates: ope.Candidates,
-        tests: list[ope.LowerBound],
-        rival: float,
-    ) -> HCPIImprovement:
+    def _choose(self, problem: Problem, tests: Tests) -> HCPIImprovement:
         """The candidate of the highest lower bound, if it beats the baseline."""
-        bounds = np.array([test.value for test in tests])
-        best = kernels.choose(bounds, rival)
-        reason = reason_for(bounds, tests, rival)
-        if best < LAST:
-            probs = np.ascontiguousarray(candidates.probs[:, :, best])
-            policy = Policy.trusted(probs, problem.states, problem.actions)
-            return self._result(problem, policy, best, reason, bounds, rival)
-        return self._keep(problem, reason, bounds, rival)
+        choose = released_code.choose if self.released else kernels.choose
+        best, reason = choose(tests.bounds, tests.rival), reason_for(tests)
+        if self.released:
+            kept = ": the baseline is kept" if best == LAST else ""
+            reason = f"as released, alpha = {ALPHAS[best]:g}{kept}"
+        if best == LAST:
+            return self._keep(problem, reason, tests.bounds, tests.rival)
+        policy = Policy.trusted(tests.probs(best), problem.states, problem.actions)
+        return self._result(problem, policy, best, reason, tests.bounds, tests.rival)
 
     def _keep(
         self,
@@ -359,4 +389,10 @@ def _log_of(problem: Problem) -> Log:
 @lru_cache(maxsize=1024)
 def _quantile(freedom: int, delta: float) -> float:
     """Of Student's t at 1 − δ; nothing is asked at δ = 1, and a bound needs a degree of freedom."""
-    return float(stdtrit(freedom, 1 - delta)) if freedom > 0 and delta < 1 else -np.inf
+    return t_quantile(freedom, delta) if freedom > 0 and delta < 1 else -math.inf
+
+
+@lru_cache(maxsize=8)
+def replay_uniforms(seed: int, size: int) -> np.ndarray:
+    """The uniforms in [0, 1) behind the rows that Q-learning replays [size]."""
+    return np.random.default_rng(seed).random(size)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from spibb import ope
 from spibb.algorithms.improvement import Improvement
 from spibb.kernels import hcpi as kernels
-from spibb.kernels.mixtures import LAST
+from spibb.kernels.formulas import mixed
+from spibb.kernels.mixtures import LAST, Mixtures
 from spibb.words import at_least
 
 ALPHAS = np.arange(11) / 10
@@ -30,7 +32,7 @@ class HCPIImprovement(Improvement):
     alpha: float
     lower_bound: float
     baseline_estimate: float
-    reason: str
+    reason: str = field(kw_only=True)
     alphas: np.ndarray
     lower_bounds: np.ndarray
 
@@ -40,14 +42,28 @@ class HCPIImprovement(Improvement):
         return self.alpha == 1
 
 
-def reason_for(bounds: np.ndarray, tests: list[ope.LowerBound], rival: float) -> str:
+class Tests(NamedTuple):
+    """The candidates, their lower bounds [11] and why one has none, and what they had to beat."""
+
+    mixtures: Mixtures
+    bounds: np.ndarray
+    refusals: Sequence[str | None]
+    rival: float
+
+    def probs(self, lane: int) -> np.ndarray:
+        """The rows [S, A] of a candidate."""
+        trained, baseline, alphas = self.mixtures
+        return mixed(alphas[lane], trained, baseline)
+
+
+def reason_for(tests: Tests) -> str:
     """Why this candidate, or why the baseline."""
-    best = kernels.choose(bounds, -math.inf)
-    found = tests[best]
-    if found.value == -math.inf:
-        return f"no candidate has a lower bound ({found.refusal}): the baseline is kept"
+    best, rival = kernels.choose(tests.bounds, -math.inf), tests.rival
+    bound = tests.bounds[best]
+    if bound == -math.inf:
+        return f"no candidate has a lower bound ({tests.refusals[best]}): the baseline is kept"
     name = "the baseline itself" if best == LAST else f"alpha = {ALPHAS[best]:g}"
-    highest = f"the highest lower bound is {at_least(found.value, 4)} ({name})"
-    if found.value > rival:
+    highest = f"the highest lower bound is {at_least(bound, 4)} ({name})"
+    if bound > rival:
         return f"{highest}, above the baseline's performance {rival:.4g}"
     return f"{highest}, not above the baseline's performance {rival:.4g}: the baseline is kept"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -17,8 +17,8 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.problem import ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
-from spibb.checks import InputError
 from spibb.episodes.departures import changed_states
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -27,6 +27,7 @@ from spibb.solve import Solution, evaluate
 from spibb.words import apart
 
 if TYPE_CHECKING:
+    from spibb.algorithms.auto import Candidate
     from spibb.algorithms.base import Algorithm
     from spibb.verdict import Verdict
 
@@ -48,8 +49,20 @@ VARIES = (
 class Improvement(Frozen):
     """A trained policy and what the estimated model M̂ says about it.
 
-    `q` [S, A] and `v` [S] are its values in `model`; `bootstrapped` [S, A] is True where the
-    baseline was copied because evidence is too thin. All arrays are read-only.
+    All arrays are read-only.
+
+    Attributes:
+        policy: the new policy π.
+        q: its action values in `model` [S, A].
+        v: its state values in `model` [S].
+        bootstrapped: True where the baseline was copied because evidence is too thin [S, A].
+        iterations: steps of the solver; what they are depends on the algorithm.
+        converged: whether the solver reached its tolerance.
+        problem: what was improved.
+        algorithm: what improved it, with its options.
+        reason: why this policy, or why the baseline, in one line; None where the algorithm gives
+            no reason.
+        sweep: the candidates that the log chose from; empty where it chose nothing.
 
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
     >>> result
@@ -67,6 +80,8 @@ class Improvement(Frozen):
     converged: bool
     problem: Problem
     algorithm: Algorithm
+    reason: str | None = field(default=None, kw_only=True)
+    sweep: tuple[Candidate, ...] = field(default=(), kw_only=True)
 
     @property
     def considered(self) -> np.ndarray:
@@ -76,13 +91,12 @@ class Improvement(Frozen):
     def _facts(self) -> Mapping[str, Any]:
         """What was done, the values in the model, how much changed, and why if that is said."""
         moved = changed_states(self.policy.probs, self.problem.baseline.probs)
-        reason = getattr(self, "reason", None)
         return {
             "algorithm": main_options(self.algorithm), "value_in_model": self.value,
             "baseline_value_in_model": self.baseline_value,
             "states_changed": f"{int(moved.sum())} of {len(moved)}",
             "pairs_copied": f"{self.bootstrapped.mean():.0%}",
-            **({"reason": reason} if reason else {}),
+            **({"reason": self.reason} if self.reason else {}),
             **({"verdict": str(self.verdict.grade)} if "verdict" in vars(self) else {}),
             **({} if self.converged else {"converged": False}),
         }  # fmt: skip

@@ -1,4 +1,4 @@
-"""What a log says, whatever order its labels were given in."""
+"""A problem in an order of its own: no result depends on the order or names of its labels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import Belief, in_own_order
+from spibb.assurance.posterior import Belief, by_content
 from spibb.counts import Counts
 from spibb.frozen import Frozen
 from spibb.policy import Policy
@@ -16,7 +16,8 @@ from spibb.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class Ordered(Frozen):
-    """What a log says, with labels in an order of their own: draws do not depend on the given one.
+    """What a log says, with labels in the order of what it says of them: draws do not depend on
+    the order or the names that were given.
 
     `rows` and `columns` are the codes of the labels in that order.
     """
@@ -30,7 +31,7 @@ class Ordered(Frozen):
     @classmethod
     def of(cls, problem: Problem) -> Ordered:
         """Of a problem's log."""
-        states, actions = in_own_order(problem.states), in_own_order(problem.actions)
+        states, actions = by_content(problem.counts)
         baseline = problem.baseline.aligned(states, actions)
         counts = problem.counts.with_labels(states, actions)
         rows, columns = problem.states.codes(states)[:, None], problem.actions.codes(actions)

@@ -20,11 +20,12 @@ from spibb.algorithms.baselines import (
     is_of_log,
     without_record,
 )
+from spibb.algorithms.records import coded, distinct, fits_tables
 from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import values_where_seen
-from spibb.episodes.propensities import disagreement, varies
+from spibb.episodes.propensities import behaviour_probs, disagreement, varies
 from spibb.estimate import (
     UNSEEN,
     Baseline,
@@ -33,6 +34,7 @@ from spibb.estimate import (
     shown_v_max,
 )
 from spibb.kernels import projection
+from spibb.kernels.formulas import is_playable
 from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -108,8 +110,8 @@ class Problem(Shown):
         checks.flag("v_max_given", self.v_max_given)
         checks.discount(self.discount)
         checks.number("v_max", self.v_max, 0, math.inf, "[)")
-        for name, coded in (("counts", self.counts), ("log", self.log)):
-            if coded is not None and (coded.states, coded.actions) != (self.states, self.actions):
+        for name, part in (("counts", self.counts), ("log", self.log)):
+            if part is not None and (part.states, part.actions) != (self.states, self.actions):
                 raise InputError(
                     f"the problem's {name} and baseline have different labels: build it with "
                     "Problem.from_log or Problem.from_counts, which align them"
@@ -245,7 +247,7 @@ class Problem(Shown):
     @cached_property
     def available(self) -> np.ndarray:
         """bool [S, A]: the baseline plays the action there, or the log contains it."""
-        return (self.baseline.probs > 0) | (self.counts.pairs > 0)
+        return np.asarray(is_playable(self.baseline.probs, self.counts.pairs))
 
     @cached_property
     def seen_first(self) -> Box:
@@ -263,11 +265,6 @@ class Problem(Shown):
         return _Models(self.counts, self.baseline, self.discount, self.v_max)
 
     @cached_property
-    def solved(self) -> dict[Any, Any]:
-        """What was solved last, by configuration: one entry for each that was asked for."""
-        return {}
-
-    @cached_property
     def return_range(self) -> float:
         """How far apart two returns can be, given v_max and the signs of the rewards seen."""
         low, high = self.counts.reward_range
@@ -277,7 +274,8 @@ class Problem(Shown):
     def data(self) -> Data:
         """What the log says, as the compiled algorithms take it: in units of the rewards.
 
-        Its record is empty. Arrays are copied, since kernels are compiled for writable ones.
+        Its record is empty: see `coded_data`. Arrays are copied, since kernels are compiled for
+        writable ones.
         """
         model, unit = self.model, self.unit
         rows = Rows(model.indptr.copy(), model.successors.copy(), model.probs.copy())
@@ -287,6 +285,27 @@ class Problem(Shown):
             counted, self.baseline.probs.copy(), model.initial.copy(), low / unit, high / unit,
             self.v_max / unit, NO_RECORD,
         )  # fmt: skip
+
+    @cached_property
+    def coded_data(self) -> Data:
+        """The same with the episodes of the log, played by the baseline."""
+        assert self.log is not None
+        record = coded(self.log, behaviour_probs(self.log, self.behaviour_rows), self.unit)
+        return self.data._replace(record=distinct(record))
+
+    @cached_property
+    def is_coded(self) -> bool:
+        """Whether there is such data: kernels take the log, and the baseline can have made it."""
+        try:
+            return self.log is not None and fits_tables(self.log) and bool(self.coded_data)
+        except InputError:
+            return False
+
+    @property
+    def behaviour_rows(self) -> np.ndarray | None:
+        """The rows [S, A] of the baseline; None if the log records what it played."""
+        recorded = self.baseline_source is Provenance.RECORDED
+        return None if recorded else self.baseline.probs
 
     @cached_property
     def unit(self) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
 from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
-from spibb.algorithms.uncertainty import error_radii, radius_of_one, reward_bound
+from spibb.algorithms.uncertainty import radius_of_one, reward_bound
 from spibb.kernels import ramdp
 from spibb.mdp import MDP
 from spibb.solve import evaluate, is_dense, optimise
@@ -103,9 +103,11 @@ class RaMDP(Algorithm):
 
     def _test(self, problem: Problem, probs: np.ndarray) -> SafetyTest:
         """Compare the policy's and the baseline's values after the theory's adjustment."""
-        mdp = problem.model
-        cost = reward_bound(problem, self.r_max) / (1 - problem.discount)
-        penalty = cost * error_radii(problem, self.delta)
-        worst = evaluate(replace(mdp, rewards=mdp.rewards - penalty), probs)
-        best = evaluate(replace(mdp, rewards=mdp.rewards + penalty), problem.baseline.probs)
+        mdp, unit = problem.model, problem.unit
+        low, high = ramdp.extreme_rewards(
+            problem.data.model, reward_bound(problem, self.r_max) / unit,
+            radius_of_one(problem.circumstances, self.delta),
+        )  # fmt: skip
+        worst = evaluate(replace(mdp, rewards=low * unit), probs)
+        best = evaluate(replace(mdp, rewards=high * unit), problem.baseline.probs)
         return SafetyTest.compare(float(mdp.initial @ worst.v), float(mdp.initial @ best.v))

@@ -1,4 +1,4 @@
-"""What the authors' released code takes for granted of a task, and versions as released with it."""
+"""What the authors' released code assumes of a task, and the algorithms as they released them."""
 
 from __future__ import annotations
 

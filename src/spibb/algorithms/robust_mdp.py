@@ -91,8 +91,15 @@ class RobustMDP(Algorithm):
                 "safety_test=False, and leave out known_rewards and r_max"
             )
 
+    def check(self, problem: Problem) -> None:
+        """As released, a task like the paper's."""
+        if self.released:
+            only_the_end_pays(problem, self.name)
+            checks.number("states (as released)", len(problem.states), 1, RELEASED_UP_TO)
+
     def improve(self, problem: Problem) -> TestedImprovement:
         """Solve the robust MDP of the problem's log."""
+        self.check(problem)
         xi, baseline = self.uncertainty(problem), problem.baseline.probs
         if self.released:
             kept = worst_case(xi, self._as_released(problem), method=self.method)
@@ -123,8 +130,6 @@ class RobustMDP(Algorithm):
 
     def _as_released(self, problem: Problem) -> np.ndarray:
         """The rows [S, A] that the released code gives, on a task like the paper's."""
-        only_the_end_pays(problem, self.name)
-        checks.number("states (as released)", len(problem.states), 1, RELEASED_UP_TO)
         pis = np.empty((1, *problem.baseline.probs.shape))
         robust_mdp.policies(problem.data, self.columns([self], problem.circumstances), pis)
         return pis[0]

@@ -12,6 +12,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.kernels.formulas import is_safe
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import METHODS, Solution
@@ -46,10 +47,8 @@ class SafetyTest:
 
         min_Ξ ρ(π, M) − max_Ξ ρ(π_b, M) ≤ min_Ξ (ρ(π, M) − ρ(π_b, M)): what passes is safe with
         probability 1 − δ, but much that is safe does not pass, the baseline itself included.
-        Equality is not enough: all values of a log without any reward are 0, and every policy would
-        pass.
         """
-        accepted = worst > baseline_best
+        accepted = is_safe(worst, baseline_best)
         fate = "accepted" if accepted else "rejected, the baseline is returned"
         sign = "above" if accepted else "not above"
         reason = (
@@ -78,11 +77,6 @@ class TestedImprovement(Improvement):
         return self.safety.accepted
 
     @property
-    def reason(self) -> str:
-        """Why it was accepted or rejected, in one line."""
-        return self.safety.reason
-
-    @property
     def worst_case_value(self) -> float:
         """The trained policy's lower bound in the test, whether it passed or not."""
         return self.safety.worst_case_value
@@ -107,5 +101,7 @@ class TestedImprovement(Improvement):
         if safety.accepted:
             policy = Policy.trusted(solution.probs, problem.states, problem.actions)
         copied = np.full(solution.q.shape, not safety.accepted)
-        return cls(policy, solution.q, solution.v, copied, solution.iterations,
-                   solution.converged, problem, algorithm, safety, model)  # fmt: skip
+        return cls(
+            policy, solution.q, solution.v, copied, solution.iterations, solution.converged,
+            problem, algorithm, safety, model, reason=safety.reason,
+        )  # fmt: skip

@@ -15,7 +15,7 @@ from spibb.algorithms.auto import N_WEDGES, Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.kernels.projection import greedy
@@ -120,7 +120,10 @@ class PiLeqBSpibb(ThresholdSpibb):
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
     Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
 
-    Parameters: those of `PiBSpibb`.
+    Parameters:
+        n_wedge: N∧, as for `PiBSpibb`.
+        unseen: value of pairs that the log never has, as for `PiBSpibb`.
+        method: how the model is solved, as for `PiBSpibb`.
 
     >>> result = spibb.PiLeqBSpibb(n_wedge=2).improve(problem)
     >>> result.policy.row("severe")  # waiting was seen once: it may lose its mass
@@ -186,7 +189,9 @@ class ModelFreeSpibb(Algorithm):
         unseen, reward = unseen_value(self.unseen, problem.v_max), log.reward[known]
         unit = unit_of(np.append(reward, unseen)[None])
         unseen, reward = unseen / unit, reward / unit
-        transitions = log.state[known], log.action[known], reward, log.next_state[known]
+        transitions = fitted.LoggedSteps(
+            log.state[known], log.action[known], log.next_state[known], reward
+        )
         q, sweeps, error, wanted = fitted.fit(
             transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
         )
@@ -203,13 +208,12 @@ class ModelFreeSpibb(Algorithm):
 
 
 def _mean_targets(
-    transitions: tuple[np.ndarray, ...], shape: tuple[int, int], discount: float,
+    transitions: fitted.LoggedSteps, shape: tuple[int, int], discount: float,
     reward: np.ndarray | float, v: np.ndarray, unseen: float,
 ) -> np.ndarray:  # fmt: skip
     """The mean of r_j + γ V(x'_j) over the samples of each pair, and `unseen` where none is."""
-    state, action, _, next_state = transitions
-    pair = state * shape[1] + action
-    target = reward + discount * np.where(next_state >= 0, v[next_state], 0.0)
+    successor, pair = transitions.successor, transitions.state * shape[1] + transitions.action
+    target = reward + discount * np.where(successor >= 0, v[successor], 0.0)
     n = np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
     total = np.bincount(pair, target, minlength=shape[0] * shape[1]).reshape(shape)
     return np.where(n > 0, total / np.maximum(n, 1), unseen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,8 +14,8 @@ from spibb.solve import Box, Solution, optimise
 SHARES: Mapping[str, float] = {"pi-b": 1.0, "pi-leq-b": 0.0}
 """The share of the baseline's mass that a bootstrapped pair must keep, by algorithm."""
 
-REMEMBERED = 1 << 20
-"""Pairs up to which what was solved last is kept."""
+Solved = tuple[Solution, np.ndarray]
+"""The best allowed policy in M̂, and the bootstrapped set [S, A]."""
 
 
 @dataclass(frozen=True)
@@ -27,22 +27,30 @@ class Threshold:
     unseen: str = "zero"
     method: str = "auto"
 
-    def solve(self, problem: Problem) -> tuple[Solution, np.ndarray]:
-        """The best allowed policy in M̂, and the bootstrapped set [S, A].
+    def solve(self, problem: Problem) -> Solved:
+        """The best allowed policy in M̂, and the bootstrapped set [S, A]."""
+        box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
+        return optimise(problem.models[self.unseen], box, method=self.method), bootstrapped
 
-        An N∧ that bootstraps what the one solved last does is not solved again: of a sweep over
-        many, most are alike in small logs and in large ones.
-        """
-        alike = replace(self, n_wedge=min(self.n_wedge, 1.0))
-        held = problem.counts.pairs < self.n_wedge
-        before, found = problem.solved.get(alike, (None, None))
-        if found is None or not np.array_equal(before, held):
-            box, bootstrapped = spibb_box(problem, self.n_wedge, self.share)
-            solution = optimise(problem.models[self.unseen], box, method=self.method)
-            found = solution, bootstrapped
-            if held.size <= REMEMBERED:
-                problem.solved[alike] = held, found
-        return found
+    def is_like(self, other: Threshold, problem: Problem) -> bool:
+        """Whether another N∧ of the same configuration bootstraps the same pairs."""
+        pairs = problem.counts.pairs
+        same = replace(self, n_wedge=1.0) == replace(other, n_wedge=1.0)
+        free = self.n_wedge == 0 or other.n_wedge == 0
+        return same and not free and np.array_equal(pairs < self.n_wedge, pairs < other.n_wedge)
+
+
+def solve_each(thresholds: Sequence[Threshold], problem: Problem) -> Iterator[Solved]:
+    """Each in turn; one that is like the one before is not solved again.
+
+    Of a sweep over many N∧, most are alike in small logs and in large ones.
+    """
+    before = found = None
+    for threshold in thresholds:
+        if found is None or before is None or not threshold.is_like(before, problem):
+            found = threshold.solve(problem)
+        before = threshold
+        yield found
 
 
 def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.ndarray]:

@@ -21,17 +21,17 @@ from spibb.certificate import Premises, error_radius
 from spibb.checks import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
-from spibb.kernels.tuples import Rows
+from spibb.kernels.tuples import Ambiguous
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import (
-    DENSE_UP_TO,
     MAX_SWEEPS,
     METHODS,
     TOLERANCE,
     Box,
     Found,
     Solution,
+    is_dense,
     largest_error,
     unit_of,
 )
@@ -78,18 +78,10 @@ class UncertaintySet(Frozen):
         `known_rewards` takes R̂ as exact in the pairs seen, as Petrik et al. do; the others pay
         what the log's rewards allow.
         """
-        around = cls.around(
-            problem.model, error_radii(problem, delta), reward_bound(problem, r_max)
-        )
-        if not known_rewards:
-            return around
-        seen = problem.counts.pairs > 0
-        low, high = problem.counts.reward_range
-        return replace(
-            around,
-            low=np.where(seen, problem.model.rewards, low),
-            high=np.where(seen, problem.model.rewards, high),
-        )
+        radius, unit = error_radii(problem, delta), problem.unit
+        largest = reward_bound(problem, r_max) / unit
+        low, high = robust.reward_bounds(problem.data, radius, largest, known_rewards)
+        return cls(problem.model, radius, low * unit, high * unit)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -191,10 +183,10 @@ def _only(probs: np.ndarray) -> Box:
 
 
 class _Game(NamedTuple):
-    """What the robust kernels take: (P̂, R̂, e, γ) in units of the largest reward, the box, and
-    room for the policy, for Q and for nature's reply."""
+    """What the robust kernels take: the models, in units of the largest reward, the box, and room
+    for the policy, for Q and for nature's reply."""
 
-    ambiguous: tuple[Rows, np.ndarray, np.ndarray, float]
+    ambiguous: Ambiguous
     box: Box
     probs: np.ndarray
     q: np.ndarray
@@ -221,9 +213,14 @@ def _kernel(
     probs, q = box.start.copy(), np.empty(xi.shape)
     kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
     game = _Game(
-        (mdp.task.rows, rewards / unit, xi.radius, mdp.discount), box, probs, q, kept, moved
+        Ambiguous(mdp.task.rows, rewards / unit, xi.radius, mdp.discount),
+        box,
+        probs,
+        q,
+        kept,
+        moved,
     )
-    if method == "policy-iteration" or (method == "auto" and len(q) <= DENSE_UP_TO):
+    if is_dense(method, len(q)):
         v, ties, worst, iterations, settled = robust.policy_iteration(*game)
         rounding = largest(ties)
         error = largest_error(rounding, mdp.discount)
@@ -239,7 +236,7 @@ def _sweep(game: _Game, tolerance: float) -> tuple[np.ndarray, int, float, int, 
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
-    discount = game.ambiguous[3]
+    discount = game.ambiguous.discount
     v, worst, error, wanted, sweeps = robust.sweep(*game, tolerance, MAX_SWEEPS)
     game.probs[:], doubtful = _settle(game, v, worst, error, tolerance)
     if doubtful:
@@ -257,16 +254,17 @@ def _settle(
 
     An error of V counts at most as if nature moved its mass to where the error is largest.
     """
-    (rows, rewards, radius, discount), box, _, q, kept, moved = game
+    rows, rewards, radius, discount = game.ambiguous
+    q, moved = game.q, game.moved
     zero, lowest = np.zeros(q.shape), abs(v[worst]) if worst >= 0 else 0.0
-    sizes = dense.q_values(rows._replace(probs=kept), np.abs(rewards), discount, np.abs(v))
+    sizes = dense.q_values(rows._replace(probs=game.kept), np.abs(rewards), discount, np.abs(v))
     sizes += discount * lowest * moved.reshape(q.shape)
 
     def backup(errors: np.ndarray) -> np.ndarray:
         farthest = discount * radius / 2 * errors.max()
         return dense.q_values(rows, zero, discount, errors) + farthest
 
-    return settle(q, box, backup, v, sizes, error, tolerance * (1 - discount))
+    return settle(q, game.box, backup, v, sizes, error, tolerance * (1 - discount))
 
 
 def _with_reply(

@@ -35,6 +35,8 @@ BELOW = 2
 MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
+SUM_DIGITS = 6
+"""Of sums of rewards in units of their range: those beyond are rounding."""
 ASSUMES = (
     "states are Markov, and episodes are independent",
     "the process did not change while the log was made, and will not change",
@@ -185,7 +187,8 @@ class Belief:
         of_state = noise * of["state_error"] * rng.standard_normal((size, self.rows.shape[0]))
         models.rewards[...] += (1 - of["weight"]) * np.repeat(of_state, self.rows.shape[1], axis=1)
         if self.surprises.size:
-            models.rewards[:, self.surprises.pairs] -= self.surprises.draw(size, rng)
+            own = of["weight"][:, self.surprises.pairs]
+            models.rewards[:, self.surprises.pairs] -= own * self.surprises.draw(size, rng)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -273,7 +276,7 @@ def posterior_improvement(
     checks.number("zeta", zeta, -np.inf, np.inf, "()")
     counts = Counts.from_log(log) if isinstance(log, Log) else log
     counts, (policy, baseline) = in_common(counts, {"policy": policy, "baseline": baseline})
-    states, actions = in_own_order(counts.states), in_own_order(counts.actions)
+    states, actions = by_content(counts)
     counts = counts.with_labels(states, actions)
     policy, baseline = (p.aligned(states, actions) for p in (policy, baseline))
     rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
@@ -291,9 +294,29 @@ def draws_for(level: float, usual: int) -> int:
     return max(usual, math.ceil(BELOW / level))
 
 
-def in_own_order(labels: Vocabulary) -> Vocabulary:
-    """The labels in an order of their own, so that the draws do not depend on the one given."""
-    return Vocabulary(tuple(sorted(labels.labels, key=repr)), labels.names)
+def by_content(counts: Counts) -> tuple[Vocabulary, Vocabulary]:
+    """States and actions by what the log says of them: visits, first states, rewards.
+
+    So draws depend neither on the order of labels nor on their names, except between labels of
+    which the log says the same.
+    """
+    visits, paid = counts.pairs, _above_centre(counts)
+    states = in_order(counts.states, visits.sum(axis=1), counts.starts, paid.sum(axis=1))
+    return states, in_order(counts.actions, visits.sum(axis=0), paid.sum(axis=0))
+
+
+def in_order(labels: Vocabulary, *facts: np.ndarray) -> Vocabulary:
+    """The labels sorted by facts of each [K], the first one first, and at last by their names."""
+    columns = zip(*(fact.tolist() for fact in facts), map(repr, labels.labels), labels.labels)
+    return Vocabulary(tuple(row[-1] for row in sorted(columns, key=lambda row: row[:-1])),
+                      labels.names)  # fmt: skip
+
+
+def _above_centre(counts: Counts) -> np.ndarray:
+    """Sums of rewards above the middle of their range [S, A], in its units, without rounding."""
+    above = (counts.reward_sum - counts.n * counts.centre) / counts.unit
+    sums = np.bincount(counts.pair_of_outcome, above, minlength=counts.pairs.size)
+    return np.round(sums, SUM_DIGITS).reshape(counts.shape)
 
 
 def gains_over(rho: np.ndarray, base: np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""What chance alone makes of the largest of many differences."""
+"""How large the largest of many differences becomes by chance alone."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from spibb.arrays import fair_permutation, on_grid
 from spibb.bounds.betting import MOST, Sample, refuted_rate
 from spibb.errors import InputError
 from spibb.kernels import ope as kernels
+from spibb.kernels.formulas import student_t
 from spibb.solve import unit_of
 from spibb.words import apart
 
@@ -26,7 +27,7 @@ TUNING_SHARE = 20
 """One value in so many chooses the threshold of the bound, and is not used by it."""
 VARIATIONS = 2.0 ** np.arange(-4, 5)
 """Standard deviations per mean, around 1, that the nine bets of `betting_bound` are right for."""
-ROUNDING = 1e-13
+SAME_VALUE = 1e-13
 """Differences below this, in units of the largest value, are rounding."""
 
 
@@ -134,8 +135,13 @@ def student_t_bound(values: np.ndarray, delta: float) -> float:
         return math.inf
     unit = unit_of(x[None])
     x = x / unit
-    quantile = -float(stdtrit(len(x) - 1, delta))  # 1 − δ would round to 1
-    return unit * float(x.mean() - x.std(ddof=1) / math.sqrt(len(x)) * quantile)
+    square = float(np.square(x - x.mean()).sum())
+    return unit * student_t(float(x.mean()), square, len(x), t_quantile(len(x) - 1, delta))
+
+
+def t_quantile(freedom: int, delta: float) -> float:
+    """t_{1−δ}, by symmetry: 1 − δ would round to 1."""
+    return -float(stdtrit(freedom, delta))
 
 
 def bca_bound(
@@ -158,12 +164,12 @@ def bca_bound(
     x = x / unit
     off = x - x.mean()
     square = float(np.square(off).sum())
-    if square <= ROUNDING**2 * len(x):
+    if square <= SAME_VALUE**2 * len(x):
         return unit * float(x.mean())
     means = np.empty(checks.positive("resamples", resamples))
     kernels.resampled_means(x, rng, means)
     above = means - x.mean()
-    below = ((above < -ROUNDING).mean() + (above <= ROUNDING).mean()) / 2
+    below = ((above < -SAME_VALUE).mean() + (above <= SAME_VALUE).mean()) / 2
     z0 = ndtri(np.clip(below, 1 / (resamples + 1), resamples / (resamples + 1)))
     acceleration = (off**3).sum() / (6 * square**1.5)
     z = z0 + ndtri(delta)
@@ -184,7 +190,7 @@ def _above(bound: str, values: np.ndarray, lowest: float) -> tuple[float, np.nda
     """A unit, and in it how far the values [n] are above what none of them can be below."""
     unit = unit_of(np.append(values, lowest)[None])
     x = values / unit - lowest / unit
-    if x.min() < -ROUNDING:
+    if x.min() < -SAME_VALUE:
         least, limit = apart(values.min(), lowest)
         raise InputError(
             f"{bound}: value {least} of episode {int(values.argmin())} is below the "

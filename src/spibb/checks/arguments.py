@@ -25,6 +25,17 @@ def choice(name: str, value: str, options: Sequence[str]) -> str:
     return value
 
 
+def options(name: str, kind: Any, given: Iterable[str]) -> None:
+    """Check that a configuration, a dataclass, has all options that are given for it."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    for option in given:
+        if option not in known:
+            hint = did_you_mean(option, known)
+            raise InputError(
+                f"{name} has no option {option!r}{hint}: its options are {', '.join(known)}"
+            )
+
+
 def number(name: str, value: Any, low: float, high: float, brackets: str = "[]") -> float:
     """Check that a number lies between two limits; `brackets` says which ends are included.
 
@@ -86,6 +97,7 @@ MADE_BY = {
     "Problem": "Problem.from_log(log, baseline) makes one",
     "Improvement": "the improve method of an algorithm makes one",
     "Generator": "np.random.default_rng(0) makes one",
+    "Box": "spibb.solve.free_box makes one",
     "LogTable": "spibb.open_log makes one",
     "Path": "give the name of a file",
 }

@@ -1,4 +1,4 @@
-"""Checks of arrays: what kernels read without a check is there, and of its type."""
+"""Checks of arrays: kernels do not check what they read, so it is done here."""
 
 from __future__ import annotations
 

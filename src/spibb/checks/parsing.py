@@ -1,4 +1,4 @@
-"""What text is a number."""
+"""Text from the command line: which of it is a number."""
 
 from __future__ import annotations
 

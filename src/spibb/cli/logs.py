@@ -1,4 +1,4 @@
-"""A log that is read as the log of a policy was."""
+"""Read a log in the same way as the log that a policy was trained on."""
 
 from __future__ import annotations
 

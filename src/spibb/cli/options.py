@@ -40,7 +40,10 @@ OPTIONS: dict[str, Any] = {
     "state": Annotated[Text, typer.Option(help="State column, or several: ward,severity.")],
     "action": Annotated[Text, typer.Option(help="Action column, or several: drug,dose.")],
     "reward": Annotated[Text, typer.Option(help="Reward column.")],
-    "episode": Annotated[Text, typer.Option(help="Column that identifies the episode.")],
+    "episode_id": Annotated[
+        Text,
+        typer.Option("--episode-id", "--episode", help="Column that identifies the episode."),
+    ],
     "step": Annotated[
         Text, typer.Option(help="Column that orders the rows of an episode: a number or a time.")
     ],
@@ -127,7 +130,6 @@ def with_columns(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in OPTIONS}
-        given["episode_id"] = given.pop("episode")
         form = {name: arguments.pop(name) for name in FORM}
         arguments = with_sources(arguments, **form)
         command(**arguments, column_map=column_map(given.pop("mapping"), given.pop("bin"), **given))

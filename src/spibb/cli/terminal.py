@@ -173,7 +173,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         say(console, f"The held-out episodes cannot test the policy: {reason}.")
     if isinstance(result, AutoImprovement) and assessment.swept:
         console.print(sweep_table(result.sweep, result.chosen))
-    if reason := getattr(result, "reason", None):
+    if reason := result.reason:
         say(console, f"{result.algorithm.name}: {reason}")
     if n_changed:
         console.print(_changes_table(result, n_changed))

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spibb.checks import InputError, did_you_mean, some
-from spibb.errors import FixableError
+from spibb.checks import did_you_mean, some
+from spibb.errors import FixableError, InputError
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
     "episode_id": ("episode",),

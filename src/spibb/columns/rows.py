@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import densify
-from spibb.checks import InputError, finite, per_cent, same_length, such_rows
+from spibb.checks import finite, per_cent, same_length, such_rows
+from spibb.errors import InputError
 from spibb.labels import (
     Vocabulary,
     encode,

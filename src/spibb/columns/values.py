@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, check_present, finite, one_kind_of_time, shown, unmasked
+from spibb.checks import check_present, finite, one_kind_of_time, shown, unmasked
+from spibb.errors import InputError
 
 FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
          "false": False, "f": False, "no": False, "0": False, "0.0": False}  # fmt: skip

@@ -1,6 +1,10 @@
 """SPIBB-DQN and its relatives: safe improvement with a neural network, in JAX.
 
 Never imported by the core: the extra `deep` brings what it needs.
+
+>>> from spibb.deep import VectorDQN
+>>> VectorDQN(n_wedge=5, passes=20).variant
+'pi-b'
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from spibb.counts import BRACKETS
 from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
 from spibb.labels import Label
 
 MOVED = 0.01
 """Probability that must move for a decision to count as changed."""
-EDGES = (0, 1, 2, 5, 10, 20, 50, 100)
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class VectorCoverage:
 def coverage(result: VectorImprovement) -> VectorCoverage:
     """How much evidence the log has for what it shows."""
     taken, found, n_wedge = result.taken_counts, result.decisions, result.policy.n_wedge
-    limits = [*pairwise(EDGES), (EDGES[-1], np.inf)]
+    limits = [*pairwise(BRACKETS), (BRACKETS[-1], np.inf)]
     bins = []
     for low, high in limits:
         inside = (taken >= low) & (taken < high)
         trusted = inside & (taken >= n_wedge)
-        name = f"{low}–{high}" if high < np.inf else f"{low}+"
+        name = f"{low} to <{high}" if high < np.inf else f"{low}+"  # 4.7 is possible
         bins.append((name, int(trusted.sum()), int((inside & ~trusted).sum())))
     thin = found.counts < n_wedge
     copied = float((found.baseline * thin).sum(axis=1).mean())

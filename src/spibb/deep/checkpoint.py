@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.files import write_whole
 from spibb.loading import (
     Form,

@@ -12,6 +12,7 @@ from spibb.deep.conforming import conformity_on
 from spibb.deep.estimates import estimate_on, propensities, with_actions
 from spibb.deep.judging import VectorDepartures, departures, verdict_of
 from spibb.deep.vector_policy import VectorPolicy
+from spibb.defaults import DISCOUNT
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
@@ -45,7 +46,7 @@ def compare_vectors(
     b: VectorPolicy,
     log: VectorLog | None = None,
     *,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     delta: float = 0.05,
     seed: int = 0,
 ) -> VectorComparison:

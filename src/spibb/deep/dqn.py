@@ -16,7 +16,6 @@ import numpy as np
 import optax  # type: ignore[import-untyped]
 
 from spibb import checks
-from spibb.checks import InputError
 from spibb.deep.checkpoint import Snapshot
 from spibb.deep.compiled import keep_programs
 from spibb.deep.log import DeepLog, StateFunction
@@ -26,6 +25,7 @@ from spibb.deep.session import Session, Tell
 from spibb.deep.table import table as table_of
 from spibb.deep.targets import ROWS
 from spibb.deep.trainer import Program
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 
 

@@ -15,9 +15,15 @@ from spibb.evaluate import returns
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
 from spibb.log import Log
-from spibb.ope import ESTIMATORS, OffPolicyReport, ValuedCandidates, contributions, report_of
+from spibb.ope import (
+    BOUNDS,
+    ESTIMATORS,
+    OffPolicyReport,
+    ValuedCandidates,
+    contributions,
+    report_of,
+)
 
-BOUNDS = ("bernstein", "betting", "student-t", "bca")
 LEAST = 1e-6
 """A clone's probability of what was done counts at least so much."""
 

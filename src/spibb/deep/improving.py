@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
+from spibb.defaults import DISCOUNT
 from spibb.episodes.returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -51,6 +52,9 @@ class VectorDQN:
     deviations, at which two states have nothing in common, `passes` how often training goes through
     the log. The others are those of `SpibbDQN`.
     """
+
+    learns_from_vectors: ClassVar[bool] = True
+    """What `spibb.run` asks before it reads a log."""
 
     n_wedge: float | Literal["auto"] | None = None
     radius: float | None = None
@@ -128,7 +132,7 @@ def improve_vectors(
     settings: VectorDQN | None = None,
     *,
     baseline: SoftmaxBaseline | None = None,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     holdout: float = 0.3,
     delta: float = 0.05,
     seed: int = 0,

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
 from spibb.deep.log import DeepLog, StateFunction
 from spibb.deep.policy import sample_rows
+from spibb.errors import InputError
 
 SIDE_BY_SIDE = 256
 """Episodes of a simulator that are collected at once."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.vectors import VectorLog, read_vectors

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.loading import Place, array, check, record
 
 HIDDEN = (32, 128, 32)

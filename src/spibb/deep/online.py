@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
 from spibb.deep import trainer
 from spibb.deep.lanes import episode_returns, lanes_of
 from spibb.deep.network import HIDDEN, MLP
 from spibb.deep.policy import DeepPolicy
 from spibb.deep.trainer import DivergenceError, Program
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 
 

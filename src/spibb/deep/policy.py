@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
-from spibb.checks import InputError
 from spibb.deep.checkpoint import read_arrays, write_arrays
 from spibb.deep.log import StateFunction, distributions, finite_states, matrix
 from spibb.deep.network import MLP
 from spibb.deep.targets import ROWS
+from spibb.errors import InputError
 from spibb.loading import array
 
 

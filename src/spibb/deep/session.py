@@ -1,4 +1,4 @@
-"""Session: one training of configurations that share a program, with its checkpoints."""
+"""Session: one training run of configurations that share a compiled program, with checkpoints."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import jax
 import numpy as np
 
-from spibb.checks import InputError
 from spibb.deep import trainer
 from spibb.deep.checkpoint import Snapshot, load_snapshot, save_snapshot
 from spibb.deep.log import DeepLog
 from spibb.deep.trainer import DivergenceError, Program
+from spibb.errors import InputError
 
 if TYPE_CHECKING:
     from spibb.deep.dqn import SpibbDQN

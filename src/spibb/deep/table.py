@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.checks import InputError
 from spibb.deep.log import DeepLog, StateFunction, matrix
 from spibb.deep.trainer import pack
+from spibb.errors import InputError
 
 if TYPE_CHECKING:
     from spibb.deep.dqn import SpibbDQN

@@ -1,4 +1,4 @@
-"""The policies that SPIBB allows at a next state, and the targets that follow from them."""
+"""The policies that SPIBB allows at the next state, and the training targets they give."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ import optax  # type: ignore[import-untyped]
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
-from spibb.checks import InputError
 from spibb.deep.network import MLP
 from spibb.deep.targets import ROWS, targets
+from spibb.errors import InputError
 
 
 class DivergenceError(InputError, RuntimeError):

@@ -1,4 +1,4 @@
-"""VectorPolicy: a trained policy that is complete: columns, units, network, baseline, evidence."""
+"""VectorPolicy: a trained policy with all it needs: columns, units, network, baseline, counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ import numpy as np
 
 from spibb import checks
 from spibb.cases import UNKNOWN, case_number, case_numbers, check_case
-from spibb.checks import InputError
 from spibb.deciding import Decisions as ManyDecisions
 from spibb.deciding import check_unseen, choose
 from spibb.deep.checkpoint import REMEDY, digest, read_arrays, write_arrays
@@ -23,6 +22,7 @@ from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.scaling import Scaling
 from spibb.deep.targets import ROWS
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.mapping import MAPPING, ColumnMap

@@ -1,4 +1,9 @@
-"""Environments: Gymnasium environments that also give their exact MDP where they are finite."""
+"""Environments: Gymnasium environments that also give their exact MDP where they are finite.
+
+>>> from spibb.envs import gridworld_baseline, gridworld_mdp
+>>> round(spibb.exact_value(gridworld_mdp(), gridworld_baseline()), 2)
+0.4
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ from importlib.resources import files
 
 import numpy as np
 
-from spibb.checks import InputError, choice
+from spibb.checks import choice
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.errors import InputError
 from spibb.halving import halved
 from spibb.mdp import MDP
 from spibb.policy import Policy

@@ -1,4 +1,4 @@
-"""The families of worlds on which assurance is judged: small ones, the paper's, and large ones."""
+"""The families of worlds of the assurance benchmark: small ones, the paper's, and large ones."""
 
 from __future__ import annotations
 

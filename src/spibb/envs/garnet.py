@@ -8,7 +8,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from spibb.checks import InputError, number, positive
+from spibb.checks import number, positive
+from spibb.defaults import DISCOUNT
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import garnet
 from spibb.labels import vocabulary
@@ -34,7 +36,7 @@ def draw_garnet(
     n_states: int = 50,
     n_actions: int = 4,
     connectivity: int = 4,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
 ) -> GarnetDraw:
     """Draw a random MDP (appendix B.1.3): Garnet(|X|, |A|, connectivity) with a far goal.
 
@@ -65,7 +67,7 @@ def garnet_mdp(
     n_states: int = 50,
     n_actions: int = 4,
     connectivity: int = 4,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
 ) -> MDP:
     """The MDP of `draw_garnet`: starts in state 0, pays 1 on entering the terminal state."""
     return draw_garnet(rng, n_states, n_actions, connectivity, discount).mdp
@@ -108,7 +110,7 @@ class Garnet(gymnasium.Env[Any, Any]):
         n_states: int = 50,
         n_actions: int = 4,
         connectivity: int = 4,
-        discount: float = 0.95,
+        discount: float = DISCOUNT,
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode

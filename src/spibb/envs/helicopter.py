@@ -1,4 +1,11 @@
-"""The helicopter of section 3.4 and appendix D.1: land close to the corner (1, 1)."""
+"""The helicopter of section 3.4 and appendix D.1: land close to the corner (1, 1).
+
+>>> from spibb.envs.helicopter import N_ACTIONS, collect
+>>> drawn = collect(lambda states: np.full((len(states), N_ACTIONS), 1 / N_ACTIONS), 100,
+...                 rng=np.random.default_rng(0))
+>>> drawn.state.shape, drawn.action.shape
+((100, 4), (100,))
+"""
 
 from __future__ import annotations
 
@@ -9,7 +16,8 @@ from typing import Any, NamedTuple
 import gymnasium
 import numpy as np
 
-from spibb.checks import InputError, number, positive
+from spibb.checks import number, positive
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import helicopter as kernel
 

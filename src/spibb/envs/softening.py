@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import InputError, choice, number
+from spibb.checks import choice, number
+from spibb.errors import InputError
 from spibb.kernels import garnet
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -16,7 +17,7 @@ from spibb.solve import free_box, optimise, unit_of
 RANDOMISATIONS = ("move", "multiply")
 MAX_STATES = 4096
 """Randomisation keeps a dense inverse [S, S]."""
-ROUNDING = 1e-9
+MISSED_BY = 1e-9
 """Of values, in units of the largest reward."""
 
 
@@ -93,7 +94,7 @@ def _check(mdp: MDP, etas: Sequence[float], randomisation: str) -> None:
 
 
 def _check_reached(etas: Sequence[float], values: np.ndarray, targets: np.ndarray) -> None:
-    missed = values > targets + ROUNDING
+    missed = values > targets + MISSED_BY
     if missed.any():
         e = int(np.argmax(missed))
         raise InputError(

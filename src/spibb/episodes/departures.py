@@ -27,6 +27,7 @@ state may not show of its noise (`noise`).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -55,7 +56,9 @@ class Departures:
 
     `effective_episodes` is Kish's (ΣR)²/ΣR², R being the sum of an episode's ratios in states that
     change: how many episodes the estimate rests on. `surprise` is Σ z² over the states that change,
-    and `freedom` what it would be on average if all actions were alike.
+    and `freedom` what it would be on average if all actions were alike. `z` is that of all changes
+    together, ΣD/√ΣD²: about normal where other episodes than these chose them, and all actions are
+    alike.
     """
 
     gain: float
@@ -63,6 +66,7 @@ class Departures:
     effective_episodes: float
     surprise: float
     freedom: int
+    z: float
 
 
 def changed_states(probs: np.ndarray, baseline: np.ndarray) -> np.ndarray:
@@ -142,9 +146,12 @@ def single_departures(
     tried = np.zeros(policy.shape, dtype=bool)
     tried[log.state[moved], log.action[moved]] = True
     freedom = int(np.maximum(tried.sum(axis=1) - 1, 0).sum())
-    surprise = _surprise(parts, asked.noise.lacking())
+    lacking = asked.noise.lacking()
+    surprise = _surprise(parts, lacking)
     error = standard_error(gains) * asked.unit
-    return Departures(float(gains.mean()) * asked.unit, error, effective, surprise, freedom)
+    spread = float(gains @ gains + lacking.sum())
+    z = float(gains.sum()) / math.sqrt(spread) if spread > 0 else 0.0
+    return Departures(float(gains.mean()) * asked.unit, error, effective, surprise, freedom, z)
 
 
 def _controlled(log: Log, baseline: np.ndarray, q: np.ndarray) -> np.ndarray:

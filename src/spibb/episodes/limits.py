@@ -1,4 +1,4 @@
-"""Limits of returns: how many steps they count, and what beyond them is rounding."""
+"""Limits of returns: how many steps a return covers, and which excess is only rounding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far the noise of a few visits may be from what they show.
+"""How far the noise estimated from a few visits may be from the true noise.
 
 A pair that pays rarely and much looks as if it always paid nothing until it pays: the variance of
 its few visits is then too small, and a difference from another action looks sure. So the variance

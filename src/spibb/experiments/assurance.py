@@ -1,4 +1,4 @@
-"""The bench of assurance: how often is a policy that was said to be safe truly worse?
+"""The assurance benchmark: how often is a policy that was said to be safe truly worse?
 
 One repetition draws a world of every family; for each of its three baselines and each size it draws
 a log, trains every column on it, and puts the truth beside what `auto` said. Nothing is estimated:
@@ -45,7 +45,7 @@ COLUMNS = (
 GRIDS = {"main": tuple(name for name in FAMILIES if name not in SLOW), "large": SLOW}
 USUAL_RUNS = {"main": 1000, "large": 200}
 """Logs a cell, where no number is asked for."""
-ROUNDING = 1e-9
+NO_GAIN = 1e-9
 """Of the span of possible returns: gains and losses below it are none."""
 EDGES = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 """Edges of the bins of stated probability; the last bin has 0.99 to 1, both included."""
@@ -195,7 +195,7 @@ class Scene:
     def rounding(self) -> float:
         """Differences of values below this are none."""
         low, high = self.limits
-        return ROUNDING * (high - low)
+        return NO_GAIN * (high - low)
 
     def gains(self, policies: np.ndarray) -> np.ndarray:
         """ρ(π) − ρ(π_b) of rows [M, S, A]; 0 where it is rounding."""
@@ -280,14 +280,6 @@ def problem_of(scene: Scene, experiment: Experiment, run: int, size: int) -> Pro
     return Problem.from_log(log, scene.baseline, discount=scene.mdp.discount)
 
 
-def told(algorithm: Algorithm, scene: Scene) -> Algorithm:
-    """`certified` gets the limits of the returns; the others get only the log."""
-    if not isinstance(algorithm, Certified):
-        return algorithm
-    low, high = scene.limits
-    return replace(algorithm, lowest_return=low, highest_return=high)
-
-
 def row_of(
     scene: Scene, experiment: Experiment, run: int, size: int,
     algorithms: list[tuple[Column, Algorithm]],
@@ -295,7 +287,7 @@ def row_of(
     """Everything that is stored of one log."""
     problem = problem_of(scene, experiment, run, size)
     assert problem.log is not None
-    found = all_improved([told(algorithm, scene) for _, algorithm in algorithms], problem)
+    found = all_improved([one.told_limits(*scene.limits) for _, one in algorithms], problem)
     policies = np.stack([result.policy.probs for result in found])
     gains = scene.gains(policies).tolist()
     earned = float(returns(problem.log, problem.discount).mean())

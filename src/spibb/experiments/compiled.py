@@ -75,7 +75,7 @@ class CompiledTrainer:
 
         All kinds of the registry that have a kernel are there, so that the call has one type.
         """
-        groups: dict[type[Algorithm], list[int]] = {kind: [] for kind in _kinds()}
+        groups: dict[type[Algorithm], list[int]] = {kind: [] for kind in kinds()}
         for i, m in enumerate(self.members):
             groups.setdefault(type(self.algorithms[m]), []).append(i)
         return groups
@@ -117,7 +117,7 @@ class CompiledTrainer:
 
 
 @cache
-def _kinds() -> tuple[type[Algorithm], ...]:
+def kinds() -> tuple[type[Algorithm], ...]:
     """The kinds of the registry that have a kernel."""
     default = Algorithm.columns.__func__  # type: ignore[attr-defined]
     kinds = REGISTRY.values()

@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms.base import Algorithm, Problem
-from spibb.algorithms.certified import Certified
-from spibb.algorithms.hcpi import HCPI
 from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
@@ -19,7 +17,7 @@ from spibb.envs.softening import softened_baselines
 from spibb.evaluate import exact_value
 from spibb.experiments import compiled
 from spibb.experiments.spec import Column, Experiment
-from spibb.kernels import dense
+from spibb.kernels import dense, hcpi
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.simulate import Sampler
@@ -34,7 +32,6 @@ KAPPAS = (
 )  # fmt: skip
 HCPI_DELTAS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1)
 ROBUST_DELTAS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.7, 0.9, 1)
-HCPI_ESTIMATORS = ("is", "pdis", "dr")
 V_MAX = 1.0
 """Largest return of a task with one goal that pays 1."""
 
@@ -60,7 +57,7 @@ SEARCH = (
     *(f"ramdp:kappa={k:g}" for k in KAPPAS),
     *(f"ramdp:kappa={k:g},released=true" for k in KAPPAS),
     *(f"robust-mdp:delta={d:g},safety_test=false" for d in ROBUST_DELTAS),
-    *(f"hcpi:delta={d:g},estimator={e}" for e in HCPI_ESTIMATORS for d in HCPI_DELTAS),
+    *(f"hcpi:delta={d:g},estimator={e}" for e in hcpi.ESTIMATORS for d in HCPI_DELTAS),
     *(f"{name}:n_wedge={n}" for name in ("pi-b", "pi-leq-b") for n in (5, 20)),
 )
 SEARCH_RELEASED = (
@@ -69,7 +66,7 @@ SEARCH_RELEASED = (
     *(f"robust-mdp:delta={d:g},released=true,safety_test=false" for d in ROBUST_DELTAS),
     *(
         f"hcpi:delta={d:g},estimator={e},released=true"
-        for e in HCPI_ESTIMATORS
+        for e in hcpi.ESTIMATORS
         for d in HCPI_DELTAS
     ),
 )
@@ -97,7 +94,10 @@ def default_experiment(study: str, grid: str = "main") -> Experiment:
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """A true MDP, the baseline to improve, the policy that draws the data, and known values."""
+    """A true MDP, the baseline to improve, the policy that draws the data, and known values.
+
+    No return from any step on lies outside `returns`.
+    """
 
     mdp: MDP
     baseline: Policy
@@ -105,6 +105,12 @@ class World:
     baseline_value: float
     optimal_value: float
     eta: float = float("nan")
+    returns: tuple[float, float] = (0.0, V_MAX)
+
+    @property
+    def v_max(self) -> float:
+        """The largest absolute return."""
+        return max(abs(limit) for limit in self.returns)
 
 
 def worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:
@@ -165,7 +171,7 @@ class Trainer:
         members = [told(algorithm, world) for algorithm in algorithms]
         self.world, self.size = world, len(members)
         self.sampler = Sampler(world.mdp, world.behaviour, max_steps)
-        self.compiled = compiled.CompiledTrainer(members, self.sampler, world.baseline, V_MAX)
+        self.compiled = compiled.CompiledTrainer(members, self.sampler, world.baseline, world.v_max)
         self.known = self.compiled.members
         rest = sorted(set(range(self.size)) - set(self.known))
         self.others = [
@@ -184,6 +190,15 @@ class Trainer:
             found[places] = dense.performances(self.world.mdp.task, policies)
         return found
 
+    def policies(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+        """What every algorithm makes of drawn episodes [M, S, A]."""
+        found = np.empty((self.size, *self.world.mdp.shape))
+        if self.known:
+            found[self.known] = self.compiled.policies(codes, lengths)
+        for places, policies in self._policies_of_others(codes, lengths):
+            found[places] = policies
+        return found
+
     def _policies_of_others(
         self, codes: np.ndarray, lengths: np.ndarray
     ) -> Iterator[tuple[list[int], np.ndarray]]:
@@ -191,33 +206,29 @@ class Trainer:
         if not self.others:
             return
         counts = self.sampler.to_counts(codes, lengths)
-        discount = self.world.mdp.discount
-        problem = Problem.from_counts(counts, self.world.baseline, discount=discount, v_max=V_MAX)
+        world = self.world
+        problem = Problem.from_counts(
+            counts, world.baseline, discount=world.mdp.discount, v_max=world.v_max
+        )
         if any(group[0].needs_log for _, group in self.others):
             problem = replace(problem, log=self.sampler.to_log(codes, lengths))
         for places, group in self.others:
-            seen = self._recorded(problem) if type(group[0]) is Certified else problem
+            seen = self._recorded(problem) if group[0].needs_limits else problem
             yield places, type(group[0]).policies(group, seen)
 
     def _recorded(self, problem: Problem) -> Problem:
-        """The log with its propensities: what `certified` improves is the policy that made it."""
+        """The log with its propensities, for promises about the policy that made it."""
         behaviour, log = self.world.behaviour, problem.log
         if behaviour is self.world.baseline or log is None:
             return problem
         made = replace(log, action_prob=behaviour.probs[log.state, log.action])
-        return Problem.from_log(made, "recorded", discount=problem.discount, v_max=V_MAX)
+        return Problem.from_log(made, "recorded", discount=problem.discount, v_max=self.world.v_max)
 
 
 def told(algorithm: Algorithm, world: World) -> Algorithm:
-    """HCPI is told the baseline's true performance, as in the paper's benchmark, and the true
-    behaviour, which the released code is not. `certified` is told between which limits returns
-    lie. The others know the data only."""
-    if isinstance(algorithm, Certified):
-        return replace(algorithm, lowest_return=0.0, highest_return=V_MAX)
-    if not isinstance(algorithm, HCPI):
-        return algorithm
-    made = algorithm.behaviour if algorithm.released else world.behaviour
-    return replace(algorithm, baseline_value=world.baseline_value, behaviour=made)
+    """The algorithm, told of the world what it may know beside the data."""
+    truth = algorithm.told_truth(world.baseline_value, world.behaviour)
+    return truth.told_limits(*world.returns)
 
 
 def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from spibb.envs.helicopter import MAX_STEPS
-from spibb.experiments.spec import DQN, Column, Experiment, Training
+from spibb.experiments.spec import Column, Experiment, Training
+from spibb.names import DQN
 
 SIZES = (10_000, 20_000, 30_000)
 N_WEDGES = (1, 2, 5, 8, 10, 20)

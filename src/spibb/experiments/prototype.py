@@ -1,4 +1,4 @@
-"""The prototype of `auto`'s rule, as a yardstick: what is its gain worth on the same logs?"""
+"""The prototype of `auto`'s rule, as a yardstick for its gain on the same logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import gains_over
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.values import Evaluator
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.evaluate import returns_to_go
 
 PRIOR = 0.5

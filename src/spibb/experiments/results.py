@@ -83,7 +83,7 @@ class Cell:
     """One column at one setting: the rows, and its statistics.
 
     A setting is a size, with η for random MDPs, with noise factor and passes for the helicopter,
-    with family and quality of the baseline for the bench of assurance. Shares have a mean only.
+    with family and quality of the baseline for the assurance benchmark. Shares have a mean only.
     Performances of finite MDPs are normalised (Equation 9): 0 is the baseline's, 1 the optimum.
     Those of the helicopter are mean undiscounted returns.
     """

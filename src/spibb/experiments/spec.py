@@ -19,12 +19,12 @@ from spibb.envs.families import FAMILIES
 from spibb.errors import InputError
 from spibb.files import sha256, write_text
 from spibb.loading import flag, list_of, one_of, parse_toml, real, record, text, whole
+from spibb.names import DQN
 
 GRIDWORLDS = ("gridworld", "gridworld-random")
 FINITE = (*GRIDWORLDS, "random-mdps")
 HELICOPTER, ASSURANCE = "helicopter", "assurance"
 STUDY_NAMES = (*FINITE, HELICOPTER, ASSURANCE)
-DQN = "dqn"
 Value = bool | int | float | str
 
 _TRAINING = record(
@@ -112,13 +112,7 @@ class Column:
 
     def dqn(self) -> Dqn:
         """What the networks of a column of the helicopter study are trained for."""
-        known = [field.name for field in dataclasses.fields(Dqn)]
-        for option, _ in self.options:
-            if option not in known:
-                hint = checks.did_you_mean(option, known)
-                raise InputError(
-                    f"{DQN} has no option {option!r}{hint}: its options are {', '.join(known)}"
-                )
+        checks.options(DQN, Dqn, dict(self.options))
         return Dqn(**dict(self.options))  # type: ignore[arg-type]
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""What the runner and the aggregation must know of a study, and which studies there are."""
+"""The studies, and what the runner and the aggregation need to know about each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Chunks of runs on the processes of this machine or of a cluster; whoever dies is replaced."""
+"""Runs in chunks on worker processes, here or on a cluster; a worker that dies is replaced."""
 
 from __future__ import annotations
 

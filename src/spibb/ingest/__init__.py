@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spibb.binning import Bins, Request
-from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.handling import ERROR, STRICT, Handling
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.mapping import ColumnNames

@@ -1,4 +1,4 @@
-"""Cells of a policy's table: which are text, which are numbers, which a spreadsheet was kept from.
+"""The cells of a policy table: text, numbers, and labels protected against spreadsheets.
 
 A CSV file has no types. `Policy.save` writes text in quotes and numbers without, so a column whose
 first cell is quoted is text, whatever it looks like; any other column is numbers, or true and

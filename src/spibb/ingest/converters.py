@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, did_you_mean, positive, shown, some, takes
+from spibb.checks import did_you_mean, positive, shown, some, takes
+from spibb.errors import InputError
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy

@@ -12,7 +12,7 @@ import numpy as np
 
 from spibb.checks import some, takes
 from spibb.columns import UNIT, ignored
-from spibb.counts import Counts
+from spibb.counts import BRACKETS, Counts
 from spibb.episodes.propensities import varies
 from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
@@ -22,8 +22,6 @@ from spibb.sql import queries
 from spibb.sql.typed import TypedTable
 from spibb.words import listed
 
-BRACKETS = (0, 1, 2, 5, 10, 20, 50, 100)
-"""Lower ends of the coverage histogram: pairs never seen, seen once, 2–4 times, …"""
 NEARLY_ALWAYS = 0.99
 """A state in which one action has this share of the visits shows no alternatives."""
 ENDS = "Ends"

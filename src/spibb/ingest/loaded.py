@@ -12,8 +12,9 @@ import numpy as np
 
 from spibb.binning import Bins
 from spibb.cases import CaseEncoder
-from spibb.checks import InputError, some
+from spibb.checks import some
 from spibb.deciding import Decisions, decide
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.handling import AS_LEVEL, LEVEL
 from spibb.ingest.mapping import ColumnMap

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.binning import Bins, Request
-from spibb.checks import InputError
 from spibb.columns import ALIASES, OPTIONAL, REQUIRED, UNIT
+from spibb.errors import InputError
 from spibb.handling import DUPLICATES, ERROR, MISSING, Handling
 from spibb.loading import (
     either,

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb.arrays import as_floats
-from spibb.checks import InputError, did_you_mean, some
+from spibb.checks import did_you_mean, some
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.ingest.cells import Cells
 from spibb.labels import Label, Vocabulary, factorize
 from spibb.log import Log

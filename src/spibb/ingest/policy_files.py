@@ -1,4 +1,4 @@
-"""Policies in files."""
+"""Read and write policies in files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ import numpy as np
 
 from spibb.arrays import as_floats
 from spibb.binning import Bins
-from spibb.checks import InputError, finite, takes
+from spibb.checks import finite, takes
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy

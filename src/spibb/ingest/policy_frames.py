@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from spibb.checks import InputError
 from spibb.columns import to_arrow_table
 from spibb.counts import Counts
+from spibb.errors import InputError
 from spibb.ingest.cells import Cells
 from spibb.ingest.policy_cells import policy_of_cells
 from spibb.labels import Label

@@ -1,4 +1,4 @@
-"""What to add to a command so that a log that is not clean can be read."""
+"""Which options to add to a command so that a log with problems can be read."""
 
 from __future__ import annotations
 

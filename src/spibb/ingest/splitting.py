@@ -1,4 +1,4 @@
-"""A table of episodes as two tables of whole episodes, every cell as it was."""
+"""Split a table into two tables of whole episodes, without changing any cell."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def episode_column(present: Sequence[str], columns: ColumnNames) -> str:
     hint = checks.did_you_mean(names[0], present)
     raise InputError(
         f"the log has no column {names[0]!r}{hint}: its columns are {checks.some(present, 20)}; "
-        "name that of the episode with --episode"
+        "name that of the episode with --episode-id"
     )
 
 

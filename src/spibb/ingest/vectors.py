@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.handling import AS_LEVEL, ERROR, Handling
 from spibb.ingest.mapping import ColumnNames
 from spibb.labels import Vocabulary

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.files import write_text
 from spibb.ingest.mapping import MAPPING, ColumnMap
 from spibb.labels import LARGEST, LEAST, Label, Vocabulary

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from spibb.kernels import units
 from spibb.kernels.tuples import Model, Rows
 
+
+class CountedOutcomes(NamedTuple):
+    """Outcome rows: pair p has the entries indptr[p] … indptr[p + 1] − 1 of successors, n, Σr and
+    Σ((r − c)/u)² [K]; c and u are those of the rewards from `low` to `high`."""
+
+    indptr: np.ndarray
+    successors: np.ndarray
+    n: np.ndarray
+    reward_sum: np.ndarray
+    reward_sq: np.ndarray
+    low: float
+    high: float
+
+
 centre_and_unit = njit(cache=True)(units.centre_and_unit)
 
 
 @njit(cache=True)
-def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int):
-    """Outcome rows of codes that occur: indptr [P + 1], successors, n, Σr and Σ((r − c)/u)² [K].
+def outcomes_of_codes(visits: np.ndarray, codebook, n_pairs: int):
+    """The outcome rows of codes that occur.
 
-    `visits` [C] counts each outcome code; `pair`, `successor` and `reward` [C] say what it is.
-    Codes are sorted by pair and successor; those that differ in their reward only are added up.
-    Also returns the smallest and the largest reward that occurs; c and u are theirs.
+    `visits` [C] counts each outcome code, and the codebook says what it is. Codes are sorted by
+    pair and successor; those that differ in their reward only are added up.
     """
+    pair, successor, reward = codebook.pair, codebook.successor, codebook.reward
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
     size, low, high = 0, np.inf, -np.inf
     for c in range(len(visits)):
@@ -42,19 +58,20 @@ def outcomes_of_codes(visits: np.ndarray, pair, successor, reward, n_pairs: int)
     for p in range(n_pairs):
         indptr[p + 1] += indptr[p]
     size = k + 1
-    return indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
+    return CountedOutcomes(
+        indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
+    )
 
 
 @njit(cache=True)
 def estimate(visits: np.ndarray, codebook, shape, discount: float):
     """M̂, and the smallest and the largest reward, of outcome codes that occur `visits` [C]."""
     n_pairs = shape[0] * shape[1]
-    indptr, successors, n, reward_sum, _, low, high = outcomes_of_codes(
-        visits, codebook.pair, codebook.successor, codebook.reward, n_pairs
-    )
+    counted = outcomes_of_codes(visits, codebook, n_pairs)
     total, mean = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs)
-    rows = frequencies(indptr, successors, n, reward_sum, total, mean)
-    return Model(total.reshape(shape), mean.reshape(shape), rows, discount), low, high
+    rows = frequencies(counted, total, mean)
+    model = Model(total.reshape(shape), mean.reshape(shape), rows, discount)
+    return model, counted.low, counted.high
 
 
 @njit(cache=True)
@@ -66,11 +83,14 @@ def with_unseen(model, unseen: float, out: np.ndarray):
 
 
 @njit(cache=True)
-def frequencies(indptr, successors, n, reward_sum, total, mean):
-    """P̂ and R̂ of outcome rows: (indptr, successors, probabilities) of those that do not end.
+def frequencies(counted, total: np.ndarray, mean: np.ndarray):
+    """P̂ of outcome rows, ends left out; fills `total` [P] with N(x, a) and `mean` [P] with R̂.
 
-    Fills `total` [P] with N(x, a) and `mean` [P] with R̂, 0 where N is 0.
+    `Counts` has the same in NumPy, because the first `spibb improve` must not wait for a compiler;
+    `tests/kernels/test_small_kernels.py` compares them.
     """
+    indptr, successors, n = counted.indptr, counted.successors, counted.n
+    reward_sum = counted.reward_sum
     n_pairs = len(indptr) - 1
     stay_indptr = np.zeros(n_pairs + 1, dtype=np.int64)
     stay = np.empty(len(successors), dtype=np.int32)

@@ -254,7 +254,7 @@ def improve(rows, rewards, discount: float, box, v, ties, pi, q) -> float:
 @njit(cache=True)
 def rounding_of_choice(rows, rewards, box, ties: np.ndarray, s: int) -> float:
     """The largest rounding of Q among the actions of s that can take or give mass."""
-    lower, upper, _ = box
+    lower, upper = box.lower, box.upper
     n_actions = rewards.shape[1]
     found = 0.0
     for a in range(n_actions):
@@ -341,7 +341,7 @@ def doubt(rows, rewards, box, pi: np.ndarray, q: np.ndarray, ties: np.ndarray) -
     It is 0 where mass could move only to actions that are worse by more than rounding, or that
     differ in nothing: then `pi` is optimal, although rounding divided by 1 − γ may be large.
     """
-    lower, upper, _ = box
+    lower, upper = box.lower, box.upper
     n_actions = pi.shape[1]
     worst = 0.0
     for s in range(len(pi)):
@@ -374,7 +374,7 @@ def optimise_each(rows, rewards, discount: float, box, pis: np.ndarray):
     """
     q = np.empty(pis.shape[1:])
     for m in range(len(pis)):
-        copy(pis[m - 1] if m > 0 else box[2], pis[m])
+        copy(pis[m - 1] if m > 0 else box.start, pis[m])
         policy_iteration(rows, rewards[m], discount, box, pis[m], q)
 
 
@@ -414,7 +414,7 @@ def performance(rows, rewards, discount: float, initial, pi) -> float:
 @njit(cache=True)
 def performances(task, policies: np.ndarray) -> np.ndarray:
     """ρ(π, M) of each policy [M, S, A]: [M]. Neighbours are often equal, and evaluated once."""
-    rows, rewards, discount, initial = task
+    rows, rewards, discount, initial = task.rows, task.rewards, task.discount, task.initial
     rho = np.empty(len(policies))
     for m in range(len(policies)):
         if m > 0 and equal(policies[m], policies[m - 1]):

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from spibb.kernels.projection import greedy
+
+
+class LoggedSteps(NamedTuple):
+    """(x, a, x', r) of every transition [N]; x' is −1 at an end."""
+
+    state: np.ndarray
+    action: np.ndarray
+    successor: np.ndarray
+    reward: np.ndarray
+
 
 EPSILON = float(np.finfo(np.float64).eps)
 
@@ -18,8 +30,9 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
     the error. It ends when that is below `tolerance` times the largest Q of a pair with samples.
     Returns Q [S, A], the number of passes, the bound, and the bound wanted.
     """
-    state, action, reward, next_state = transitions
-    n = np.zeros(box[0].shape)
+    state, action = transitions.state, transitions.action
+    successor, reward = transitions.successor, transitions.reward
+    n = np.zeros(box.lower.shape)
     for j in range(len(state)):
         n[state[j], action[j]] += 1.0
     unit = 4.0 * EPSILON * np.sqrt(n.max())
@@ -32,8 +45,8 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
         target = np.where(n > 0, 0.0, unseen)
         for j in range(len(state)):
             y = reward[j]
-            if next_state[j] >= 0:
-                y += discount * v[next_state[j]]
+            if successor[j] >= 0:
+                y += discount * v[successor[j]]
             target[state[j], action[j]] += y / n[state[j], action[j]]
         change = np.abs(target - q).max()
         q = target

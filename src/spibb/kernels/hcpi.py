@@ -15,13 +15,15 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import counting, dense, vectors
+from spibb.kernels import counting, dense, formulas, vectors
 from spibb.kernels import hcpi_released as released_code
-from spibb.kernels.mixtures import LAST, N_LANES, Mixtures, mix
-from spibb.kernels.ope import step
+from spibb.kernels.mixtures import LAST, N_LANES, Mixtures, mix, mixed
 from spibb.kernels.projection import playable
 from spibb.kernels.sampling import histogram
 from spibb.kernels.tuples import Episodes
+
+pdis_limit = njit(cache=True, inline="always")(formulas.pdis_limit)
+student_t = njit(cache=True, inline="always")(formulas.student_t)
 
 TIE = 1e-10
 """Lower bounds that differ by less, relative to the largest, are equal."""
@@ -63,7 +65,9 @@ def q_learning(codebook, rows, available, discount: float, step_size: float, q: 
     The maximum is over the available actions [S, A]; a negative successor is the end, worth 0. It
     is found by arithmetic alone: branches on what was learnt would be mispredicted all the time.
     """
-    state, action, successor, reward, _ = codebook
+    state, action, successor, reward = (
+        codebook.state, codebook.action, codebook.successor, codebook.reward
+    )  # fmt: skip
     n_actions = np.uint64(q.shape[1])
     flat = q.ravel()
     handicap = np.zeros(len(flat))
@@ -85,9 +89,9 @@ def q_learning(codebook, rows, available, discount: float, step_size: float, q: 
 
 @njit(cache=True)
 def replayed(codes: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-    """Codes drawn uniformly with replacement, one per uniform in [0, 1)."""
-    out = np.empty(len(uniforms), dtype=codes.dtype)
-    for i in range(len(uniforms)):
+    """Codes drawn uniformly with replacement, one per uniform in [0, 1); none of none."""
+    out = np.empty(len(uniforms) if len(codes) > 0 else 0, dtype=codes.dtype)
+    for i in range(len(out)):
         out[i] = codes[int(uniforms[i] * len(codes))]
     return out
 
@@ -132,9 +136,19 @@ def mixture_values(model, mixtures, lowest: float):
     return q, v
 
 
+@njit(cache=True, inline="always")
+def step(weight: float, reward: float, q: float, v: float, discount: float):
+    """Gain and ratio of a step, x ← gain + ratio · x from the end of an episode to its start.
+
+    gain = V(x) + w(r − Q(x, a)) and ratio = γw with w = π(a|x)/μ(a|x): the doubly robust
+    estimator, and the per-decision one where Q and V are 0.
+    """
+    return v + weight * (reward - q), discount * weight
+
+
 @njit(cache=True)
 def step_tables(record, mixtures, model, estimator: int, lowest: float, released: bool):
-    """The steps of all outcome codes for is, pdis or dr (see `ope.step`).
+    """The steps of all outcome codes for is, pdis or dr (see `step`).
 
     What the log lacks counts as `lowest`: pdis pays (1 − γ) · lowest less per step, and dr asks a
     model whose unseen pairs are worth that much. Whole importance sampling has no gains, and its
@@ -150,7 +164,7 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float, released
         q, v = mixture_values(model, mixtures, lowest)
     shift = (1.0 - discount) * lowest if estimator == PDIS else 0.0
     state, action, reward = codebook.state, codebook.action, codebook.reward
-    trained, baseline, alphas = mixtures
+    trained, baseline, alphas = mixtures.trained, mixtures.baseline, mixtures.alphas
     propensity = record.propensity  # taken out of their tuples here: in the loop, that is counted
     factors = np.empty((len(state), 2 * ROOM))
     possible = np.zeros(len(state), dtype=np.int64)
@@ -160,12 +174,12 @@ def step_tables(record, mixtures, model, estimator: int, lowest: float, released
             continue
         taken = baseline[s, a] if released else propensity[c]
         for k in range(N_LANES):
-            mixed = (1.0 - alphas[k]) * trained[s, a] + alphas[k] * baseline[s, a]
-            weight = mixed / taken
+            played: float = mixed(alphas[k], trained[s, a], baseline[s, a])
+            weight = played / taken
             gain, ratio = step(weight, reward[c] - shift, q[s, a, k], v[s, k], discount)
             factors[c, k] = 0.0 if estimator == IS else gain
             factors[c, ROOM + k] = weight if estimator == IS else ratio
-            possible[c] |= np.int64(mixed > 0.0) << k
+            possible[c] |= np.int64(played > 0.0) << k
         factors[c, LAST + 1] = factors[c, ROOM + LAST + 1] = 0.0
     return Steps(factors.ravel(), possible)
 
@@ -239,10 +253,12 @@ def moments(episodes, reward: np.ndarray, discount: float, steps, estimator: int
 
 
 @njit(cache=True)
-def lowest_return(episodes, reward: np.ndarray, discount: float) -> float:
-    """The lowest recorded return, or 0 if that is positive."""
+def lowest_return(record, low: float, discount: float) -> float:
+    """The lowest recorded return, or 0 if that is positive, as it is if `low`, the lowest reward,
+    is."""
+    episodes, reward = record.episodes, record.codebook.reward
     lowest, j = 0.0, 0
-    for length in episodes.lengths:
+    for length in episodes.lengths[: len(episodes.lengths) if low < 0.0 else 0]:
         returned = discounted(episodes.codes[j : j + length], reward, discount)
         lowest = min(lowest, returned)
         j += length
@@ -259,8 +275,8 @@ def lower_bounds(found, quantile: float, out: np.ndarray):
     for k in range(N_LANES):
         out[k] = -np.inf
         if found.n >= 2 and found.possible[k] > 0.0:
-            error = np.sqrt(found.square[k] / (found.n - 1) / found.n)
-            out[k] = found.mean[k] - error * quantile if quantile > -np.inf else np.inf
+            bound = student_t(found.mean[k], found.square[k], found.n, quantile)
+            out[k] = bound if quantile > -np.inf else np.inf
 
 
 @njit(cache=True)
@@ -279,6 +295,16 @@ def choose(bounds: np.ndarray, rival: float) -> int:
         if above or bounds[k] == np.inf:
             best = k
     return best if bounds[best] > rival else LAST
+
+
+@njit(cache=True)
+def decide(found, quantile: float, rival: float, released: bool, bounds: np.ndarray) -> int:
+    """The lane that is taken, given the moments of the test; fills the lower `bounds` [11]."""
+    if released:
+        released_code.lower_bounds(found, quantile, bounds)
+        return released_code.choose(bounds, rival)
+    lower_bounds(found, quantile, bounds)
+    return choose(bounds, rival)
 
 
 # ---- all configurations on one data set --------------------------------------------------------
@@ -320,11 +346,8 @@ def prepare(record, baseline: np.ndarray, discount: float, grid):
 
 @njit(cache=True)
 def test(record, testing, mixtures, model, estimator: int, lowest: float, released: bool):
-    """The moments of what the test episodes contribute to an estimate of every mixture.
-
-    For pdis a positive `lowest` counts as 0: see `ope.sweep.limit_of`.
-    """
-    lowest = min(lowest, 0.0) if estimator == PDIS else lowest
+    """The moments of what the test episodes contribute to an estimate of every mixture."""
+    lowest = pdis_limit(lowest) if estimator == PDIS else lowest
     reward = record.codebook.reward
     steps = step_tables(record, mixtures, model, estimator, lowest, released)
     return moments(testing, reward, model.discount, steps, estimator, lowest)
@@ -339,9 +362,9 @@ def policies(data, grid, pis: np.ndarray):
     if len(pis) == 0:
         return
     record, baseline = data.record, data.baseline
-    reward, discount = record.codebook.reward, data.model.discount
+    discount = data.model.discount
     model, trained, testing = prepare(record, baseline, discount, grid)
-    logged = lowest_return(record.episodes, reward, discount) if data.r_low < 0.0 else 0.0
+    logged = lowest_return(record, data.r_low, discount)
     lowest = grid.lowest.copy()
     for m in range(len(pis)):
         lowest[m] = logged if np.isnan(lowest[m]) else lowest[m]
@@ -355,12 +378,7 @@ def policies(data, grid, pis: np.ndarray):
         for m in range(first, len(pis)):
             same = grid.estimator[m] == kind and lowest[m] == low
             if same and grid.released[m] == grid.released[first]:
-                if old:
-                    released_code.lower_bounds(found, grid.quantile[m], bounds)
-                    lane = released_code.choose(bounds, grid.rival[m])
-                else:
-                    lower_bounds(found, grid.quantile[m], bounds)
-                    lane = choose(bounds, grid.rival[m])
+                lane = decide(found, grid.quantile[m], grid.rival[m], old, bounds)
                 mix(mixtures, lane, pis[m])
                 done[m] = True
 

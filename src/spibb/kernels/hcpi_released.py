@@ -50,9 +50,11 @@ def lower_bounds(found, quantile: float, out: np.ndarray):
     The baseline itself, the last, was no candidate.
     """
     for k in range(N_LANES):
-        error = np.sqrt(found.square[k] / (found.n - 1)) / np.sqrt(found.n - 1)
-        bound = found.mean[k] - error * quantile
-        out[k] = -np.inf if np.isnan(bound) or k == LAST else bound
+        out[k] = -np.inf
+        if found.n >= 2 and k != LAST:
+            error = np.sqrt(found.square[k] / (found.n - 1)) / np.sqrt(found.n - 1)
+            bound = found.mean[k] - error * quantile
+            out[k] = -np.inf if np.isnan(bound) else bound
 
 
 @njit(cache=True)

@@ -7,7 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import dense
+from spibb.kernels import formulas
+
+mixed = njit(cache=True, inline="always")(formulas.mixed)
 
 N_LANES = 11
 LAST = N_LANES - 1
@@ -25,5 +27,7 @@ class Mixtures(NamedTuple):
 @njit(cache=True)
 def mix(mixtures, lane: int, out: np.ndarray):
     """Fill `out` [S, A] with the mixture of a lane."""
-    alpha = mixtures.alphas[lane]
-    dense.combine(1.0 - alpha, mixtures.trained, alpha, mixtures.baseline, out)
+    trained, baseline, alpha = mixtures.trained, mixtures.baseline, mixtures.alphas[lane]
+    for s in range(len(out)):
+        for a in range(out.shape[1]):
+            out[s, a] = mixed(alpha, trained[s, a], baseline[s, a])

@@ -6,21 +6,39 @@ loop is one stretch of vector instructions per transition.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
+
+class LoggedEpisodes(NamedTuple):
+    """The columns of a log that estimates read: each episode e has the rows starts[e] …
+    starts[e + 1] − 1.
+
+    `following` [N] is the state after each row, in whose value the estimate goes on; `beyond` [E]
+    completes the last reward of an episode; `inverse` [N] is 1/μ of the action taken.
+    """
+
+    starts: np.ndarray
+    state: np.ndarray
+    action: np.ndarray
+    reward: np.ndarray
+    following: np.ndarray
+    beyond: np.ndarray
+    inverse: np.ndarray
+
+
+class LaneTables(NamedTuple):
+    """π and Q̂ [S, A, K], and V̂ [S + 1, K], whose last row is 0, of K policies."""
+
+    probs: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+
+
 TINY = 1e-290
 """Weights below are set to 0: the processor handles the smallest numbers a hundred times slower."""
-
-
-@njit(cache=True, inline="always")
-def step(weight: float, reward: float, q: float, v: float, discount: float):
-    """Gain and ratio of a step, x ← gain + ratio · x from the end of an episode to its start.
-
-    gain = V(x) + w(r − Q(x, a)) and ratio = γw with w = π(a|x)/μ(a|x): the doubly robust
-    estimator, and the per-decision one where Q and V are 0.
-    """
-    return v + weight * (reward - q), discount * weight
 
 
 @njit(cache=True, fastmath={"contract"})
@@ -32,8 +50,10 @@ def forward(episodes, tables, discount: float, scale: np.ndarray, centre: np.nda
     γ^t over the normaliser; `centre` (c, d) [2, H, K] is 0, or the weighted means. The successor
     `beyond` [E] of an episode completes its last reward; V [S + 1, K] is 0 in its last row.
     """
-    starts, state, action, reward, following, beyond, inverse = episodes
-    pi, q, v = tables
+    starts, state, action = episodes.starts, episodes.state, episodes.action
+    reward, following = episodes.reward, episodes.following
+    beyond, inverse = episodes.beyond, episodes.inverse
+    pi, q, v = tables.probs, tables.q, tables.v
     n_lanes = pi.shape[2]
     for e in range(len(beyond)):
         begin, end = starts[e], starts[e + 1]
@@ -60,8 +80,10 @@ def step_sums(episodes, tables, discount: float, out: np.ndarray):
     Σ w_t, Σ w_t r_t and Σ w_t (r_t + γV(x_{t+1}) − Q(x_t, a_t)). An episode that ended before step
     t keeps its last weight in the first sum: it sits in an absorbing state that pays nothing.
     """
-    starts, state, action, reward, following, beyond, inverse = episodes
-    pi, q, v = tables
+    starts, state, action = episodes.starts, episodes.state, episodes.action
+    reward, following = episodes.reward, episodes.following
+    beyond, inverse = episodes.beyond, episodes.inverse
+    pi, q, v = tables.probs, tables.q, tables.v
     n_lanes = pi.shape[2]
     w = np.empty(n_lanes)
     finished = np.zeros((out.shape[1] + 1, n_lanes))

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from spibb.kernels import formulas
 from spibb.kernels.tuples import Box
+
+is_playable = njit(cache=True, inline="always")(formulas.is_playable)
 
 SORT_FROM = 16
 """Number of actions from which sorting them once beats ranking them one by one."""
@@ -17,7 +20,7 @@ def playable(baseline: np.ndarray, counts: np.ndarray) -> np.ndarray:
     out = np.empty(baseline.shape, dtype=np.bool_)
     for s in range(len(baseline)):
         for a in range(baseline.shape[1]):
-            out[s, a] = baseline[s, a] > 0.0 or counts[s, a] > 0
+            out[s, a] = is_playable(baseline[s, a], counts[s, a])
     return out
 
 

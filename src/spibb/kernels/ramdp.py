@@ -41,18 +41,16 @@ def adjusted_rewards(model, v_max: float, grid) -> np.ndarray:
     return out
 
 
-@njit(cache=True, inline="always")
-def worst_and_best(data, test_radius: float, pi: np.ndarray):
-    """The policy's value in R̂ − R_max/(1−γ)·e, and the baseline's in R̂ + R_max/(1−γ)·e."""
-    model = data.model
+@njit(cache=True)
+def extreme_rewards(model, r_max: float, test_radius: float):
+    """R̂ ∓ R_max/(1−γ)·e, two [S, A]: the safety test values the policy in the first, and the
+    baseline in the second."""
     radius = robust.radii(model.counts, test_radius)
-    cost = robust.largest_reward(data) / (1.0 - model.discount)
-    rewards = np.empty(pi.shape)
-    dense.combine(1.0, model.rewards, -cost, radius, rewards)
-    worst = dense.performance(model.rows, rewards, model.discount, data.initial, pi)
-    dense.combine(1.0, model.rewards, cost, radius, rewards)
-    best = dense.performance(model.rows, rewards, model.discount, data.initial, data.baseline)
-    return worst, best
+    cost = r_max / (1.0 - model.discount)
+    low, high = np.empty(radius.shape), np.empty(radius.shape)
+    dense.combine(1.0, model.rewards, -cost, radius, low)
+    dense.combine(1.0, model.rewards, cost, radius, high)
+    return low, high
 
 
 @njit(cache=True, inline="always")
@@ -65,8 +63,10 @@ def policies(data, grid, pis: np.ndarray):
     dense.optimise_each(model.rows, rewards, model.discount, box, pis)
     for m in range(len(pis)):
         if grid.test_radius[m] > 0.0:
-            worst, best = worst_and_best(data, grid.test_radius[m], pis[m])
-            if not worst > best:
+            low, high = extreme_rewards(model, robust.largest_reward(data), grid.test_radius[m])
+            worst = dense.performance(model.rows, low, model.discount, data.initial, pis[m])
+            best = dense.performance(model.rows, high, model.discount, data.initial, data.baseline)
+            if not robust.is_safe(worst, best):
                 dense.copy(data.baseline, pis[m])
 
 

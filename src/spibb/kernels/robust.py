@@ -1,9 +1,8 @@
 """Robust backups: the worst transition row of an L1 ball, and policies that are best against it.
 
-An ambiguous model `xi` is (rows, rewards, radius, discount): sparse rows P̂, rewards [S, A] that
-are already the worst of their interval, and the radius e [S, A] of the ball around each row. The
-adversary's reply is kept in the sparsity of P̂: the masses `kept` [K] of the outcomes observed, and
-the mass `moved` [P] of every pair that goes to one and the same outcome, the worst of all.
+The adversary's reply to an ambiguous model `xi` is kept in the sparsity of P̂: the masses `kept` [K]
+of the outcomes observed, and the mass `moved` [P] of every pair that goes to one and the same
+outcome, the worst of all.
 """
 
 from __future__ import annotations
@@ -13,9 +12,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import dense
+from spibb.kernels import dense, formulas
 from spibb.kernels.projection import project, rank
 from spibb.kernels.tuples import Rows
+
+is_safe = njit(cache=True, inline="always")(formulas.is_safe)
 
 NOWHERE: int = np.int64(-1)  # type: ignore[assignment]
 """The end of the process as worst outcome; to Numba, a plain -1 would be a type of its own."""
@@ -53,6 +54,23 @@ def reward_interval(rewards: np.ndarray, radius: np.ndarray, r_max: float):
             mean, error = rewards[s, a], radius[s, a] * r_max
             low[s, a] = max(mean - error, min(-r_max, mean))
             high[s, a] = min(mean + error, max(r_max, mean))
+    return low, high
+
+
+@njit(cache=True)
+def reward_bounds(data, radius: np.ndarray, r_max: float, known: bool):
+    """The ends of the interval of every reward [S, A]: R̂ ± e R_max within ±R_max.
+
+    If rewards are `known`, R̂ itself in the pairs seen, and all that the log shows in the others.
+    """
+    model = data.model
+    low, high = reward_interval(model.rewards, radius, r_max)
+    if known:
+        for s in range(len(low)):
+            for a in range(low.shape[1]):
+                seen = model.counts[s, a] > 0
+                low[s, a] = model.rewards[s, a] if seen else data.r_low
+                high[s, a] = model.rewards[s, a] if seen else data.r_high
     return low, high
 
 
@@ -132,8 +150,8 @@ class Work(NamedTuple):
 def workspace(rows):
     """Room for the longest row."""
     longest = 1
-    for p in range(len(rows[0]) - 1):
-        longest = max(longest, rows[0][p + 1] - rows[0][p] + 1)
+    for p in range(len(rows.indptr) - 1):
+        longest = max(longest, rows.indptr[p + 1] - rows.indptr[p] + 1)
     return Work(np.empty(longest), np.empty(longest), np.empty(longest, np.int64))
 
 
@@ -143,7 +161,7 @@ def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray
 
     Fills `q` [S, A], `kept` [K] and `moved` [P]; returns the outcome that `moved` goes to.
     """
-    rows, rewards, radius, discount = xi
+    rows, rewards, radius, discount = xi.rows, xi.rewards, xi.radius, xi.discount
     n_states, n_actions = rewards.shape
     work = workspace(rows)
     worst = worst_outcome(v)
@@ -153,8 +171,8 @@ def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray
             p = s * n_actions + a
             value, moved[p] = reply(rows, v, p, radius[s, a] / 2, floor, work)
             q[s, a] = rewards[s, a] + discount * value
-            first = rows[0][p]
-            for k in range(rows[0][p + 1] - first):
+            first = rows.indptr[p]
+            for k in range(rows.indptr[p + 1] - first):
                 kept[first + k] = work.masses[k]
     return worst
 
@@ -162,7 +180,7 @@ def backup(xi, v: np.ndarray, q: np.ndarray, kept: np.ndarray, moved: np.ndarray
 @njit(cache=True)
 def evaluate(xi, kept: np.ndarray, moved: np.ndarray, worst: int, pi: np.ndarray):
     """V [S] of a policy against one fixed reply, exactly, and its rounding [S]."""
-    rows, rewards, _, discount = xi
+    rows, rewards, discount = xi.rows, xi.rewards, xi.discount
     n_states, n_actions = rewards.shape
     system = dense.empty_system(n_states)
     dense.build_system(Rows(rows.indptr, rows.successors, kept), rewards, discount, pi, system)
@@ -210,7 +228,7 @@ def policy_iteration(xi, box, pi, q, kept, moved):
     """
     worst, iterations = NOWHERE, 0
     for k in range(len(kept)):
-        kept[k] = xi[0][2][k]
+        kept[k] = xi.rows.probs[k]
     while True:
         v, ties = evaluate(xi, kept, moved, worst, pi)
         iterations += 1
@@ -224,7 +242,7 @@ def policy_iteration(xi, box, pi, q, kept, moved):
 @njit(cache=True)
 def policy_sweep(xi, pi: np.ndarray, v: np.ndarray, work) -> np.ndarray:
     """One robust backup of a policy: only the pairs that it plays are looked at."""
-    rows, rewards, radius, discount = xi
+    rows, rewards, radius, discount = xi.rows, xi.rewards, xi.radius, xi.discount
     n_states, n_actions = rewards.shape
     floor = worth(v, worst_outcome(v))
     out = np.zeros(n_states)
@@ -248,8 +266,8 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     returns V [S], the worst outcome, that bound, the one that was wanted (`tolerance` times the
     largest value) and the number of sweeps.
     """
-    discount = xi[3]
-    work = workspace(xi[0])
+    discount = xi.discount
+    work = workspace(xi.rows)
     unit = (len(work.values) + q.shape[1] + 4) * UNIT
     v = np.zeros(len(q))
     sweeps = 0

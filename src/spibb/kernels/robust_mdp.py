@@ -10,7 +10,7 @@ from numba import njit
 
 from spibb.kernels import dense, robust, robust_mdp_released
 from spibb.kernels.projection import free_box, playable, seen_or_available
-from spibb.kernels.tuples import Box
+from spibb.kernels.tuples import Ambiguous, Box
 
 
 @njit(cache=True, inline="always")
@@ -30,32 +30,17 @@ def policies(data, grid, pis: np.ndarray):
             robust_mdp_released.policy(data, grid.released[m], pis[m])
             continue
         radius = robust.radii(model.counts, grid.radius[m])
-        low, high = reward_bounds(data, radius, grid.known_rewards[m] > 0.0)
-        xi = (model.rows, low, radius, model.discount)
+        known = grid.known_rewards[m] > 0.0
+        low, high = robust.reward_bounds(data, radius, robust.largest_reward(data), known)
+        xi = Ambiguous(model.rows, low, radius, model.discount)
         worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
         dense.copy(pi, pis[m])
         if grid.tested[m] > 0.0:
             dense.combine(-1.0, high, 0.0, high, low)  # the best case is the worst of −R, negated
             best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)[0]
-            if not dense.expectation(data.initial, worst) > -dense.expectation(data.initial, best):
+            promised = -dense.expectation(data.initial, best)
+            if not robust.is_safe(dense.expectation(data.initial, worst), promised):
                 dense.copy(baseline, pis[m])
-
-
-@njit(cache=True)
-def reward_bounds(data, radius: np.ndarray, known: bool):
-    """The ends of the interval of every reward [S, A]: R̂ ± e R_max within ±R_max.
-
-    If rewards are `known`, R̂ itself in the pairs seen, and all that the log shows in the others.
-    """
-    model = data.model
-    low, high = robust.reward_interval(model.rewards, radius, robust.largest_reward(data))
-    if known:
-        for s in range(len(low)):
-            for a in range(low.shape[1]):
-                seen = model.counts[s, a] > 0
-                low[s, a] = model.rewards[s, a] if seen else data.r_low
-                high[s, a] = model.rewards[s, a] if seen else data.r_high
-    return low, high
 
 
 class Grid(NamedTuple):

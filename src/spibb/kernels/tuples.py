@@ -47,6 +47,16 @@ class Task(NamedTuple):
     initial: np.ndarray
 
 
+class Ambiguous(NamedTuple):
+    """The models around P̂: rewards [S, A] that are already the worst of their interval, and the
+    radius e [S, A] of the L1 ball around each row."""
+
+    rows: Rows
+    rewards: np.ndarray
+    radius: np.ndarray
+    discount: float
+
+
 class Codebook(NamedTuple):
     """What each outcome code means [C]: (x, a, x', r) and the pair x·A + a; x' is −1 at an end."""
 

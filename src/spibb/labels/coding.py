@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import as_type, densify, from_arrow
-from spibb.checks import InputError, check_present, is_masked, one_kind_of_time
+from spibb.checks import check_present, is_masked, one_kind_of_time
+from spibb.errors import InputError
 from spibb.labels.kinds import LARGEST, Label, cell_label
 from spibb.labels.vocabularies import Vocabulary, translate
 

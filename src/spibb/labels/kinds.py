@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, some
+from spibb.checks import some
+from spibb.errors import InputError
 
 Label = Any
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spibb.checks import InputError, positive, several, shown, some
+from spibb.checks import positive, several, shown, some
+from spibb.errors import InputError
 from spibb.labels.kinds import (
     Label,
     as_text_like,
@@ -47,6 +48,12 @@ class Vocabulary(Shown):
     def __post_init__(self) -> None:
         if isinstance(self.labels, range):
             return
+        labels = self.labels
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
+            raise InputError(
+                f"labels is {shown(labels)}, expected a list of labels or a range: write "
+                'Vocabulary(["mild", "severe"]) or Vocabulary(range(3))'
+            )
         labels = tuple(given_label(plain(label), self.kind) for label in self.labels)
         label, times = self._most_frequent(labels) if labels else (None, 1)
         if times > 1:

@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import from_arrow
+from spibb.defaults import DISCOUNT
 from spibb.episodes.returns import FILE
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest
@@ -25,8 +26,6 @@ FORM = record(
     {"return_limits": either(null(), row(real(), real()))},
     more=True,
 )
-DISCOUNT = 0.95
-"""Where nothing else is said."""
 AGAIN = "write the folder again with spibb improve"
 
 

@@ -146,7 +146,7 @@ def _no_limits_beyond(sweep: Sweep, lowest: float | None) -> dict[str, str]:
     """The same for what a model adds beyond the cut of an episode."""
     if lowest is None or sweep.truncated == "recorded":
         return {}
-    low = float(sweep.tables[2].min())
+    low = float(sweep.tables.v.min())
     limits = {name: limit_of(name, lowest) for name in LIMITED}
     found = {
         name: "the model completes cut episodes with {}, below {}".format(*apart(low, limit))

@@ -18,6 +18,7 @@ FAR = 5.0
 """Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
 LEAST_FAR = 0.05
 """by how much: probabilities may be rounded."""
+NO_EVIDENCE = "none of the {:,} episodes is possible under the policy: no evidence from the log"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +73,7 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
     if not np.isfinite(weights).all():
         return "the importance weights overflow: the episodes are too long for these ratios"
     if size == 0:
-        return f"none of the {n:,} episodes is possible under the policy: no evidence from the log"
+        return NO_EVIDENCE.format(n)
     share = weights.max() / weights.sum()
     if share > LARGE_SHARE and n > 1:
         return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on it"

@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb import checks, words
 from spibb.counts import Counts
+from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import typical_model
 from spibb.episodes.limits import slack
 from spibb.episodes.propensities import behaviour_probs
@@ -128,7 +129,7 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     log: Log,
     policy: Policy,
     behaviour: Policy | None = None,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     *,
     delta: float = 0.05,
     model: MDP | None = None,

@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb.evaluate import returns
 from spibb.kernels import ope as kernels
+from spibb.kernels.formulas import mixed, pdis_limit
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.solve import evaluate
@@ -32,7 +33,7 @@ class Candidates:
     @classmethod
     def mixtures(cls, trained: np.ndarray, baseline: np.ndarray, alphas: np.ndarray) -> Candidates:
         """(1 − α) π_t + α π_b for every α [K]."""
-        return cls(trained[:, :, None] * (1 - alphas) + baseline[:, :, None] * alphas)
+        return cls(mixed(alphas, trained[:, :, None], baseline[:, :, None]))
 
     def values(self, model: MDP | None) -> tuple[np.ndarray, np.ndarray]:
         """Q̂ [S, A, K] and V̂ [S + 1, K] of every policy in a model; the last row of V̂ is 0.
@@ -75,9 +76,9 @@ class Sweep:
     truncated: str
 
     @cached_property
-    def tables(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """π, Q̂ [S, A, K] and V̂ [S + 1, K]."""
-        return (self.candidates.probs, *self.candidates.values(self.model))
+    def tables(self) -> kernels.LaneTables:
+        """The policies and their values."""
+        return kernels.LaneTables(self.candidates.probs, *self.candidates.values(self.model))
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -93,7 +94,7 @@ class Sweep:
         return np.where(completed, following, nothing)
 
     @cached_property
-    def episodes(self) -> tuple[np.ndarray, ...]:
+    def episodes(self) -> kernels.LoggedEpisodes:
         """The columns of the log, as the kernels take them.
 
         A step's successor is the state of the next row, whose Q̂ the estimate subtracts there: a
@@ -102,8 +103,10 @@ class Sweep:
         log = self.log
         following = np.append(log.state[1:], 0)
         following[log.episode_starts[1:] - 1] = self.beyond
-        return (log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
-                1 / self.propensities)  # fmt: skip
+        return kernels.LoggedEpisodes(
+            log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
+            1 / self.propensities,
+        )  # fmt: skip
 
     @cached_property
     def powers(self) -> np.ndarray:
@@ -113,7 +116,7 @@ class Sweep:
     @cached_property
     def completed(self) -> np.ndarray:
         """The returns with what the model adds beyond a cut [E, K]."""
-        v = self.tables[2][self.beyond]
+        v = self.tables.v[self.beyond]
         recorded = returns(self.log, self.discount)[:, None]
         return np.asarray(recorded + self.final_powers * v)
 
@@ -201,8 +204,5 @@ LIMITED: Mapping[str, Callable[[Sweep, float], np.ndarray]] = {"is": _is, "pdis"
 
 
 def limit_of(name: str, lowest_return: float) -> float:
-    """What no contribution of is or pdis can be below: the end pays 0, so that pdis has min(L, 0).
-
-    A limit L > 0 would charge pdis γ^T w_{T−1} L, which no reward has to make up for.
-    """
-    return min(lowest_return, 0.0) if name == "pdis" else lowest_return
+    """What no contribution of is or pdis can be below."""
+    return pdis_limit(lowest_return) if name == "pdis" else lowest_return

@@ -16,14 +16,14 @@ from spibb.experiments.spec import Column, Experiment
 from spibb.paper import style
 from spibb.paper.assured import CHOSE, JUDGED_FROM, bins, cells_of, mean_of
 from spibb.paper.plot import empty_figure, set_title
+from spibb.paper.style import Style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-QUALITY_STYLES = dict(
-    zip(BASELINES, (style.STYLES["pi-b"], style.STYLES["pi-leq-b"], style.STYLES["ramdp"]))
-)
+QUALITY_STYLES = dict(zip(BASELINES, (Style("0.1", "o"), Style("0.45", "s"), Style("0.7", "D"))))
+"""Greys for the baselines: every colour belongs to an algorithm."""
 ACROSS = 5
 """Panels in a row of small ones."""
 LOWEST = -0.5

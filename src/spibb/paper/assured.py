@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from spibb.envs.small import BASELINES
 from spibb.experiments.assurance import EDGES, SIZES, said, true
 from spibb.experiments.results import Cell, Results
+from spibb.paper.evidence import Bounded
 from spibb.stats import Interval, share_interval
 
 CHOSE = frozenset({
@@ -45,7 +46,10 @@ def pooled(cells: Iterator[Cell]) -> Interval | None:
     found = list(cells)
     trials = sum(cell.runs for cell in found)
     hits = sum(mean_of(cell).value * cell.runs for cell in found)
-    return share_interval(hits, trials) if trials else None
+    if not trials:
+        return None
+    share = share_interval(hits, trials)
+    return Bounded(share.value, share.low, share.high, 0.0, 1.0)
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from spibb.experiments.results import Results
-from spibb.paper.competitors import Version
+from spibb.paper.competitors import Boundary, Version
 from spibb.paper.evidence import AbsentError, View
 from spibb.stats import Interval
 
+UNITS = ("0.1 %-CVaR", "10 %-CVaR", "1 %-CVaR", "ρ", "mean", "share")
 HOLDS, FAILS = "holds", "fails"
 NOT_ENOUGH, ABSENT = "not enough runs", "not in these results"
 
@@ -57,23 +58,27 @@ class Claim:
         try:
             interval = self.find(view)
         except AbsentError as lacking:
-            return self._ruling(None, ABSENT, f"no {lacking}")
+            return self._ruling(View(results), None, ABSENT, f"no {lacking}")
         verdict = self.region.judge(interval)
         if verdict == NOT_ENOUGH:
-            return self._ruling(interval, verdict, "the interval reaches across the limit")
+            return self._ruling(view, interval, verdict, "the interval reaches across the limit")
         note = view.shortage()
-        return self._ruling(interval, NOT_ENOUGH if note else verdict, note)
+        return self._ruling(view, interval, NOT_ENOUGH if note else verdict, note)
 
-    def _ruling(self, interval: Interval | None, verdict: str, note: str) -> Ruling:
+    def _ruling(self, view: View, interval: Interval | None, verdict: str, note: str) -> Ruling:
         statistic = f"{self.statistic}; {self.region}"
         return Ruling(
-            self.id, self.where, self.sentence, statistic, interval, verdict, note, self.region
-        )
+            self.id, self.where, self.sentence, statistic, interval, verdict, note, self.region,
+            view,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """What the rows say of a claim: the statistic with its interval, and the outcome."""
+    """What the rows say of a claim: the statistic with its interval, and the outcome.
+
+    `view` is what was read to decide it.
+    """
 
     id: str
     where: str
@@ -82,7 +87,14 @@ class Ruling:
     interval: Interval | None
     verdict: str
     note: str
-    region: Region = field(default_factory=lambda: Region())
+    region: Region
+    view: View = field(compare=False, repr=False)
+
+    @property
+    def basis(self) -> str:
+        """What decided it: runs and sizes, and which of the paper's are not there."""
+        lacking = self.view.lacking() if self.interval is not None else ""
+        return self.view.basis() + (f": only {lacking}" if lacking else "")
 
     @property
     def margin(self) -> float:
@@ -92,11 +104,18 @@ class Ruling:
         return max(self.region.lower - self.interval.value, self.interval.value - self.region.upper)
 
     @property
+    def unit(self) -> str:
+        """What kind of number the statistic is, in a word; empty if none of the usual ones."""
+        found = (name for name in UNITS if name in self.statistic)
+        return next(found, "")
+
+    @property
     def value(self) -> str:
         """The statistic as it is printed: 0.31 [0.29, 0.33]; one number where it is exact."""
         if self.interval is None:
             return "–"
-        value, low, high = _apart(self.interval)
+        limits = self.region.lower, self.region.upper
+        value, low, high = _apart(self.interval, limits)
         return value if self.interval.low == self.interval.high else f"{value} [{low}, {high}]"
 
 
@@ -112,9 +131,9 @@ def claim(
     find: Callable[..., Interval],
     *,
     study: str,
-    versions: tuple[Version, ...] = (),
+    versions: tuple[Version, ...] | tuple[Boundary, ...] = (),
 ) -> None:
-    """Register a claim, or one for each version of a competitor; `find` then takes the version."""
+    """Register a claim, or one for each version of an algorithm; `find` then takes the version."""
     if not versions:
         REGISTRY.append(Claim(id, study, where, sentence, statistic, region, find))
     for version in versions:
@@ -139,15 +158,20 @@ def between(lower: float, upper: float) -> Region:
     return Region(lower, upper)
 
 
-def _apart(interval: Interval) -> tuple[str, ...]:
-    """An estimate and its limits, in as many decimals, up to four, as tell the limits apart."""
+def _apart(interval: Interval, limits: tuple[float, float]) -> tuple[str, ...]:
+    """An estimate and its interval, in as many decimals, up to four, as tell the numbers apart.
+
+    The ends of the interval differ, and the estimate from the limits of the claim.
+    """
     decimals = 2 if abs(interval.value) >= 0.1 else 3
     while True:
         value, low, high = (
             f"{round(x, decimals) + 0.0:.{decimals}f}".replace("-", "−")
             for x in (interval.value, interval.low, interval.high)
         )
-        if low != high or interval.low == interval.high or decimals == 4:
+        narrow = low == high and interval.low != interval.high
+        tied = any(round(interval.value - x, decimals) == 0 != interval.value - x for x in limits)
+        if decimals == 4 or not (narrow or tied):
             return value, low, high
         decimals += 1
 

@@ -1,4 +1,6 @@
-"""What the paper says, what the rows show: every claim of section 3 and appendices B to D.
+"""What the paper says, what the rows show: the claims of section 3 and appendices B to D.
+
+They are those that a number can decide; `readings.UNTESTED` lists the others.
 
 Appendix C consists of figures without further sentences; its figures are named where they show
 what section 3 says.
@@ -63,8 +65,8 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
         "or highest value allow for the number of values compared; a tail mean of fewer than ten "
         "runs decides nothing.",
         "",
-        "| claim | where | what is claimed | decided by | value | verdict |",
-        "|---|---|---|---|---|---|",
+        "| claim | where | what is claimed | decided by | value | verdict | from |",
+        "|---|---|---|---|---|---|---|",
     ]
     more = tables(results) if results.experiment.study == ASSURANCE else []
     return "\n".join([*lines, *(_line(ruling) for ruling in rulings), "", *more])
@@ -87,7 +89,7 @@ def _units(results: Results) -> str:
 def _line(ruling: Ruling) -> str:
     cells = (
         ruling.id, ruling.where, ruling.sentence, ruling.statistic, ruling.value,
-        f"**{ruling.verdict}**" + (f": {ruling.note}" if ruling.note else ""),
+        f"**{ruling.verdict}**" + (f": {ruling.note}" if ruling.note else ""), ruling.basis,
     )  # fmt: skip
     return "| " + " | ".join(lowered(cell).replace("|", "\\|") for cell in cells) + " |"
 
@@ -96,10 +98,12 @@ def _write_csv(rulings: list[Ruling], path: Path) -> None:
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(
-            ["id", "where", "sentence", "statistic", "value", "low", "high", "verdict", "note"]
-        )
+            ["id", "where", "sentence", "statistic", "value", "low", "high", "verdict", "note",
+             "from"]
+        )  # fmt: skip
         for v in rulings:
             numbers = (
                 (v.interval.value, v.interval.low, v.interval.high) if v.interval else ("",) * 3
             )
-            writer.writerow([v.id, v.where, v.sentence, v.statistic, *numbers, v.verdict, v.note])
+            words = v.id, v.where, v.sentence, v.statistic
+            writer.writerow([*words, *numbers, v.verdict, v.note, v.basis])

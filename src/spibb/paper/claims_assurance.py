@@ -16,7 +16,7 @@ from spibb.paper.assured import (
     pooled,
 )
 from spibb.paper.claim import above, below, claim
-from spibb.paper.evidence import AbsentError, View, average, difference, distance, largest
+from spibb.paper.evidence import AbsentError, Bounded, View, average, difference, distance, largest
 from spibb.stats import Interval
 
 AUTO, CERTIFIED, LOOSE = "auto", "certified", "certified:delta=0.2"
@@ -125,7 +125,7 @@ promise(
 
 def _probability(view: View) -> Interval:
     found = [
-        distance(Interval(b.stated, b.stated, b.stated), b.frequency)
+        distance(Bounded(b.stated, b.stated, b.stated, 0.0, 1.0), b.frequency)
         for family in view.results.experiment.families
         for b in bins(view.results, AUTO, family)
         if b.edge >= 0.8

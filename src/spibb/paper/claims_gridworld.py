@@ -6,8 +6,27 @@ from functools import partial
 from itertools import combinations, pairwise
 
 from spibb.paper.claim import above, below, between, claim
-from spibb.paper.competitors import BASIC, HCPI, HCPI_DR, RAMDP, ROBUST, ROBUST_MDP, Version
-from spibb.paper.evidence import View, average, difference, distance, exact, largest, smallest
+from spibb.paper.competitors import (
+    BASIC,
+    HCPI,
+    HCPI_DR,
+    RAMDP,
+    ROBUST,
+    ROBUST_MDP,
+    SPIBB,
+    Boundary,
+    Version,
+)
+from spibb.paper.evidence import (
+    AbsentError,
+    View,
+    average,
+    difference,
+    distance,
+    exact,
+    largest,
+    smallest,
+)
 from spibb.stats import Interval
 
 SAFE = -0.01
@@ -15,26 +34,28 @@ SAFE = -0.01
 NEAR_OPTIMAL = 0.9
 UNIFORM = 0.0522
 """Performance ρ of the uniform policy: what does worse avoids the goal."""
-PI_B, PI_LEQ_B = "pi-b:n_wedge=5", "pi-leq-b:n_wedge=5"
-WEDGE_20 = "pi-b:n_wedge=20", "pi-leq-b:n_wedge=20"
+BOTH = PI_B, PI_LEQ_B = "pi-b", "pi-leq-b"
+TEXT = SPIBB[1]
 HEAT = "3.1, Figures 1b-c"
 MEAN, TAIL = "3.1, Figure 1d", "3.1, Figure 1e"
 
 gridworld = partial(claim, study="gridworld")
 
 
-def wedge_cells(view: View, algorithm: str, statistic: str) -> dict[tuple[float, int], Interval]:
-    """The cells of an N∧ heat map by (N∧, |D|)."""
+def wedge_cells(
+    view: View, algorithm: str, version: Boundary = TEXT
+) -> dict[tuple[int, int], Interval]:
+    """The 1 %-CVaR of an N∧ heat map by (N∧, |D|)."""
     return {
-        (n_wedge, size): view.at(key, statistic, size)
-        for n_wedge, key in view.keys(algorithm, "n_wedge").items()
+        (n_wedge, size): view.at(key, "cvar1", size)
+        for n_wedge, key in version.columns(view, algorithm).items()
         for size in view.sizes()
     }
 
 
-def wedge_mean(view: View, algorithm: str) -> Interval:
+def wedge_mean(view: View, algorithm: str, version: Boundary = TEXT) -> Interval:
     """The 1 %-CVaR of an algorithm, averaged over its N∧ heat map."""
-    return average(list(wedge_cells(view, algorithm, "cvar1").values()))
+    return average(list(wedge_cells(view, algorithm, version).values()))
 
 
 def largest_lead(view: View, column: str, other: str, statistic: str) -> Interval:
@@ -45,7 +66,14 @@ def largest_lead(view: View, column: str, other: str, statistic: str) -> Interva
 
 def largest_drop(curve: list[Interval]) -> Interval:
     """The largest fall from a size to any larger one."""
+    if len(curve) < 2:
+        raise AbsentError("second size")
     return largest([difference(before, after) for before, after in combinations(curve, 2)])
+
+
+def _leq_b_lead(view: View, version: Boundary, statistic: str) -> Interval:
+    """By how much Π_≤b leads Π_b with N∧ = 5, averaged over sizes."""
+    return view.margin(version.at(PI_LEQ_B, 5), [version.at(PI_B, 5)], statistic)
 
 
 gridworld(
@@ -63,24 +91,25 @@ gridworld(
 gridworld(
     "grid-leq-b-safe", HEAT, "Π_≤b-SPIBB improves safely, whatever N_∧ and |D|.",
     "lowest 1 %-CVaR over all N_∧ and sizes", above(SAFE),
-    lambda view: smallest(list(wedge_cells(view, "pi-leq-b", "cvar1").values())),
+    lambda view, version: smallest(list(wedge_cells(view, PI_LEQ_B, version).values())),
+    versions=SPIBB,
 )  # fmt: skip
 
 
-def _b_safe(view: View) -> Interval:
-    cells = wedge_cells(view, "pi-b", "cvar1")
+def _b_safe(view: View, version: Boundary) -> Interval:
+    cells = wedge_cells(view, PI_B, version)
     return smallest([cells[n, size] for n, size in cells if n > 10 or size > 10])
 
 
 gridworld(
     "grid-b-safe", HEAT, "Π_b-SPIBB improves safely, except for a low N_∧ on 10 trajectories.",
     "lowest 1 %-CVaR over all N_∧ and sizes but N_∧ ≤ 10 at |D| ≤ 10", above(SAFE),
-    _b_safe,
+    _b_safe, versions=SPIBB,
 )  # fmt: skip
 
 
-def _b_unsafe_low(view: View) -> Interval:
-    keys = view.keys("pi-b", "n_wedge")
+def _b_unsafe_low(view: View, version: Boundary) -> Interval:
+    keys = version.columns(view, PI_B)
     sizes = view.sizes(at_most=10)
     return smallest([view.at(keys[n], "cvar1", size) for n in keys if n <= 10 for size in sizes])
 
@@ -88,27 +117,31 @@ def _b_unsafe_low(view: View) -> Interval:
 gridworld(
     "grid-b-unsafe-low", HEAT, "Π_b-SPIBB with a low N_∧ is slightly unsafe on 10 trajectories.",
     "lowest 1 %-CVaR over N_∧ ≤ 10 at |D| ≤ 10 (slightly: not below −0.25)", between(-0.25, 0),
-    _b_unsafe_low,
+    _b_unsafe_low, versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-conservative", HEAT, "The larger N_∧, the more conservative both SPIBB algorithms.",
     "largest rise of the mean from one N_∧ to the next larger, over sizes and both algorithms",
     below(0.01),
-    lambda view: largest(
+    lambda view, version: largest(
         [
             difference(view.at(more, "mean", size), view.at(less, "mean", size))
-            for algorithm in ("pi-b", "pi-leq-b")
-            for less, more in pairwise(view.keys(algorithm, "n_wedge").values())
+            for algorithm in BOTH
+            for less, more in pairwise(version.columns(view, algorithm).values())
             for size in view.sizes()
         ]
     ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-leq-b-beats-b", HEAT, "Π_≤b-SPIBB outperforms Π_b-SPIBB.",
     "1 %-CVaR of Π_≤b minus that of Π_b, averaged over all N_∧ and sizes", above(0),
-    lambda view: difference(wedge_mean(view, "pi-leq-b"), wedge_mean(view, "pi-b")),
+    lambda view, version: difference(
+        wedge_mean(view, PI_LEQ_B, version), wedge_mean(view, PI_B, version)
+    ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
@@ -180,7 +213,7 @@ def _ramdp_high(view: View, version: Version) -> Interval:
 
 
 gridworld(
-    "grid-ramdp-high", "3.1, Figure 1d; B.2.4, Figures 7c-d",
+    "grid-ramdp-high", "3.1; B.2.4, Figure 7c",
     "With κ ≥ 0.004, RaMDP is too frightened to go near the goal.",
     "highest over κ ≥ 0.004 of the mean performance ρ, averaged over sizes (too frightened: "
     "below the uniform policy's 0.0522)", below(UNIFORM),
@@ -213,7 +246,9 @@ gridworld(
     "grid-ramdp-wins", MEAN, "RaMDP is one of the two winners in mean.",
     "smallest lead in mean of RaMDP (κ = 0.003) over Basic RL, HCPI, Robust MDP and Π_b, "
     "averaged over sizes", above(0),
-    lambda view, version: view.margin(version.main, [BASIC, HCPI_DR, ROBUST, PI_B], "mean"),
+    lambda view, version: view.margin(
+        version.main, [BASIC, HCPI_DR, ROBUST, TEXT.at(PI_B, 5)], "mean"
+    ),
     versions=RAMDP,
 )  # fmt: skip
 
@@ -221,14 +256,17 @@ gridworld(
     "grid-leq-b-wins", MEAN, "Π_≤b-SPIBB is one of the two winners in mean.",
     "smallest lead in mean of Π_≤b (N_∧ = 5) over Basic RL, HCPI, Robust MDP and Π_b, averaged "
     "over sizes", above(0),
-    lambda view: view.margin(PI_LEQ_B, [BASIC, HCPI_DR, ROBUST, PI_B], "mean"),
+    lambda view, version: view.margin(
+        version.at(PI_LEQ_B, 5), [BASIC, HCPI_DR, ROBUST, version.at(PI_B, 5)], "mean"
+    ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-b-close", MEAN, "Π_b-SPIBB is not far behind the winners in mean.",
     "mean of Π_≤b minus that of Π_b (N_∧ = 5), averaged over sizes (not far: below 0.1)",
     between(0, 0.1),
-    lambda view: view.margin(PI_LEQ_B, [PI_B], "mean"),
+    lambda view, version: _leq_b_lead(view, version, "mean"), versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
@@ -242,14 +280,14 @@ gridworld(
 gridworld(
     "grid-leq-b-above", TAIL, "The 1 %-CVaR of Π_≤b-SPIBB stays above the baseline.",
     "lowest 1 %-CVaR of N_∧ = 5 over sizes", above(0),
-    lambda view: view.lowest(PI_LEQ_B, "cvar1"),
+    lambda view, version: view.lowest(version.at(PI_LEQ_B, 5), "cvar1"), versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-b-behind", TAIL, "Π_b-SPIBB is a bit behind Π_≤b-SPIBB in 1 %-CVaR.",
     "1 %-CVaR of Π_≤b minus that of Π_b (N_∧ = 5), averaged over sizes (a bit: below 0.25)",
     between(0, 0.25),
-    lambda view: view.margin(PI_LEQ_B, [PI_B], "cvar1"),
+    lambda view, version: _leq_b_lead(view, version, "cvar1"), versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
@@ -274,25 +312,33 @@ gridworld(
 gridworld(
     "grid-20-safe", "3.1, Figure 1f", "With N_∧ = 20, both SPIBB algorithms are safe.",
     "lowest 1 %-CVaR of both over sizes", above(SAFE),
-    lambda view: smallest([i for key in WEDGE_20 for i in view.curve(key, "cvar1")]),
+    lambda view, version: smallest(
+        [i for name in BOTH for i in view.curve(version.at(name, 20), "cvar1")]
+    ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-20-conservative", "3.1, Figure 1f",
     "With N_∧ = 20, both SPIBB algorithms are more conservative than with 5.",
     "smallest loss in mean from N_∧ = 5 to 20, averaged over sizes, of both algorithms", above(0),
-    lambda view: smallest(
-        [view.margin(few, [many], "mean") for few, many in zip((PI_B, PI_LEQ_B), WEDGE_20)]
+    lambda view, version: smallest(
+        [view.margin(version.at(name, 5), [version.at(name, 20)], "mean") for name in BOTH]
     ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(
     "grid-20-near-optimal", "3.1, Figure 1f",
     "With N_∧ = 20, both SPIBB algorithms are near optimal on big data sets.",
     "lowest mean of both over |D| ≥ 2000 (near: above 0.9)", above(NEAR_OPTIMAL),
-    lambda view: smallest(
-        [i for key in WEDGE_20 for i in view.curve(key, "mean", view.sizes(at_least=2000))]
+    lambda view, version: smallest(
+        [
+            i for name in BOTH
+            for i in view.curve(version.at(name, 20), "mean", view.sizes(at_least=2000))
+        ]
     ),
+    versions=SPIBB,
 )  # fmt: skip
 
 gridworld(

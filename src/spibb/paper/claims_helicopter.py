@@ -72,7 +72,7 @@ helicopter(
 
 
 def _noise_baseline(view: View) -> Interval:
-    size = view.sizes()[0]
+    size = view.first_size()
     quiet = _at(view, BASELINE, "mean", size, _quietest(view))
     return difference(quiet, _at(view, BASELINE, "mean", size))
 
@@ -95,6 +95,16 @@ def _noise_harder(view: View) -> Interval:
     )
 
 
+def noise_gains(view: View) -> tuple[float, list[float]]:
+    """By how much the baseline, and SPIBB-DQN with each N∧ shown, do better without noise."""
+    size, quiet = view.first_size(), _quietest(view)
+    baseline, *spibb = (
+        _at(view, key, "mean", size, quiet).value - _at(view, key, "mean", size).value
+        for key in (BASELINE, *_shown(view))
+    )
+    return baseline, spibb
+
+
 helicopter(
     "heli-noise-harder", "3.4, Figure 4c",
     "Less noise makes safe improvement harder for SPIBB-DQN (N∧ = 5, 10).",
@@ -104,7 +114,7 @@ helicopter(
 
 
 def _noise_aim(view: View) -> Interval:
-    size, loudest = view.sizes()[0], _loud(view)[-1]
+    size, loudest = view.first_size(), _loud(view)[-1]
     return largest(
         [
             difference(_at(view, key, "mean", size, loudest), _at(view, key, "mean", size))
@@ -137,7 +147,7 @@ helicopter(
 
 
 def _converged(view: View) -> Interval:
-    size, keys = view.sizes()[0], [column.key for column in view.results.experiment.columns]
+    size, keys = view.first_size(), [column.key for column in view.results.experiment.columns]
     return largest(
         [
             distance(
@@ -185,7 +195,7 @@ helicopter(
 
 def _ramdp_dqn(view: View) -> Interval:
     _several_logs(view)
-    size = view.sizes()[0]
+    size = view.first_size()
     dqn = _at(view, _key(view, Dqn()), "mean", size)
     return largest([difference(_at(view, key, "mean", size), dqn) for key in _ramdp(view)])
 
@@ -214,7 +224,7 @@ def _at(
 def _gain(view: View, key: str, statistic: str, noise: float, size: int | None = None) -> Interval:
     """A column's return less the baseline's, at a size, by default the first."""
     _several_logs(view)
-    at = view.sizes()[0] if size is None else size
+    at = view.first_size() if size is None else size
     return difference(
         _at(view, key, statistic, at, noise), _at(view, BASELINE, statistic, at, noise)
     )
@@ -229,7 +239,7 @@ def _spread(view: View, key: str) -> Interval:
     """Mean less 10 %-CVaR over the networks of one data set."""
     if not training_of(view.results.experiment).one_log:
         raise AbsentError("run on one data set")
-    size = view.sizes()[0]
+    size = view.first_size()
     return difference(_at(view, key, "mean", size), _at(view, key, "cvar10", size))
 
 

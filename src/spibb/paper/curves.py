@@ -64,9 +64,9 @@ class Curves:
         parts = []
         for column in self.drawn(results.experiment):
             for statistic in self.statistics:
-                first, *_, last = (i.value for i in self._points(results, column, statistic))
+                values = [i.value for i in self._points(results, column, statistic).values()]
                 name = f"{style.plain(style.label(column))}, {style.STATISTIC_NAMES[statistic]}"
-                parts.append(f"{name}: {first:.2f} to {last:.2f}")
+                parts.append(f"{name}: {values[0]:.2f} to {values[-1]:.2f}")
         unit = "performance" if _raw(results) else "normalised performance"
         return (
             f"Curves of {style.statistic_name(self.statistics)} {unit} against the number of "
@@ -81,11 +81,11 @@ class Curves:
             columns += [c for c in experiment.columns if c.algorithm not in PAPER_ALGORITHMS]
         return columns
 
-    def _points(self, results: Results, column: Column, statistic: str) -> list[Interval]:
-        """The curve's intervals in the units of the axis, one per size."""
-        cells = (results.cell(column.key, n, self.eta) for n in results.experiment.sizes)
-        found = [cell.statistics[statistic] for cell in cells if cell is not None]
-        return [results.raw(interval) for interval in found] if _raw(results) else found
+    def _points(self, results: Results, column: Column, statistic: str) -> dict[int, Interval]:
+        """The curve's intervals in the units of the axis, by size; joined folders may lack some."""
+        cells = {n: results.cell(column.key, n, self.eta) for n in results.experiment.sizes}
+        found = {n: cell.statistics[statistic] for n, cell in cells.items() if cell is not None}
+        return {n: results.raw(i) for n, i in found.items()} if _raw(results) else found
 
     def _draw_curve(
         self, axes: Axes, results: Results, column: Column, statistic: str, number: int
@@ -94,8 +94,9 @@ class Curves:
 
         Later curves are thinner, so that those below show where two coincide.
         """
-        look, sizes = style.style(column, number), results.experiment.sizes
-        points = self._points(results, column, statistic)
+        look = style.style(column, number)
+        found = self._points(results, column, statistic)
+        sizes, points = list(found), list(found.values())
         values = [point.value for point in points]
         several, tail = len(self.statistics) > 1, statistic != "mean"
         axes.plot(
@@ -103,18 +104,21 @@ class Curves:
             markersize=max(4.0, 6.5 - 0.4 * number), linewidth=max(1.2, 2.3 - 0.2 * number),
             linestyle=look.dashes_of(tail) if several else look.dashes,
             markerfacecolor="white" if look.hollow or (several and tail) else look.colour,
-            label=self._legend(results, column, statistic, min(values)),
+            label=self._legend(results, column, statistic, values),
         )  # fmt: skip
         axes.fill_between(
             sizes, [p.low for p in points], [p.high for p in points],
             color=look.colour, alpha=0.12, linewidth=0,
         )  # fmt: skip
 
-    def _legend(self, results: Results, column: Column, statistic: str, lowest: float) -> str:
+    def _legend(self, results: Results, column: Column, statistic: str, values: list[float]) -> str:
         text = style.label(column)
         if len(self.statistics) > 1:
             text += f": {style.STATISTIC_NAMES[statistic]}"
-        if not _raw(results) and lowest < LOWEST:
+        lowest, highest = min(values), max(values)
+        if not _raw(results) and highest < LOWEST:
+            text += f" [below the graph: {lowest:.1f} to {highest:.1f}]".replace("-", "−")
+        elif not _raw(results) and lowest < LOWEST:
             text += f" [falls to {lowest:.1f}]".replace("-", "−")
         return text + style.fewer_runs(results, column.key)
 

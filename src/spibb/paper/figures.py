@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,12 +31,13 @@ DATA = {
 
 def write_figures(
     results: Results, folder: Path, others: Sequence[tuple[Path, Results]] = (),
-    small: bool = False,
+    small: bool = False, only: Collection[str] | None = None,
 ) -> list[Path]:  # fmt: skip
     """Write every figure of the paper that the results can give, and a gallery page.
 
     `others` are folders whose columns are drawn too; `small` leaves out SVG and the supplementary
-    figures of the finite studies, which are many. PNG and SVG go to figures/ by the paper's figure
+    figures of the finite studies, which are many; `only` are the file names, without ending, of
+    those to draw. PNG and SVG go to figures/ by the paper's figure
     number and what they show, with figures/index.html last in the list. Figures whose columns are
     absent are listed there.
     """
@@ -47,6 +48,8 @@ def write_figures(
     paths, pictures, absent = [], [], []
     for figure in paper_figures(results.experiment.study):
         if small and figure.supplementary and results.experiment.study in FINITE:
+            continue
+        if only is not None and figure.stem not in only:
             continue
         missing = figure.plot.missing(results.experiment)
         if missing:
@@ -69,15 +72,20 @@ def _make(folder: Path) -> None:
 def drawn(figure: PaperFigure, results: Results) -> Figure:
     """A figure under a title that says what was run."""
     made = f"{_data(results.experiment)}, {_amount(results)}{_too_few(figure, results)}"
-    title = f"Figure {figure.number}: {figure.caption.rstrip('.')} ({made})"
-    return figure.plot.draw(results, title)
+    title = f"Figure {figure.number}: {figure.caption.rstrip('.')}"
+    return figure.plot.draw(results, title if figure.illustration else f"{title} ({made})")
 
 
 def _data(experiment: Experiment) -> str:
-    """What the logs are, as a title says it; a baseline from a file is named."""
+    """What the logs are, as a title says it; a baseline from a file is told from ours."""
     if experiment.network is not None:
-        return f"{experiment.study}, data of {Path(experiment.network.path).name}"
+        return f"{experiment.study}, data of the baseline {_short(experiment.network.path)}"
     return DATA.get(experiment.study, experiment.study)
+
+
+def _short(path: str) -> str:
+    """A file by its folder and name: quiet/baseline.npz."""
+    return "/".join(Path(path).parts[-2:])
 
 
 def _amount(results: Results) -> str:
@@ -103,4 +111,6 @@ def _number(n: int, noun: str) -> str:
 
 def _picture(figure: PaperFigure, results: Results, wide: bool) -> Picture:
     alt = figure.plot.describe(results)
-    return Picture(figure.number, figure.label, figure.stem, figure.caption, alt, wide)
+    return Picture(
+        figure.number, figure.label, figure.stem, figure.caption, alt, wide, figure.illustration
+    )

@@ -29,6 +29,7 @@ class Picture:
     caption: str
     alt: str
     wide: bool
+    illustration: bool = False
 
     @property
     def address(self) -> str:

@@ -54,7 +54,8 @@ class Selection:
 class HyperMap:
     """Normalised performance against |D| and one hyper-parameter of an algorithm.
 
-    The rows are the values that the experiment has, or those of `only`; one panel per version.
+    The rows are the values that the experiment has, or those of `only`; of `preferred` where there
+    are enough of them. One panel per version.
     """
 
     algorithm: str
@@ -63,6 +64,7 @@ class HyperMap:
     versions: tuple[Selection, ...] = (Selection(),)
     only: tuple[float, ...] = ()
     eta: float | None = None
+    preferred: tuple[float, ...] = ()
 
     def missing(self, experiment: Experiment) -> tuple[str, ...]:
         """What lacks if no version has enough rows."""
@@ -91,7 +93,9 @@ class HyperMap:
             value = self._value(column, version)
             if value is not None and (not self.only or value in self.only):
                 rows.append((value, Row(f"{value:g}", column.key, self.eta)))
-        return [row for _, row in sorted(rows, key=lambda pair: pair[0])]
+        known = [pair for pair in rows if pair[0] in self.preferred]
+        chosen = known if len(known) >= FEWEST_ROWS else rows
+        return [row for _, row in sorted(chosen, key=lambda pair: pair[0])]
 
     def _value(self, column: Column, version: Selection) -> float | None:
         """The varied value of a column of this version."""

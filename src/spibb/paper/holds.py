@@ -14,8 +14,10 @@ from pathlib import Path
 from spibb.experiments.results import Results
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, Ruling
 from spibb.paper.claims import claims
+from spibb.paper.evidence import paper_sizes
 from spibb.paper.provenance import experiment_command
-from spibb.paper.readings import BEYOND, CAUSES, Cause, failing, quote
+from spibb.paper.readings import UNTESTED, Cause, failing, quote
+from spibb.paper.reasons import CAUSES, beyond
 from spibb.paper.stored import joined, same_runs
 from spibb.paper.style import lowered
 
@@ -29,11 +31,12 @@ FIGURE = re.compile(r"Figures? (\d+)([a-z])(?:-([a-z]))?")
 class Page:
     """Rulings on several studies, how often each holds over baselines, and where figures are.
 
-    `family` gives the verdicts on each claim over a family of baselines, `places` the folder that
-    decides a claim where folders are not joined.
+    `amounts` says how much each folder holds. `family` gives the verdicts on each claim over a
+    family of baselines, `places` the folder that decides a claim where folders are not joined.
     """
 
     rulings: list[Ruling]
+    amounts: list[str]
     studies: list[str]
     family: dict[str, list[str]]
     figures: dict[str, list[Path]]
@@ -46,8 +49,10 @@ class Page:
         kinds = {kind: len(entries) for kind, entries in failing(self.rulings).items()}
         why = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         rest = [f"{n} {v}" for v, n in counts.items() if v not in (HOLDS, FAILS)]
-        text = f"{counts[HOLDS]} hold, {counts[FAILS]} fail" + (f": {why}" if why else "")
-        return "; ".join([text, *rest]) + "."
+        text = f"{counts[HOLDS]} hold, {counts[FAILS]} fail" + (f" ({why})" if why else "")
+        sentences = len({quote(ruling.id) for ruling in self.rulings} - {""})
+        about = f"{sentences} sentences, {len(self.rulings)} tests of them"
+        return f"{about}: {', '.join([text, *rest])}."
 
     def baselines(self, id: str) -> str:
         """On how many of the gridworld's baselines a claim holds; empty if that is not known."""
@@ -90,7 +95,21 @@ def gather(
     for folder, _ in sorted(results, key=lambda pair: pair[1].runs):
         for path in sorted((folder / "figures").glob("fig*.png")):
             figures.setdefault(path.name.split("_")[0], []).append(path)
-    return Page(rulings, studies, _over_baselines([r for _, r in family]), figures, places)
+    amounts = list(dict.fromkeys(_amount(found) for _, found in results))
+    return Page(rulings, amounts, studies, _over_baselines([r for _, r in family]), figures, places)
+
+
+def _amount(results: Results) -> str:
+    """How much a folder holds: gridworld: 20 runs, 2 of 10 sizes."""
+    experiment = results.experiment
+    wanted = paper_sizes(results)
+    sizes = f"{len({*wanted} & {*experiment.sizes})} of the paper's {len(wanted)} sizes"
+    training = experiment.training
+    runs = f"{results.runs:,} runs"
+    if training is not None:
+        networks = f"{training.seeds} {'network' if training.seeds == 1 else 'networks'}"
+        runs += f" of {networks} a column"
+    return f"{experiment.study}: {runs}, {sizes}"
 
 
 def _decided(group: Sequence[tuple[Path, Results]]) -> Iterator[tuple[Ruling, Path | None]]:
@@ -129,6 +148,7 @@ def _over_baselines(family: Sequence[Results]) -> dict[str, list[str]]:
 def terminal(page: Page) -> str:
     """The page for a terminal of 80 columns."""
     lines = textwrap.wrap(page.summary, WIDTH)
+    lines += [line for text in page.amounts for line in _wrapped(text)]
     for kind, entries in failing(page.rulings).items():
         lines += ["", *textwrap.wrap(f"FAILS ({kind}): {CAUSES[kind]}", WIDTH)]
         for ruling, why in entries:
@@ -145,8 +165,20 @@ def _listed(rulings: Sequence[Ruling]) -> list[str]:
         return _wrapped(", ".join(ruling.id for ruling in rulings))
     return [
         line for ruling in rulings
-        for line in _wrapped(f"{ruling.id}: {ruling.sentence} {ruling.value}")
+        for line in _wrapped(f"{ruling.id}: {ruling.sentence} {_number(ruling)}{_marks(ruling)}")
     ]  # fmt: skip
+
+
+def _number(ruling: Ruling) -> str:
+    """The value, with the kind of number that it is: 1 %-CVaR 0.13 [0.11, 0.14]."""
+    return f"{ruling.unit} {ruling.value}".strip()
+
+
+def _marks(ruling: Ruling) -> str:
+    """What stands in the way of a verdict, and which of the paper's sizes are not there."""
+    lacking = ruling.view.lacking() if ruling.interval is not None else ""
+    parts = [ruling.note, f"only {lacking}" if lacking else ""]
+    return "".join(f"; {part}" for part in parts if part)
 
 
 def _wrapped(text: str) -> list[str]:
@@ -158,7 +190,7 @@ def _wrapped(text: str) -> list[str]:
 def _line(page: Page, ruling: Ruling, why: Cause) -> str:
     """What fails, by how much, and why."""
     parts = [
-        f"{ruling.sentence} {ruling.value}",
+        f"{ruling.sentence} {_number(ruling)}{_marks(ruling)}",
         f"{ruling.margin:.2g} beyond the limit ({ruling.region})",
         why.why,
         page.baselines(ruling.id),
@@ -169,71 +201,107 @@ def _line(page: Page, ruling: Ruling, why: Cause) -> str:
 def markdown(page: Page, folder: Path) -> str:
     """The page as Markdown in a folder, to which links to figures are relative."""
     lines = [f"# {TITLE}", "", f"**{page.summary}** {_INTRODUCTION}", ""]
+    shown: set[Path] = set()
     for kind, entries in failing(page.rulings).items():
         lines += [f"## Fails: {kind}", "", CAUSES[kind], ""]
         for ruling, why in entries:
             lines += [f"**{ruling.id}** ({ruling.where})", "", f"> {lowered(_said(ruling))}", ""]
             lines += [f"- *{name}:* {lowered(text)}" for name, text in _facts(page, ruling, why)]
-            lines += [""]
-            image = page.figure(ruling)
-            if image is not None:
-                lines += [f"![{ruling.where}]({_relative(image, folder)}){{ width=420 }}", ""]
-    lines += ["## What the paper does not say", "", *(f"- {lowered(text)}" for text in BEYOND), ""]
+            lines += ["", *_picture(page.figure(ruling), ruling, folder, shown)]
+    more = beyond(page.rulings)
+    if more:
+        lines += [
+            "## What the paper does not say",
+            "",
+            *(f"- {lowered(text)}" for text in more),
+            "",
+        ]
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):
         lines += [f"## {verdict.capitalize()}", ""]
-        lines += _beside_figures(page, [r for r in page.rulings if r.verdict == verdict], folder)
-    lines += ["## Made with", "", *(f"- `{text}`" for text in page.studies), ""]
+        some = [r for r in page.rulings if r.verdict == verdict]
+        lines += _beside_figures(page, some, folder, shown)
+    lines += ["## Not tested", "", _UNTESTED, ""]
+    lines += [f"- {where}: {lowered(said)} Not tested: {why}." for where, said, why in UNTESTED]
+    lines += ["", "## Made with", "", *(f"- `{text}`" for text in page.studies), ""]
     return "\n".join(lines)
+
+
+def _picture(image: Path | None, ruling: Ruling, folder: Path, shown: set[Path]) -> list[str]:
+    """A figure that opens on a click; a link to it where the page has shown it already."""
+    if image is None:
+        return []
+    path = _relative(image, folder)
+    name = image.name.split("_")[0].removeprefix("fig")
+    if image in shown:
+        return [f"[Figure {name}]({path}), shown above.", ""]
+    shown.add(image)
+    return [f"[![{ruling.where}]({path}){{ width=560 }}]({path})", ""]
 
 
 def _facts(page: Page, ruling: Ruling, why: Cause | None) -> list[tuple[str, str]]:
     """What was tested, what was found and, where it fails, why: names and sentences."""
     beyond = f", {ruling.margin:.2g} beyond the limit" if why else ""
-    place = page.places.get(ruling.id)
-    where = f" ({place.parent.name}/{place.name})" if place else ""
     note = f" ({ruling.note})" if ruling.note else ""
     facts = {
         "Tested": f"{ruling.sentence} Decided by the {ruling.statistic}.",
-        "Found": f"{ruling.value}{beyond}{note}{where}.",
+        "Found": f"{ruling.value}{beyond}{note}.",
+        "From": _source(page, ruling) + ".",
         "Why": f"{why.why}." if why else ".",
         "Other baselines": page.baselines(ruling.id) + ".",
     }
     return [(name, text) for name, text in facts.items() if text.strip(".")]
 
 
+def _source(page: Page, ruling: Ruling) -> str:
+    """Runs, sizes and, where folders are not joined, the folder that decided a claim."""
+    place = page.places.get(ruling.id)
+    where = f" ({place.parent.name}/{place.name})" if place else ""
+    return f"{ruling.basis}{where}" if ruling.basis else ""
+
+
 _INTRODUCTION = (
-    "Each empirical sentence of the paper was turned into a number with a 95 % interval; it holds "
-    "or fails if the whole interval is on one side of a limit. Performances are normalised "
-    "(0: baseline, 1: optimum) unless ρ is named; those of the helicopter are mean undiscounted "
-    "returns, from −1 to 10."
+    "The empirical sentences of the paper that a number can decide were turned into numbers with "
+    "95 % intervals; a test holds or fails if the whole interval is on one side of a limit. One "
+    "sentence may need several tests, and where the released code differs from the text each is "
+    "made for both. Performances are normalised (0: baseline, 1: optimum) unless ρ is named; those "
+    "of the helicopter are mean undiscounted returns, from −1 to 10."
 )
-_HEAD = ["| claim | the paper | decided by | value | baselines |", "|---|---|---|---|---|"]
+_UNTESTED = "Sentences of the paper that sound empirical, and why no number here decides them."
 
 
 def _said(ruling: Ruling) -> str:
     return quote(ruling.id) or "The paper does not say it."
 
 
-def _beside_figures(page: Page, rulings: Sequence[Ruling], folder: Path) -> list[str]:
-    """A table of claims below each figure that shows them; those without one come first."""
+def _beside_figures(
+    page: Page, rulings: Sequence[Ruling], folder: Path, shown: set[Path]
+) -> list[str]:
+    """The claims below each figure that shows them; those without one come first."""
     by_figure: dict[Path | None, list[Ruling]] = {None: []}
     for ruling in rulings:
         by_figure.setdefault(page.figure(ruling), []).append(ruling)
     lines = []
     for image, group in by_figure.items():
-        if image is not None:
-            lines += [f"![{group[0].where}]({_relative(image, folder)}){{ width=420 }}", ""]
         if group:
-            lines += [*_HEAD, *(_row(page, ruling) for ruling in group), ""]
+            lines += _picture(image, group[0], folder, shown)
+            lines += _by_sentence(page, group)
     return lines
 
 
-def _row(page: Page, ruling: Ruling) -> str:
-    cells = (
-        f"{ruling.id} ({ruling.where})", f"{ruling.sentence} {quote(ruling.id)}", ruling.statistic,
-        f"{ruling.value} {ruling.note}".strip(), page.baselines(ruling.id),
-    )  # fmt: skip
-    return "| " + " | ".join(lowered(cell).replace("|", "\\|") for cell in cells) + " |"
+def _by_sentence(page: Page, rulings: Sequence[Ruling]) -> list[str]:
+    """The paper's sentence once, and below it the tests of it."""
+    lines = []
+    for said in dict.fromkeys(_said(ruling) for ruling in rulings):
+        lines += [f"> {lowered(said)}", ""]
+        for ruling in rulings:
+            if _said(ruling) == said:
+                facts = dict(_facts(page, ruling, None))
+                more = ("From", "Other baselines")
+                rest = [f"{name}: {facts[name]}" for name in more if name in facts]
+                text = " ".join([facts["Tested"], f"**{facts['Found']}**", *rest])
+                lines.append(f"- {ruling.id} ({ruling.where}): {lowered(text)}")
+        lines.append("")
+    return lines
 
 
 def _relative(path: Path, folder: Path) -> str:
@@ -246,11 +314,14 @@ def web(page: Page, folder: Path) -> str:
     for kind, entries in failing(page.rulings).items():
         parts.append(f"<h2>Fails: {kind}</h2><p>{CAUSES[kind]}</p>")
         parts += [_article(page, ruling, folder, why) for ruling, why in entries]
-    listed = "".join(f"<li>{_set(text)}</li>" for text in BEYOND)
-    parts.append(f"<h2>What the paper does not say</h2><ul>{listed}</ul>")
+    listed = "".join(f"<li>{_set(text)}</li>" for text in beyond(page.rulings))
+    if listed:
+        parts.append(f"<h2>What the paper does not say</h2><ul>{listed}</ul>")
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):
         parts.append(f"<h2>{verdict.capitalize()}</h2>")
         parts += [_article(page, r, folder) for r in page.rulings if r.verdict == verdict]
+    left = "".join(f"<li>{w}: {_set(said)} Not tested: {why}.</li>" for w, said, why in UNTESTED)
+    parts.append(f"<h2>Not tested</h2><p>{_UNTESTED}</p><ul>{left}</ul>")
     made = "".join(f"<li><code>{html.escape(text)}</code></li>" for text in page.studies)
     return _FRAME.format(title=TITLE, body="\n".join(parts) + f"<h2>Made with</h2><ul>{made}</ul>")
 
@@ -262,8 +333,9 @@ def _set(text: str) -> str:
 
 def _article(page: Page, ruling: Ruling, folder: Path, why: Cause | None = None) -> str:
     image = page.figure(ruling)
+    path = _relative(image, folder) if image else ""
     shown = (
-        f'<img loading="lazy" alt="{ruling.where}" src="{_relative(image, folder)}">'
+        f'<a href="{path}"><img loading="lazy" alt="{ruling.where}" src="{path}"></a>'
         if image else ""
     )  # fmt: skip
     facts = "".join(

@@ -61,6 +61,11 @@ class PaperFigure:
         return self.number.endswith("s")
 
     @property
+    def illustration(self) -> bool:
+        """Whether it shows a world, and no result of any run."""
+        return isinstance(self.plot, (Domain, Scenery))
+
+    @property
     def statistics(self) -> tuple[str, ...]:
         """What it shows of a finite study: means or tails, by name."""
         match self.plot:
@@ -114,7 +119,9 @@ def _wedge_map(number: str, label: str, algorithm: str, eta: float | None = None
     name = PI_B if algorithm == "pi-b" else PI_LEQ_B
     where = "" if eta is None else f", with baselines of η = {eta:g}"
     caption = f"1 %-CVaR of {name} against |D| and N_∧{where}."
-    return PaperFigure(number, label, caption, HyperMap(algorithm, "n_wedge", "cvar1", eta=eta))
+    # columns of N∧ + 1 are the released code's N∧, which has no map of its own
+    plot = HyperMap(algorithm, "n_wedge", "cvar1", eta=eta, preferred=N_WEDGES)
+    return PaperFigure(number, label, caption, plot)
 
 
 def _eta_map(
@@ -149,8 +156,7 @@ def _figure_1() -> Iterator[PaperFigure]:
 
 
 def _figure_2() -> Iterator[PaperFigure]:
-    caption = "Data from the uniform policy: " + _benchmark_caption("cvar1", 20)
-    plot = _benchmark("cvar1", 20)
+    caption, plot = _benchmark_caption("cvar1", 20), _benchmark("cvar1", 20)
     yield PaperFigure("2a", "benchmark_CVaR_rand_N=20", caption, plot)
     yield _wedge_map("2b", "heatmap_CVaR_rand_pi_b", "pi-b")
     yield _wedge_map("2c", "heatmap_CVaR_rand_pi_<b", "pi-leq-b")
@@ -175,7 +181,7 @@ def _figure_3() -> Iterator[PaperFigure]:
 def _figure_4() -> Iterator[PaperFigure]:
     caption = "The helicopter: where it starts (teal), and what landing pays: orange −1, blue 10."
     yield PaperFigure("4a", "helicopter", caption, Scenery())
-    caption = "Mean and 10 %-CVaR of SPIBB-DQN against N_∧, by size of the data set."
+    caption = "Mean and 10 %-CVaR of SPIBB-DQN against N_∧."
     yield PaperFigure("4b", "spibb-dqn-by-size", caption, OptionCurves("n_wedge"))
     caption = "Mean and 10 %-CVaR against the helicopter's noise factor."
     yield PaperFigure("4c", "noise-factor", caption, NoiseCurves())
@@ -243,7 +249,7 @@ def _figure_9() -> Iterator[PaperFigure]:
     for letter, name, statistic in (
         ("a", "mean", "mean"), ("b", "10CVaR", "cvar10"), ("c", "0.1CVaR", "cvar0.1"),
     ):  # fmt: skip
-        caption = "Data from the uniform policy: " + _benchmark_caption(statistic, 20)
+        caption = _benchmark_caption(statistic, 20)
         label, plot = f"benchmark_{name}_rand_N=20", _benchmark(statistic, 20)
         yield PaperFigure(f"9{letter}", label, caption, plot)
     for letter, n_wedge in (("d", 5), ("e", 10), ("f", 50)):
@@ -318,7 +324,7 @@ def _figure_12() -> Iterator[PaperFigure]:
 
 def _assurance() -> Iterator[PaperFigure]:
     """The bench of assurance, which the paper does not have."""
-    share = "% of the logs"
+    share = "% of the logs (square-root scale)"
     promising = "auto", "certified", "certified:delta=0.2", OLD_RULE, PROTOTYPE
     shown = (*promising, "pi-b:n_wedge=5", BASIC)
     caption = (

@@ -65,8 +65,8 @@ class Assessment:
     @property
     def chosen(self) -> Candidate | None:
         """The candidate of the sweep that is the result, if one is."""
-        if self.swept:
-            return getattr(self.result, "chosen", None)
+        if isinstance(self.result, AutoImprovement) and self.swept:
+            return self.result.chosen
         mine = self.result.algorithm.name, self.n_wedge
         return next((c for c in self.sweep if (c.algorithm, c.n_wedge) == mine), None)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb import words
 from spibb.algorithms.base import Improvement
+from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.episodes.departures import changed_states
 from spibb.labels import Label
 from spibb.tables import long_form
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 LIKELIEST = 3
 """Actions named in a line."""
-ROUNDING = 1e-12
-"""What may be missing from a probability that is 1."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +99,7 @@ def policy_table(result: Improvement) -> pa.Table:
         problem.states,
         problem.actions,
         probability=np.where(
-            result.policy.probs > 1 - ROUNDING, 1.0, result.policy.probs
+            result.policy.probs > 1 - PROBABILITY_ROUNDING, 1.0, result.policy.probs
         ),  # it may be added up from what the baseline gave to several actions
         baseline_probability=problem.baseline.probs,
         count=problem.counts.pairs,

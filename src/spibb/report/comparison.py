@@ -8,6 +8,7 @@ import numpy as np
 
 from spibb.algorithms.auto import FEWEST_SHARES
 from spibb.algorithms.base import Problem
+from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
 from spibb.estimate import in_common
@@ -62,7 +63,7 @@ def compare(
     b: Policy,
     log: Log | None = None,
     *,
-    discount: float = 0.95,
+    discount: float = DISCOUNT,
     seed: int = 0,
     trained: bool = False,
 ) -> Comparison:

@@ -8,8 +8,7 @@ from itertools import pairwise
 import numpy as np
 
 from spibb.algorithms.base import Improvement
-
-EDGES = (0, 1, 2, 5, 10, 20, 50, 100)
+from spibb.counts import BRACKETS
 
 
 @dataclass(frozen=True)
@@ -61,8 +60,8 @@ def bins(result: Improvement) -> list[Bin]:
     """The available pairs by how often the log has them."""
     problem = result.problem
     counts, copied = problem.counts.pairs[problem.available], result.bootstrapped[problem.available]
-    edges = np.array([*EDGES, np.inf])
-    names = [*(_name(low, high) for low, high in pairwise(EDGES)), f"{EDGES[-1]}+"]
+    edges = np.array([*BRACKETS, np.inf])
+    names = [*(_name(low, high) for low, high in pairwise(BRACKETS)), f"{BRACKETS[-1]}+"]
     everything, held = (np.histogram(c, edges)[0].tolist() for c in (counts, counts[copied]))
     return [Bin(name, n - k, k) for name, n, k in zip(names, everything, held)]
 

@@ -18,7 +18,7 @@ from spibb.algorithms.auto import Candidate
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.certificate import Certificate
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ingest.policy_files import describe_policy
 from spibb.ope import BoundedEstimate, OffPolicyReport
@@ -106,7 +106,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "states_changed": int(changed(result).sum()),
         "bootstrapped_pairs_share": coverage.pairs_copied,
         "bootstrapped_baseline_mass": coverage.decisions_copied,
-        "reason": getattr(result, "reason", None),
+        "reason": result.reason,
         "converged": result.converged,
         "iterations": result.iterations,
         "certificate": _certificate(assessment.certificate),

@@ -20,6 +20,7 @@ from spibb.files import write_text
 from spibb.ingest.inspection import Finding, doubts
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.policy_files import VECTORS
+from spibb.names import DQN
 from spibb.report import charts
 from spibb.report.filling import FILTERS, fill
 from spibb.report.folder import (
@@ -78,7 +79,7 @@ def summary(assessment: VectorAssessment) -> dict[str, Any]:
     return {
         "spibb_version": spibb.__version__,
         "verdict": verdict_summary(assessment.verdict),
-        "algorithm": "dqn",
+        "algorithm": DQN,
         "options": plain_values(dataclasses.asdict(result.settings)),
         "discount": policy.discount,
         "n_wedge": policy.n_wedge,

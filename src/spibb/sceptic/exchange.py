@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.assurance.posterior import in_own_order
+from spibb.assurance.posterior import in_order
 from spibb.frozen import Frozen
 from spibb.kernels import exchange as kernel
 from spibb.log import Log
@@ -45,7 +45,7 @@ SPARSE = 8
 """Codes per row from which a table of all of them is slower than sorting."""
 CANCELLED = 1e-13
 """Differences of values of size 1 below this are rounding."""
-ROUNDING = 1e-9
+SAME_STATISTIC = 1e-9
 """Statistics that differ by less, relative to their size, are equal."""
 
 Statistic = Callable[[np.ndarray], np.ndarray]
@@ -124,7 +124,7 @@ class _Stratified(Frozen):
         if not n or statistic is None:
             rng.random((ENOUGH, n))
             return 1.0
-        least = float(statistic(self._unmoved)[0]) * (1 - ROUNDING) - ROUNDING**2
+        least = float(statistic(self._unmoved)[0]) * (1 - SAME_STATISTIC) - SAME_STATISTIC**2
         while larger < ENOUGH and tried < PERMUTATIONS:
             # at most as many as are needed in any case
             size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))
@@ -291,11 +291,16 @@ def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
 
 
 def ordered_episodes(log: Log, rng: np.random.Generator) -> Log:
-    """The log with labels in their own order, so that no p-value depends on the one given.
+    """The log with labels by their visits, so that no p-value depends on their order or names.
 
     Of a long one about `MOST_ROWS` rows: whole episodes in their order.
     """
-    log = log.with_labels(in_own_order(log.states), in_own_order(log.actions))
+    visits = [
+        np.bincount(codes, minlength=len(labels))
+        for codes, labels in ((log.state, log.states), (log.action, log.actions))
+    ]
+    states, actions = in_order(log.states, visits[0]), in_order(log.actions, visits[1])
+    log = log.with_labels(states, actions)
     if len(log) <= MOST_ROWS:
         return log
     n = max(2, log.n_episodes * MOST_ROWS // len(log))

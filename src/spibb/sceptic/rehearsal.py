@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.certified import Certified
 from spibb.assurance.posterior import Belief
 from spibb.errors import InputError
 from spibb.evaluate import exact_value
@@ -25,7 +24,7 @@ LARGEST = 300_000
 """Transitions of a world up to which it is drawn."""
 TINY = 1e-12
 """Probabilities below this are rounding, and no outcome."""
-ROUNDING = 1e-9
+SAME_POLICY = 1e-9
 """Policies and gains that differ by less are equal."""
 
 
@@ -78,18 +77,18 @@ def rehearse(
             policy = _improved(result.algorithm, problem, drawn)
         except InputError as error:
             return Rehearsal.refused(f"{result.algorithm.name} refuses drawn logs ({error})")
-        kept += bool((np.abs(policy.probs - problem.baseline.probs) < ROUNDING).all())
+        kept += bool((np.abs(policy.probs - problem.baseline.probs) < SAME_POLICY).all())
         gains.append(exact_value(world, policy) - exact_value(world, problem.baseline))
     found = np.array(gains or [0.0])
-    slack = ROUNDING * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
+    slack = SAME_POLICY * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
     return Rehearsal(
         len(gains), int((found < -slack).sum()), kept, float(found.mean()), float(found.min())
     )
 
 
 def _improved(algorithm: Algorithm, problem: Problem, log: Log) -> Policy:
-    """What the algorithm makes of a drawn log; only certificates need limits of the returns."""
-    v_max = problem.v_max if problem.v_max_given and isinstance(algorithm, Certified) else None
+    """What the algorithm makes of a drawn log, which may exceed limits that nobody needs."""
+    v_max = problem.v_max if problem.v_max_given and algorithm.needs_limits else None
     fresh = Problem.from_log(log, problem.baseline, discount=problem.discount, v_max=v_max)
     return algorithm.improve(fresh).policy.aligned(problem.states, problem.actions)
 

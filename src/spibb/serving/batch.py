@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.checks import InputError
 from spibb.deciding import Decisions, settled
+from spibb.errors import InputError
 from spibb.ingest.loaded import Loaded
 from spibb.sql.commas import cells_with_points
 from spibb.sql.engines import Engine

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spibb.checks import InputError, choice
+from spibb.checks import choice
+from spibb.errors import InputError
 from spibb.files import write_text
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.serving.prose import prose_of

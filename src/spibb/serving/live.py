@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from spibb.checks import InputError, takes
+from spibb.checks import takes
+from spibb.errors import InputError
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.policy_files import SIDECAR, VECTORS
 from spibb.policies import load_any

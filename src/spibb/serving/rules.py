@@ -11,14 +11,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.binning import Bins
 from spibb.deciding import settled
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import Label
 
-ROUNDING = 1e-12
-"""A chance up to this is what rounding left of none."""
 Box = tuple[frozenset[int], ...]
 """For each column of the state, the codes of the values allowed there."""
 
@@ -95,7 +94,7 @@ def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
 def _chances(row: np.ndarray, deterministic: bool) -> tuple[tuple[int, float], ...]:
     if deterministic:
         return ((int(np.argmax(row)), 1.0),)
-    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row > ROUNDING))
+    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row > PROBABILITY_ROUNDING))
 
 
 def _joined(

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import NUMBER_IN_TEXT, InputError, choice, one_line, parse_value
+from spibb.checks import NUMBER_IN_TEXT, choice, one_line, parse_value
+from spibb.errors import InputError
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.labels import EXACT_FLOATS, Label, Vocabulary

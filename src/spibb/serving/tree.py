@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.checks import InputError, positive
+from spibb.checks import positive
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy

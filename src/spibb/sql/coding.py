@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import from_arrow, to_arrow
-from spibb.checks import InputError
 from spibb.columns import code_states
+from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine

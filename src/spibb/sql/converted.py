@@ -8,8 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spibb.checks import InputError, did_you_mean, some
-from spibb.errors import install
+from spibb.checks import did_you_mean, some
+from spibb.errors import InputError, install
 from spibb.sql.rows import Table, rows_table
 from spibb.sql.sources import Files, Source
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
-from spibb.checks import InputError, did_you_mean, some
-from spibb.errors import install, without_people
+from spibb.checks import did_you_mean, some
+from spibb.errors import InputError, install, without_people
 from spibb.sql.duck import SETTINGS, private_path
 from spibb.sql.engines import Engine, open_arrow, open_relation, quoted
 from spibb.sql.rows import rows_table

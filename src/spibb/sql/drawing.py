@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from spibb.arrays import GRID, ROUNDING
+from spibb.arrays import GRID, NO_SPAN
 from spibb.sql.engines import text_literal
 
 DIGITS = 8
@@ -56,7 +56,7 @@ def salt_query(table: str, labels: Sequence[str], reward: str, low: float, high:
     """
     size = max(abs(low), abs(high)) or 1.0
     span = high / size - low / size
-    scale = GRID / (span if span > ROUNDING else 1.0)
+    scale = GRID / (span if span > NO_SPAN else 1.0)
     point = f"({reward} / {_double(size)} - {_double(low / size)}) * {_double(scale)}"
     inside = f"{reward} BETWEEN {_double(low)} AND {_double(high)}"
     grid = f"CASE WHEN {inside} THEN CAST(FLOOR({point} + 0.5) AS BIGINT) END"

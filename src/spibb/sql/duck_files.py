@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spibb.checks import InputError, some
-from spibb.errors import FixableError
+from spibb.checks import some
+from spibb.errors import FixableError, InputError
 from spibb.sql.duck import give_back, open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, narrow_table, text_literal
 from spibb.sql.sources import TEXTS, Files

@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from spibb.checks import InputError, named, some
+from spibb.checks import named, some
 from spibb.columns import to_arrow_table
+from spibb.errors import InputError
 from spibb.sql.duck import open_duckdb
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from spibb.binning import Bins
-from spibb.checks import InputError
 from spibb.columns import FLAGS, UNIT
+from spibb.errors import InputError
 from spibb.handling import ERROR, LEVEL, STRICT, WORDS, Handling
 from spibb.sql.engines import (
     FLAG,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.checks import InputError, some
-from spibb.errors import install
+from spibb.checks import some
+from spibb.errors import InputError, install
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,4 +1,4 @@
-"""The rows of a table that count, as SQL: complete episodes, each row once, with row numbers."""
+"""SQL for the rows that are used: complete episodes, each row once, with row numbers."""
 
 from __future__ import annotations
 

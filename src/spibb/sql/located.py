@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from spibb.binning import Bins, Request, bins_at, check_requests, quantile_bins
-from spibb.checks import InputError
 from spibb.columns import UNIT, resolve
+from spibb.errors import InputError
 from spibb.handling import DROP, STRICT, Handling
 from spibb.sql import queries
 from spibb.sql.drawing import Draw, by_name, salt_query

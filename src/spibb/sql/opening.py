@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from spibb.checks import InputError, some
+from spibb.checks import some
+from spibb.errors import InputError
 from spibb.sql.duck_files import open_files
 from spibb.sql.engines import Engine, open_arrow
 from spibb.sql.remote import SCHEMES, fetched

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.sql.opening import open_source
 from spibb.sql.sources import Source
 

@@ -13,8 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from spibb.checks import InputError
-from spibb.errors import masked
+from spibb.errors import InputError, masked
 from spibb.sql.duck import private_path
 from spibb.sql.sources import KINDS, PACKED, Source, ending
 from spibb.sql.staging import BLOCK, write_copy

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from spibb.checks import InputError
+from spibb.errors import InputError
 
 MIXED = pa.large_string()
 """Stands for text that values of several types were turned into."""

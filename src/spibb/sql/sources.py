@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from spibb.checks import InputError, choice, instance, some
-from spibb.errors import masked, without_secrets
+from spibb.checks import choice, instance, some
+from spibb.errors import InputError, masked, without_secrets
 
 KINDS = {
     ".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".parquet": ".parquet", ".jsonl": ".jsonl",

@@ -13,7 +13,8 @@ from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from spibb.checks import InputError, did_you_mean, some
+from spibb.checks import did_you_mean, some
+from spibb.errors import InputError
 from spibb.sql.duck import private_path
 from spibb.sql.sources import KINDS, PACKED, TEXTS, Files, Source, ending
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import from_arrow
-from spibb.checks import InputError, did_you_mean, per_cent, some
+from spibb.checks import did_you_mean, per_cent, some
 from spibb.columns import EMPTY, UNIT
+from spibb.errors import InputError
 from spibb.handling import AS_LEVEL
 from spibb.labels import factorize
 from spibb.sql import queries

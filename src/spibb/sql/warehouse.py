@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from spibb.checks import InputError
-from spibb.errors import install, without_people
+from spibb.errors import InputError, install, without_people
 from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 
 if TYPE_CHECKING:

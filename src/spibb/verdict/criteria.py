@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from scipy.special import ndtri
+
 from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
 from spibb.evaluate import standard_error
@@ -31,6 +33,7 @@ from spibb.verdict.remedies import (
     not_by_the_model,
     other_states,
     until_beyond_chance,
+    until_crossed,
     until_shown,
     until_sure,
 )
@@ -77,6 +80,8 @@ def lacking(found: Sequence[Criterion]) -> list[Criterion]:
 def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
     found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
+    if [criterion.name for criterion in lacking(found)] == [BEYOND_CHANCE]:
+        found = tuple(_crossed(evidence, c) if c.name == BEYOND_CHANCE else c for c in found)
     if evidence.changed.any():
         return (*found, *map(_plain, _slow_criteria(evidence, found)))
     found = tuple(
@@ -91,6 +96,7 @@ def _plain(criterion: Criterion) -> Criterion:
     return replace(criterion, why="", remedy="", more=None) if criterion.passed else criterion
 
 
+BEYOND_CHANCE = "beyond chance"
 NOT_BELOW = "not significantly below 0"
 
 
@@ -277,24 +283,44 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
     what = "differences between actions where the policy changes (Σ z²), in the log's episodes"
     found = evidence.departures
     if found is None:
-        return _untold(evidence, "beyond chance", what, "more than chance")
+        return _untold(evidence, BEYOND_CHANCE, what, "more than chance")
     if not found.freedom:
         return Criterion(
-            "beyond chance", what, "none: the log has one action there", "more than chance", False,
+            BEYOND_CHANCE, what, "none: the log has one action there", "more than chance", False,
             "Where the policy changes, the log has only one action, and nothing to compare it "
             "with.", "Episodes in which the current policy takes other actions there.",
         )  # fmt: skip
     mean, limit = evidence.chance
     more = until_beyond_chance(evidence.problem.n_episodes, found.surprise, mean, limit)
     return Criterion(
-        "beyond chance", what, f"{found.surprise:,.1f}",
-        f"above {limit:,.1f}, the limit of chance at level {level(evidence.delta)}",
+        BEYOND_CHANCE, what, f"{found.surprise:,.1f}",
+        f"above {limit:,.1f}, the limit of chance at level {level(evidence.delta / 2)}",
         found.surprise > limit,
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
         f"would often look as good. The differences between actions measure {found.surprise:,.1f} "
-        f"(Σ z²); luck alone gives up to {limit:,.1f} at level {level(evidence.delta)}.",
+        f"(Σ z²); luck alone gives up to {limit:,.1f} at level {level(evidence.delta / 2)}.",
         more_episodes(more), more,
     )  # fmt: skip
+
+
+def _crossed(evidence: Evidence, chance: Criterion) -> Criterion:
+    """The same question, asked of episodes that did not choose; δ is shared between both."""
+    compared = evidence.departures is not None and evidence.departures.freedom > 0
+    z = evidence.crossed if compared else None
+    if z is None:
+        return chance
+    limit = float(-ndtri(evidence.delta / 2))
+    found = f"{chance.found}; trained on half of the episodes, tested on the others: {z:.2f}"
+    wanted = f"{chance.wanted}; or above {limit:.2f} standard errors"
+    if z > limit:
+        return _plain(replace(chance, found=found, wanted=wanted, passed=True))
+    why = (
+        f"{chance.why} Nor does what one half of the episodes teaches gain in the other half: by "
+        f"{z:.1f} standard errors, where {limit:.1f} are needed."
+    )
+    more = until_crossed(evidence.problem.n_episodes, z, limit, chance.more)
+    return replace(chance, found=found, wanted=wanted, why=why, more=more,
+                   remedy=more_episodes(more))  # fmt: skip
 
 
 def _effective(evidence: Evidence) -> Criterion:

@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.auto import AutoImprovement, telling_rewards
-from spibb.algorithms.base import Improvement, Problem
+from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
@@ -33,6 +33,7 @@ from spibb.log import Log
 from spibb.ope import OffPolicyReport, off_policy_estimates
 from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
+from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
 from spibb.verdict.recorded import Apart, Direct, direct_limits, judged_apart
 
@@ -106,9 +107,9 @@ class Evidence(Frozen):
     `ends_assumed` says that no column of the log told which episodes ended. `certified` says that
     changes passed tests, which use no model. `considered` [S] are the states in which the outcomes
     of the log decided whether to change; None if these are all that change. `searched` says that
-    no other threshold could help: the log chose it, or there is none. `share` is the failure rate
-    that `lower` has. `apart` is the gain of changes that other episodes chose, where no model is
-    trusted.
+    no other threshold could help: the log chose it, or there is none. `algorithm` made the policy
+    from this log, and can be asked what it makes of a part of it. `share` is the failure rate that
+    `lower` has.
     """
 
     problem: Problem
@@ -127,8 +128,15 @@ class Evidence(Frozen):
     certified: bool = False
     considered: np.ndarray | None = None
     searched: bool = False
+    algorithm: Algorithm | None = None
     share: float | None = None
-    apart: Apart | None = None
+
+    @cached_property
+    def apart(self) -> Apart | None:
+        """The gain of changes that other episodes chose, where no model is trusted."""
+        if self.algorithm is None or not (self.problem.varying and self.changed.any()):
+            return None
+        return judged_apart(self.algorithm, self.problem)
 
     @cached_property
     def direct(self) -> tuple[Direct, ...]:
@@ -164,7 +172,12 @@ class Evidence(Frozen):
         freedom = np.maximum(np.count_nonzero(self.problem.decisions, axis=1) - 1, 0)
         possible = self.changed if self.considered is None else self.considered | self.changed
         moved = int((self.changed & (freedom > 0)).sum())
-        return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta)
+        return chance_of_largest(freedom[possible & (freedom > 0)], moved, self.delta / 2)
+
+    @cached_property
+    def crossed(self) -> float | None:
+        """z of what each half of the episodes teaches, in the other half; None if not known."""
+        return None if self.algorithm is None else crossed(self.algorithm, self.problem)
 
     @property
     def asks_season(self) -> bool:
@@ -311,11 +324,11 @@ def gather_for(
         limits=_limits(result),
     )  # fmt: skip
     searched = isinstance(result, AutoImprovement | CertifiedImprovement)
-    found = replace(found, considered=result.considered, searched=searched)
+    found = replace(
+        found, considered=result.considered, searched=searched, algorithm=result.algorithm
+    )
     if isinstance(result, CertifiedImprovement):
         return replace(found, certified=True)
-    if result.problem.varying and found.departures is not None and found.changed.any():
-        found = replace(found, apart=judged_apart(result))
     if not isinstance(result, AutoImprovement) or result.chosen is None:
         return found
     chosen = result.chosen

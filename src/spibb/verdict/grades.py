@@ -21,7 +21,7 @@ from spibb.tested import ChangeCertificate, ChangeTest, nearest
 from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
-from spibb.words import at_least, listed, percent, roughly
+from spibb.words import at_least, counted, listed, percent, roughly
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
@@ -43,11 +43,22 @@ DECISIVE = ("baseline", "held out", "memory", "season")
 class Verdict:
     """The verdict on a new policy: its grade, what it assumes, and what would raise it.
 
-    `lower_bound` is what the new policy gains per episode at level 1 − `delta`, given the model
-    (supported); 0 for a certified policy, which is no worse at that level whatever the model; None
-    where the log supports nothing. `criteria` are the conditions of "supported"; the first that
-    failed is the reason why a policy is not supported. `assumptions` complete "It assumes that …".
-    `doubts` stand beside the grade and do not change it: reasons why its numbers may not hold.
+    Certified: P(ρ(π, M) ≥ ρ(π_b, M)) ≥ 1 − δ, given the `assumptions`. Supported: so says the
+    posterior of the model, and all `criteria` hold. Not supported: keep the current policy.
+
+    Attributes:
+        grade: certified, supported, or not supported.
+        sentence: the verdict in one sentence.
+        assumptions: they complete "It assumes that …".
+        remedy: what would raise the grade.
+        delta: δ, the failure probability.
+        lower_bound: what the new policy gains per episode at level 1 − δ, given the model
+            (supported); 0 for a certified policy, which is no worse at that level whatever the
+            model; None where the log supports nothing.
+        criteria: the conditions of "supported"; the first that failed is the reason why a policy
+            is not supported.
+        doubts: reasons why its numbers may not hold; they stand beside the grade and do not change
+            it.
 
     >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
@@ -148,7 +159,7 @@ def _certified(
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
     each = "The change" if len(accepted) == 1 else "Each change"
     best = "" if least == most else f", and the best at least {at_least(most)}"
-    states = _several(sum(len(test.changes) for test in accepted), "state")
+    states = counted(sum(len(test.changes) for test in accepted), "state")
     passed, one = f"the one change tested ({states}) passed", "it"
     if len(certificate.tests) > 1:
         passed = f"{len(accepted):,} of {len(certificate.tests):,} changes ({states}) passed tests"
@@ -164,10 +175,6 @@ def _certified(
         Grade.CERTIFIED, sentence, (*certificate.assumptions, *_single_steps(evidence)),
         f"This is the highest grade{more}.", certificate.delta, 0.0, found,
     )  # fmt: skip
-
-
-def _several(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
 
 
 def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
@@ -256,10 +263,10 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
     kinds = "the actions that become more frequent there, and to those that become less frequent"
-    rests = f"every changed state rests on at least {_several(fewest, 'visit')} to {kinds}"
+    rests = f"every changed state rests on at least {counted(fewest, 'visit')} to {kinds}"
     if thin:
         rests = (
-            f"{thin:,} of {_several(len(tried), 'changed state')} "
+            f"{thin:,} of {counted(len(tried), 'changed state')} "
             f"{'rests' if thin == 1 else 'rest'} on fewer than {FEW_VISITS} visits to the actions "
             "that become more frequent there, or to those that become less frequent; the fewest "
             f"are {fewest:,}"
@@ -310,7 +317,7 @@ def _within_the_log(problem: Problem, log: Log, delta: float) -> str:
 
 def _promise(tests: Sequence[ChangeTest]) -> str:
     if accepted := sum(test.accepted for test in tests):
-        return f"it accepts {_several(accepted, 'change')} from this log"
+        return f"it accepts {counted(accepted, 'change')} from this log"
     if (more := nearest(tests)) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
     return "it accepts no change from this log, and needs more episodes"

@@ -14,18 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import numpy as np
 from scipy.special import stdtrit
 
-from spibb.algorithms.base import Improvement, Problem
-from spibb.counts import Counts
-from spibb.episodes.departures import Departures, single_departures, values_where_seen
+from spibb.algorithms.base import Algorithm, Problem
+from spibb.episodes.departures import Departures
 from spibb.evaluate import standard_error
-from spibb.log import Log
 from spibb.ope import FEW_EPISODES, OffPolicyReport
-from spibb.splits import shuffled_by_content
+from spibb.verdict.crossing import tested_apart
 
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
@@ -57,30 +54,16 @@ class Apart:
     standard_error: float
 
 
-def judged_apart(result: Improvement) -> Apart | None:
-    """What single departures gain if `FOLDS` parts of the log judge what the others choose.
+def judged_apart(algorithm: Algorithm, problem: Problem) -> Apart | None:
+    """What single departures gain if each of `FOLDS` parts judges what the others choose.
 
     None where a log has fewer episodes than parts need for a standard error.
     """
-    problem, log = result.problem, result.problem.log
-    if log is None or log.n_episodes < 2 * FOLDS:
+    if problem.n_episodes < 2 * FOLDS:
         return None
-    parts = np.array_split(shuffled_by_content(log, 0), FOLDS)
-    gain = variance = 0.0
-    for k, part in enumerate(parts):
-        others = np.concatenate([one for j, one in enumerate(parts) if j != k])
-        found = _departures(result, problem, log.episodes(others), log.episodes(part))
-        share = len(part) / log.n_episodes
-        gain += share * found.gain
-        variance += (share * found.standard_error) ** 2
-    return Apart(gain, math.sqrt(variance))
-
-
-def _departures(result: Improvement, problem: Problem, choosing: Log, judging: Log) -> Departures:
-    part = replace(problem, counts=Counts.from_log(choosing), log=choosing)
-    probs, baseline = result.algorithm.improve(part).policy.probs, problem.baseline.probs
-    q, _ = values_where_seen(part.counts, baseline, problem.discount)
-    return single_departures(judging, probs, baseline, q, problem.discount)
+    found = tested_apart(algorithm, problem, FOLDS)
+    gain = sum(one.gain for one in found) / FOLDS
+    return Apart(gain, math.hypot(*(one.standard_error for one in found)) / FOLDS)
 
 
 def direct_limits(

@@ -58,7 +58,7 @@ class Unchanged:
         """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
         found, pairs = cls._said(result), result.problem.counts.pairs
         if not (np.count_nonzero(pairs, axis=1) > 1).any():
-            return cls(found.reason if hasattr(result, "reason") else NO_CHOICE, VARIATION)
+            return cls(result.reason or NO_CHOICE, VARIATION)
         if few_visits(pairs):
             return replace(found, remedy=f"{COARSER} {found.remedy}")
         return found
@@ -66,7 +66,7 @@ class Unchanged:
     @classmethod
     def _said(cls, result: Improvement) -> Unchanged:
         """What the algorithm itself says."""
-        reason = getattr(result, "reason", UNKNOWN.reason)
+        reason = result.reason or UNKNOWN.reason
         if isinstance(result, CertifiedImprovement):
             more = nearest(result.tests)
             return cls(reason) if more is None else cls(reason, more_episodes(more))
@@ -150,6 +150,17 @@ def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> f
     z = FOUR_IN_FIVE  # the excess e that solves e = wanted + z √(2f + 4e)
     excess = wanted + 2 * z**2 + z * math.sqrt(2 * mean + 4 * wanted + 4 * z**2)
     return n * (excess / beyond - 1)
+
+
+def until_crossed(n: int, z: float, limit: float, other: float | None) -> float | None:
+    """How many more episodes bring z of the halves above its limit, or another test beyond its own.
+
+    z grows with √n.
+    """
+    if z <= 0:
+        return other
+    more = n * (((limit + FOUR_IN_FIVE) / z) ** 2 - 1)
+    return more if other is None else min(more, other)
 
 
 def more_episodes(more: float | None, otherwise: str = "") -> str:

@@ -17,7 +17,10 @@ def claims(
         typer.Argument(help="Folders that `spibb experiment` wrote, or their stored tables."),
     ],
     html: Annotated[
-        Path | None, typer.Option(help="Write the page “Does the paper hold?” to this file.")
+        Path | None,
+        typer.Option(
+            help="Write the page “Does the paper hold?” to this file; in a folder, to claims.html."
+        ),
     ] = None,
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it.
@@ -47,9 +50,14 @@ def claims(
     page = holds.gather(single, family)
     console.print(holds.terminal(page), markup=False, highlight=False)
     if html is not None:
+        html = html / "claims.html" if html.is_dir() else html
         suffix = holds.markdown if html.suffix == ".md" else holds.web
         write_text(html, suffix(page, html.parent))
         terminal.say_path(console, f"Written: {html}")
+        if not page.figures:
+            terminal.say_path(
+                console, f"It has no pictures: run `spibb figures {folders[0]}` first."
+            )
         return
     for folder, results in single:
         write_claims(results, folder)

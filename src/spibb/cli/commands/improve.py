@@ -11,20 +11,17 @@ import typer
 
 from spibb.cli.options import ForceFolder, LogArgument, with_columns
 from spibb.cli.waiting import SOLVER, new_console, stages
+from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
+from spibb.names import ALGORITHMS, DQN
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from spibb.ingest.mapping import ColumnMap
-    from spibb.running import Run
+    from spibb.running import Run, VectorRun
 
-DQN = "dqn"
 REPORT = "report.html"
-ALGORITHMS = (
-    "pi-b, pi-leq-b, auto, certified, basic-rl, hcpi, ramdp, robust-mdp, arbrm, model-free; "
-    "dqn for numeric columns"
-)
 
 Out = Annotated[Path, typer.Option(help="Folder for the new policy, the summary and the report.")]
 Baseline = Annotated[
@@ -39,7 +36,12 @@ BaselineTable = Annotated[
     str | None,
     typer.Option(help="Table of the baseline in the log's own database or workbook."),
 ]
-Algorithm = Annotated[str, typer.Option(help=f"{ALGORITHMS}; or your own, as module.Class.")]
+Algorithm = Annotated[
+    str,
+    typer.Option(
+        help=f"{', '.join(ALGORITHMS)}; {DQN} for numeric columns; or your own, as module.Class."
+    ),
+]
 NWedge = Annotated[
     str | None,
     typer.Option(
@@ -97,7 +99,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     algorithm: Algorithm = "pi-b",
     n_wedge: NWedge = None,
     option: Option = None,
-    discount: Discount = 0.95,
+    discount: Discount = DISCOUNT,
     delta: Delta = None,
     v_max: VMax = None,
     holdout: Holdout = None,
@@ -123,13 +125,13 @@ def improve(  # noqa: PLR0913 (one parameter per option)
 
     from spibb.cli import terminal
     from spibb.cli.logs import NO_DISCOUNT
-    from spibb.running import run
+    from spibb.running import VectorRun, run
 
     console = new_console()
     deep = algorithm.lower() == DQN
     chosen, delta = _chosen(algorithm, _parse_options(option or [], n_wedge, delta), delta)
     with stages(console, compiles=None if deep else SOLVER) as tell:
-        done = run(
+        done: Run | VectorRun = run(
             log, out, baseline=_baseline(log, baseline, baseline_table), algorithm=chosen,
             **column_map.reading, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
             seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
@@ -137,7 +139,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
             announce=lambda text: terminal.say_path(console, text),
             command=shlex.join(["spibb", *map(masked, sys.argv[1:])]),
         )  # fmt: skip
-    if deep:
+    if isinstance(done, VectorRun):
         from spibb.cli.vectors import print_vectors
 
         print_vectors(console, done.improvement, done.verdict)
@@ -148,7 +150,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     _say_written(console, done, out)
 
 
-def _say_written(console: Console, done: Run, out: Path) -> None:
+def _say_written(console: Console, done: Run | VectorRun, out: Path) -> None:
     """What was assumed about the log, and where the files are."""
     from spibb.cli import terminal
     from spibb.cli.logs import say_findings

@@ -30,7 +30,8 @@ def inspect(log: LogArgument, discount: Discount = None, *, column_map: ColumnMa
     """
     from spibb import checks
     from spibb.cli.tables import print_inspection
-    from spibb.forecast import DISCOUNT, LARGEST, forecast
+    from spibb.defaults import DISCOUNT
+    from spibb.forecast import LARGEST, forecast
     from spibb.ingest import open_log
     from spibb.ingest.inspection import inspect_log
 

@@ -50,7 +50,7 @@ def largest(v: Reals) -> float:
 @njit(cache=True, forceinline=True)
 def free_mass(box: Box, s: Index) -> float:
     """Probability of s that is left to hand out, 0 if no action has room for it."""
-    lower, upper, start = box
+    lower, upper, start = box.lower, box.upper, box.start
     mass, has_room = 0.0, False
     for a in range(np.uint64(lower.shape[1])):
         mass += start[s, a] - lower[s, a]

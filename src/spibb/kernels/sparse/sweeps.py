@@ -3,9 +3,9 @@
 A greedy sweep splits a chunk of states into settled ones, which follow their policy, and open ones,
 which choose; the theory is in `solve.py`.
 
-Kernels unpack their tuples once per chunk and their helpers take arrays and indices: passing a
-tuple or a view costs an atomic reference count, which would double the time of short rows.
-Indices are unsigned, which spares the test for negative ones.
+Kernels take arrays out of their tuples once per chunk, and their helpers take arrays and indices:
+passing a tuple or a view costs an atomic reference count, which would double the time of short
+rows. Indices are unsigned, which spares the test for negative ones.
 """
 
 from typing import NamedTuple
@@ -126,7 +126,8 @@ def _follow(
     policy: PolicyRows, v: Reals, out: Floats, change: Reals, states: States
 ) -> tuple[float, float]:
     """Write T v of settled states, that of their policies; return the range of T v - v."""
-    _, _, starts, lengths, successors, probs, _, rewards, _ = policy
+    starts, lengths, successors = policy.start, policy.length, policy.successors
+    probs, rewards = policy.probs, policy.rewards
     low, high = np.inf, -np.inf
     for s in states:
         k = starts[s]
@@ -157,7 +158,9 @@ def _choose(
 
     Where actions share the mass, their weights go to `weights`.
     """
-    indptr, successors, probs, rewards, lower, upper, penalty, masses, _, discount = task
+    indptr, successors, probs, rewards = task.indptr, task.successors, task.probs, task.rewards
+    lower, upper, penalty, masses = task.lower, task.upper, task.penalty, task.mass
+    discount = task.discount
     choices, leads = policy.choice, policy.lead
     n_actions = np.uint64(rewards.shape[1])
     held, tight = lower.shape[0] > 0, upper.shape[0] > 0
@@ -206,8 +209,11 @@ def _choose(
 @njit(cache=True)
 def _write_chunk(task: BoxedMDP, policy: PolicyRows, weights: Floats, c: int) -> None:
     """Write the rows and rewards of the policy where it is new in chunk c."""
-    indptr, successors, probs, rewards, lower, _, _, masses, _, discount = task
-    choices, _, starts, lengths, successors_p, probs_p, coarse_p, rewards_p, sizes_p = policy
+    indptr, successors, probs, rewards = task.indptr, task.successors, task.probs, task.rewards
+    lower, masses, discount = task.lower, task.mass, task.discount
+    choices, starts, lengths = policy.choice, policy.start, policy.length
+    successors_p, probs_p, coarse_p = policy.successors, policy.probs, policy.coarse
+    rewards_p, sizes_p = policy.rewards, policy.sizes
     n_actions, held = np.uint64(rewards.shape[1]), lower.shape[0] > 0
     first, end = chunk_range(c, masses.size)
     for s in range(first, end):
@@ -285,7 +291,8 @@ def _policy_chunk(
 
     Two sums of every other term: one would have to wait for each addition in turn.
     """
-    _, _, starts, lengths, successors, _, probs, _, _ = policy
+    starts, lengths, successors = policy.start, policy.length, policy.successors
+    probs = policy.coarse
     low, high = np.inf, -np.inf
     first, end = chunk_range(c, v.size)
     for s in range(first, end):

@@ -58,8 +58,9 @@ class Chunks(NamedTuple):
 @njit(cache=True)
 def _describe_chunk(task: BoxedMDP, box: Box, v: Floats, found: Chunks, c: int) -> None:
     """Fill penalty, mass, space and v of chunk c, and what is found in it."""
-    indptr, _, probs, rewards, _, _, penalty, mass, space, discount = task
-    lower, upper, _ = box
+    indptr, probs, rewards, discount = task.indptr, task.probs, task.rewards, task.discount
+    penalty, mass, space = task.penalty, task.mass, task.space
+    lower, upper = box.lower, box.upper
     n_actions = np.uint64(lower.shape[1])
     least, most, least_row, most_row = np.inf, 0.0, np.inf, 0.0
     held, tight, longest = False, False, ZERO
