@@ -1,4 +1,4 @@
-"""Claims and figures of the bench of assurance, on made-up results."""
+"""Claims and figures of the assurance benchmark, on made-up results."""
 
 from __future__ import annotations
 

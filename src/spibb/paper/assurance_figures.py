@@ -1,4 +1,4 @@
-"""Figures of the bench of assurance: dots for cells, and small panels for families."""
+"""Figures of the assurance benchmark: dots for cells, and small panels for families."""
 
 from __future__ import annotations
 

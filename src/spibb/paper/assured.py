@@ -1,4 +1,4 @@
-"""The cells of the bench of assurance: shares of logs, by family, baseline and size."""
+"""The cells of the assurance benchmark: shares of logs, by family, baseline and size."""
 
 from __future__ import annotations
 

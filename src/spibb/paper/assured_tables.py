@@ -1,4 +1,4 @@
-"""The bench of assurance in tables: how often worse, and what gain, by family and size."""
+"""The assurance benchmark in tables: how often worse, and what gain, by family and size."""
 
 from __future__ import annotations
 

@@ -323,7 +323,7 @@ def _figure_12() -> Iterator[PaperFigure]:
 
 
 def _assurance() -> Iterator[PaperFigure]:
-    """The bench of assurance, which the paper does not have."""
+    """The assurance benchmark, which the paper does not have."""
     share = "% of the logs (square-root scale)"
     promising = "auto", "certified", "certified:delta=0.2", OLD_RULE, PROTOTYPE
     shown = (*promising, "pi-b:n_wedge=5", BASIC)
