@@ -14,7 +14,7 @@ import numpy as np
 import spibb
 from spibb import checks
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.problem import ROUNDING, Problem
+from spibb.algorithms.problem import V_MAX_ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.episodes.departures import changed_states
@@ -285,7 +285,7 @@ def _refusal(result: Improvement, n_wedge: float) -> str | None:
     if problem.varying:
         return VARIES
     largest = max(float(np.abs(v).max()) for v in (result.values, result.baseline_values))
-    if largest > problem.v_max * (1 + ROUNDING):
+    if largest > problem.v_max * (1 + V_MAX_ROUNDING):
         worth, limit = apart(largest, problem.v_max)
         return (
             f"a state is worth {worth} in the model, and the theorem takes v_max = "

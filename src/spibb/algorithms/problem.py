@@ -21,11 +21,12 @@ from spibb.algorithms.baselines import (
     without_record,
 )
 from spibb.algorithms.records import coded, distinct, fits_tables
-from spibb.checks import InputError
 from spibb.counts import Counts
+from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import values_where_seen
 from spibb.episodes.propensities import behaviour_probs, disagreement, varies
+from spibb.errors import InputError
 from spibb.estimate import (
     UNSEEN,
     Baseline,
@@ -50,7 +51,7 @@ AS_BASELINE = "baseline"
 """The treatment of unseen pairs in which they are worth what the baseline earns from there."""
 TREATMENTS = (*UNSEEN, AS_BASELINE)
 """What pairs that the log never has may be worth in M̂."""
-ROUNDING = 1e-6
+V_MAX_ROUNDING = 1e-6
 """Relative to V_max: values beyond it by less are rounding."""
 
 
@@ -75,10 +76,17 @@ class Circumstances:
 class Problem(Shown):
     """What is to be improved: a log's statistics, the baseline that made it, and the discount.
 
-    `v_max` bounds the absolute value of any return; without it, it is derived from the rewards
-    seen, and one that the log contradicts is refused. `log` keeps the transitions, for algorithms
-    that need more than their counts. `baseline_source` says whether the baseline was given, is the
-    log's `action_prob`, or was estimated from how often the log takes each action.
+    Build it with `from_log` or `from_counts`, which give all of them the same labels.
+
+    Parameters:
+        counts: what the log says of each pair of state and action.
+        baseline: π_b, the policy that made the log.
+        discount: γ in [0, 1).
+        v_max: a bound on the absolute value of any return. One that the log contradicts is refused.
+        v_max_given: whether `v_max` was declared; otherwise it is derived from the rewards seen.
+        log: the transitions, for algorithms that need more than their counts.
+        baseline_source: whether the baseline was given, is the log's `action_prob`, or was
+            estimated from how often the log takes each action.
 
     >>> problem = spibb.Problem.from_log(log, baseline, discount=0.9)
     >>> problem
@@ -126,7 +134,7 @@ class Problem(Shown):
         log: Log,
         baseline: Baseline | None = None,
         *,
-        discount: float = 0.95,
+        discount: float = DISCOUNT,
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
@@ -173,7 +181,7 @@ class Problem(Shown):
         counts: Counts,
         baseline: Baseline | None = None,
         *,
-        discount: float = 0.95,
+        discount: float = DISCOUNT,
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
@@ -351,7 +359,7 @@ def _check_v_max(problem: Problem) -> None:
     shown = shown_v_max(problem.counts, discount)
     if log is not None:
         shown = max(shown, evaluation.shown_v_max(log, discount))
-    if problem.v_max < shown * (1 - ROUNDING):
+    if problem.v_max < shown * (1 - V_MAX_ROUNDING):
         given, seen = apart(problem.v_max, shown)
         raise InputError(
             f"v_max is {given}, but the log shows returns of {seen} in absolute "

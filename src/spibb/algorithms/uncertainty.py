@@ -18,7 +18,7 @@ from spibb import checks
 from spibb.algorithms.base import Circumstances, Problem
 from spibb.arrays import largest
 from spibb.certificate import Premises, error_radius
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
 from spibb.kernels.tuples import Ambiguous

@@ -45,14 +45,12 @@ from spibb.checks.arrays import (
 )
 from spibb.checks.parsing import NUMBER, NUMBER_IN_TEXT, parse_value, parse_values
 from spibb.checks.wording import did_you_mean, indefinite, named, one_line, shown, some, such_rows
-from spibb.errors import InputError
 
 __all__ = [
     "MADE_BY",
     "NUMBER",
     "NUMBER_IN_TEXT",
     "ROW_SUM_TOLERANCE",
-    "InputError",
     "action_codes",
     "as_float",
     "check_present",

@@ -16,6 +16,7 @@ from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
+from spibb.defaults import DELTA
 from spibb.episodes.departures import (
     MOVED,
     Departures,
@@ -44,8 +45,6 @@ LARGE_DRAWS = 100
 """Models drawn from the posterior of a problem too large for exact evaluation."""
 RESAMPLED_UP_TO = 20_000
 """Episodes up to which the estimates get BCa's bound; with more it takes minutes."""
-DELTA = 0.05
-"""The failure rate of a verdict on an algorithm that has none of its own."""
 
 
 @dataclass(frozen=True)
