@@ -18,6 +18,7 @@ from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, reason_for
 from spibb.algorithms.released import only_the_end_pays
 from spibb.algorithms.replay import replay_uniforms, replayed_policy
+from spibb.episodes.conformity import contradiction
 from spibb.episodes.propensities import behaviour_probs
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
@@ -232,7 +233,13 @@ class HCPI(Algorithm):
     def _behaviour(self, problem: Problem) -> np.ndarray | None:
         """The rows [S, A] of the policy that made the log; None for the log's own column."""
         if isinstance(self.behaviour, Policy):
-            return self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
+            made = self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
+            wrong = contradiction(problem.decisions, made, problem.states, problem.actions)
+            if wrong and not (made[problem.decisions > 0] == 0).any():  # which has its own message
+                raise InputError(
+                    f"behaviour cannot have made the log: {wrong}; give the policy that did"
+                )
+            return made
         recorded = problem.baseline_source is Provenance.RECORDED
         return problem.baseline.probs if self.behaviour == "baseline" and not recorded else None
 

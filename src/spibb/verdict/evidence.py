@@ -271,6 +271,8 @@ def gather(
     ask = partial(_off_policy, problem, policy, delta=delta, rng=rng, bounds=bounds, limits=limits)
     estimates, refusal = _estimates(problem.log, ask)
     fair, unfair = (None, None) if held_out is None else _estimates(held_out, ask)
+    if fair is not None and fair.refuted:
+        unfair = fair.refuted
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
     earned, single = _episodes(problem, policy, usable)
     if problem.log is not None and not usable:
