@@ -10,6 +10,8 @@ import oracles_ope as slow
 import pytest
 
 from spibb import ope
+from spibb.algorithms.base import Problem
+from spibb.algorithms.hcpi import HCPI
 from spibb.bounds import means as mean_bounds
 from spibb.episodes.propensities import behaviour_probs, disagreement
 from spibb.errors import InputError
@@ -910,3 +912,31 @@ def test_no_estimator_has_a_limit_that_the_log_refutes():
     found = ope.no_limits(log, 0.9, 5.0)
     assert found["is"] == found["pdis"] == "the log has a return of 0, below lowest_return 5"
     assert {"is", "pdis"}.isdisjoint(ope.no_limits(log, 0.9, 0.0))
+
+
+def test_a_behaviour_that_the_log_refutes_speaks_for_nothing_and_bounds_nothing():
+    """Uniform is claimed, .6/.3/.1 acted: exact bounds would lie above the truth, 0.455."""
+    rng, n = np.random.default_rng(0), 20_000
+    action = rng.choice(3, n, p=[0.6, 0.3, 0.1])
+    reward = (rng.random(n) < np.array([0.3, 1.0, 0.0])[action]).astype(float)
+    log = Log.from_arrays(np.zeros(n, int), action, reward, terminated=np.ones(n, bool))
+    policy = Policy([[0.35, 0.35, 0.3]], [0], [0, 1, 2])
+    uniform, true = Policy([[1 / 3] * 3], [0], [0, 1, 2]), Policy([[0.6, 0.3, 0.1]], [0], [0, 1, 2])
+    refuted, right = (
+        ope.off_policy_estimates(
+            log, policy, behaviour, 0.9, lowest_return=0, highest_return=1,
+            bounds=("bernstein", "betting", "student-t"), rng=rng,
+        )
+        for behaviour in (uniform, true)
+    )  # fmt: skip
+    assert right.warning is None
+    assert right["is"].bounds[0].value < 0.455
+    assert "the log contradicts the behaviour policy" in refuted.warning
+    assert "not as frequent" in refuted.conclusion
+    assert not refuted.favourable
+    for row in (*refuted.rows, *refuted.differences):
+        assert all("the policy that really made it" in b.refusal for b in row.bounds[:2])
+    problem = Problem.from_log(log, true, discount=0.9)
+    with pytest.raises(InputError, match="behaviour cannot have made the log: its actions are not"):
+        HCPI(behaviour=uniform).improve(problem)
+    HCPI(behaviour=true).improve(problem)

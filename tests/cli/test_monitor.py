@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
+import spibb
 from spibb.cli.app import app
+from spibb.monitoring.watch import chronological
 
 HEADER = "episode_id,step,started,state,action,reward,terminated"
 
@@ -120,6 +124,34 @@ def test_numbers_within_names_order_the_episodes_and_other_text_is_named(folder)
     assert named["since"] == right["since"]
     assert named["order"] == "by episode_id, by the numbers in it"
     assert "which is text ('a" in text["order"] and "give --order" in text["order"]
+
+
+DAYS = [datetime.date(2025, 12, 1) + datetime.timedelta(i) for i in range(200)]
+
+
+@pytest.mark.parametrize(("names", "sure"), [
+    ([str(i) for i in range(200)], True),
+    ([str(i - 100) for i in range(200)], True),
+    ([str(10**20 + i) for i in range(200)], True),
+    ([f"p{i}" for i in range(200)], True),
+    ([f"{i}.5" for i in range(200)], True),
+    ([day.isoformat() for day in DAYS], True),
+    ([f"run {day:%Y%m%d}-{i:04}" for i, day in enumerate(DAYS)], True),
+    ([f"{day:%d.%m.%Y}" for day in DAYS], False),
+    ([f"{day:%m/%d/%Y}" for day in DAYS], False),
+    ([f"{day:%Y}-{day.day}-{day.month}" for day in DAYS], False),
+    ([f"site{i % 3}-{i}" for i in range(200)], False),
+])  # fmt: skip
+def test_text_names_order_episodes_only_where_their_order_is_sure(names, sure):
+    """The rows are shuffled; what is not sure is said, and --order asked for."""
+    shuffled = np.random.default_rng(0).permutation(200)
+    table = pa.table({
+        "episode_id": [names[i] for i in shuffled], "step": np.zeros(200, int),
+        "state": ["x"] * 200, "action": ["a"] * 200, "reward": shuffled.astype(float),
+    })  # fmt: skip
+    log, how = chronological(spibb.open_log(table), None)
+    assert ("may not be the order of time: give --order" in how) != sure
+    assert (log.reward.tolist() == list(range(200))) == sure
 
 
 def test_steps_that_are_times_order_the_episodes(folder):

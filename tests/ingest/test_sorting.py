@@ -8,8 +8,11 @@ from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+import spibb
 from spibb import open_log
 from spibb.episodes import departures
 from spibb.sql.duck import MEMORY, PER_THREAD, open_duckdb, shared
@@ -34,13 +37,14 @@ def shuffled(rng):
     return [rows[i] for i in rng.permutation(len(rows))]
 
 
+def place(row):
+    """Numbers first, then words, each by step."""
+    number = int(row[0]) if row[0].isdigit() else None
+    return (number is None, number or 0, row[0], row[1])
+
+
 def in_order(rows):
-    """What `rows` are as a log, by a loop: numbers first, then words, each by step."""
-
-    def place(row):
-        number = int(row[0]) if row[0].isdigit() else None
-        return (number is None, number or 0, row[0], row[1])
-
+    """What `rows` are as a log, by a loop."""
     ordered = sorted(rows, key=place)
     found = []
     for row, after in zip(ordered, [*ordered[1:], None]):
@@ -94,7 +98,7 @@ def test_a_relation_that_keeps_no_order_is_sorted_at_the_end(rows, path):
     table = open_log(relation)
     assert not table.engine.keeps_order
     found = as_rows(table.log())
-    by_name = sorted(rows, key=lambda row: (row[0], row[1]))
+    by_name = sorted(rows, key=place)
     assert [row[0] for row in found] == [row[2] for row in by_name]
 
 
@@ -161,3 +165,17 @@ def test_departures_hold_little_more_than_the_rows_that_change(path, monkeypatch
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 45 * len(log)
+
+
+@pytest.mark.parametrize("kind", ["int64", "string", "large_string"])
+def test_whole_numbers_as_text_order_episodes_by_value(kind, tmp_path):
+    """As in a CSV file, which has no types: the season test splits the log by this order."""
+    n, rng = 300, np.random.default_rng(0)
+    order = rng.permutation(n)
+    table = pa.table({
+        "episode_id": pa.array(order).cast(kind), "step": np.zeros(n, int), "state": ["x"] * n,
+        "action": ["a"] * n, "reward": order.astype(float), "terminated": [True] * n,
+    })  # fmt: skip
+    pq.write_table(table, tmp_path / "log.parquet")
+    for source in (table, tmp_path / "log.parquet"):
+        assert spibb.read_log(source).reward.tolist() == list(range(n))

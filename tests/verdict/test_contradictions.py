@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,21 @@ def test_the_sentence_and_the_certificate_name_the_pair():
     assert f"'a0' in {taken} of 400 decisions, expected about 20" in result.verdict.sentence
     assert "not as frequent" in result.certificate().refusal
     assert not any("None" in c.found for c in result.verdict.criteria)
+
+
+def test_a_certificate_on_a_log_that_refutes_the_baseline_is_a_refusal_everywhere(tmp_path):
+    """In the result, the summary and the report alike; the tests themselves were passed."""
+    problem = Problem.from_log(coin(share=0.9), Policy([[0.5, 0.5]], *LABELS), discount=0.9)
+    result = Certified(lowest_return=-2.0, highest_return=3.0).improve(problem)
+    assert result.tested().accepted
+    assert result.tested().refusal is None
+    refusal = result.certificate().refusal
+    assert result.certificate().best is None
+    assert "but the log contradicts the current policy: its actions are not as freq" in refusal
+    folder = result.save(tmp_path / "saved")
+    stored = json.loads((folder / "summary.json").read_text("utf-8"))["certificate"]
+    assert (stored["refusal"], stored["bounds"]) == (refusal, [])
+    assert "Certified: with probability" not in (folder / "report.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS[:2], ids=lambda a: a.name)

@@ -116,3 +116,24 @@ def test_no_absurd_number_of_episodes_is_named(gain):
 
 def test_one_episode_is_one():
     assert more_episodes(1.0) == "About 1 more episode, if they are like these."
+
+
+def test_a_remedy_promises_no_certificate_that_the_verdict_would_withdraw():
+    """What was done a step before pays now: the tests accept changes, and the log refutes Markov
+    states."""
+    rng, n, steps = np.random.default_rng(1), 600, 4
+    action = rng.integers(2, size=(n, steps))
+    before = np.pad(action, ((0, 0), (1, 0)))[:, :-1]
+    reward = rng.random((n, steps)) < 0.2 + 0.5 * action + 0.25 * before
+    log = Log.from_arrays(
+        np.tile(np.arange(steps), n), action.ravel(), reward.ravel().astype(float),
+        terminated=np.tile(np.arange(steps) == steps - 1, n),
+    )  # fmt: skip
+    problem = Problem.from_log(log, [[0.5, 0.5]] * steps, discount=0.9, v_max=4.0)
+    verdict = PiBSpibb(10).improve(problem).verdict
+    assert verdict.grade == "supported"
+    assert "once the states hold what matters of the past" in verdict.remedy
+    assert "accepts" not in verdict.remedy
+    result = Certified(lowest_reward=0, highest_reward=1, horizon=steps).improve(problem)
+    assert result.tested().accepted
+    assert "states are Markov" in result.certificate().refusal

@@ -82,7 +82,13 @@ class CertifiedImprovement(Improvement):
     episodes: tuple[int, int]
 
     def certificate(self, delta: float | None = None) -> ChangeCertificate:
-        """The tested changes; at a smaller δ than the algorithm's it may be refused."""
+        """The tested changes; refused at a δ that they do not pass, and where the verdict
+        withdraws it, as one on a log that contradicts the baseline."""
+        found = self.tested(delta)
+        return found if found.refusal else self.verdict.leaves(found)
+
+    def tested(self, delta: float | None = None) -> ChangeCertificate:
+        """What the tests alone prove; whether their assumptions hold, the verdict asks."""
         asked = self.algorithm.delta if delta is None else checks.delta(delta)  # type: ignore[attr-defined]
         grounds = self.grounds
         return certify_changes(

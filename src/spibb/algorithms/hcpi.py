@@ -16,6 +16,7 @@ from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, Tests, reason_
 from spibb.algorithms.records import coded, distinct, fits_tables
 from spibb.algorithms.released import only_the_end_pays
 from spibb.bounds.means import t_quantile
+from spibb.episodes.conformity import contradiction
 from spibb.episodes.propensities import behaviour_probs
 from spibb.errors import InputError
 from spibb.estimate import pessimistic_model
@@ -263,7 +264,13 @@ class HCPI(Algorithm):
     def _behaviour(self, problem: Problem) -> np.ndarray | None:
         """The rows [S, A] of the policy that made the log; None for the log's own column."""
         if isinstance(self.behaviour, Policy):
-            return self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
+            made = self.behaviour.aligned(problem.states, problem.actions, "behaviour").probs
+            wrong = contradiction(problem.decisions, made, problem.states, problem.actions)
+            if wrong and not (made[problem.decisions > 0] == 0).any():  # which has its own message
+                raise InputError(
+                    f"behaviour cannot have made the log: {wrong}; give the policy that did"
+                )
+            return made
         return problem.behaviour_rows if self.behaviour == "baseline" else None
 
     def _lowest_return(

@@ -42,6 +42,8 @@ FIRST_START = 50
 """The fewest first episodes that an alarm leaves out."""
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"([0-9]+)")
+_MONTH, _DAY = "(0[1-9]|1[0-2])", "(0[1-9]|[12][0-9]|3[01])"
+_DATE = re.compile(f"[^0-9]*(19|20)[0-9]{{2}}([^0-9]+{_MONTH}|{_MONTH}{_DAY}[0-9]{{0,6}})(?![0-9])")
 BY_LOG = "the order of the log's episodes"
 
 
@@ -277,7 +279,8 @@ def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Lo
     """The log with its episodes in the order of time, and what that order is, in words.
 
     By the first value of a column in each episode; without one by the step where steps are times,
-    and else by the names of the episodes: numbers by value, also within text of one form (p9, p10).
+    and else by the names of the episodes: numbers by value, also within text of one form (p9, p10;
+    2026-01-31).
     """
     if table.draw is not None:
         return _first_of_each(table.whole, column)
@@ -299,9 +302,11 @@ def _by_time(table: LogTable | VectorTable, column: str | None) -> tuple[np.ndar
     if column is not None:
         return table.episode_order(column), f"by the first {column} of each"
     how = f"by {(*table.names['episode_id'], 'row')[0]}"
-    names = table.episode_names() if table.episodes_are_text else ["0"]
-    if all(map(_WHOLE.fullmatch, names)):
+    if not table.episodes_are_text:
         return None, how
+    names = table.episode_names()
+    if all(map(_WHOLE.fullmatch, names)):
+        return _sorted_by([int(name) for name in names]), how
     if (places := _by_numbers_within(names)) is None:
         return None, (
             f"{how}, which is text ({checks.some(names, 3)}) and may not be the order of time: "
@@ -327,12 +332,26 @@ def _first_of_each(table: LogTable | VectorTable, column: str | None) -> tuple[A
 
 
 def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:
-    """Numbers of names [E] by the numbers in them; None where they differ in anything else."""
+    """Numbers of names [E] by the numbers in them; None where they differ in anything else, or in
+    several numbers of which it is not certain that the first counts most, as in 31.01.2026."""
     parts = [_NUMBER.split(name) for name in names]
     if len({tuple(part[::2]) for part in parts}) > 1 or len(parts[0]) == 1:
         return None
-    numbers = [[int(digits) for digits in part[1::2]] for part in parts]
-    return np.array(sorted(range(len(names)), key=numbers.__getitem__), np.int64)
+    groups = list(zip(*(part[1::2] for part in parts)))
+    if sum(len(set(group)) > 1 for group in groups) > 1 and not _begin_with_dates(names, groups):
+        return None
+    return _sorted_by([tuple(map(int, part[1::2])) for part in parts])
+
+
+def _begin_with_dates(names: Sequence[str], groups: Sequence[Sequence[str]]) -> bool:
+    """Whether year and month come first (2026-01, 20260131T0930), and all numbers are padded."""
+    padded = all(len(set(map(len, group))) == 1 for group in groups)
+    return padded and all(map(_DATE.match, names))
+
+
+def _sorted_by(keys: Sequence[Any]) -> np.ndarray:
+    """Places [E] in the order of the keys; equal ones stay as they are."""
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
 def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 from spibb import checks, words
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
+from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import typical_model
 from spibb.episodes.limits import slack
 from spibb.episodes.propensities import behaviour_probs
@@ -36,7 +37,8 @@ class OffPolicyReport(Shown):
     `earned` is the mean return of the log, and `differences` are the estimates less that, episode
     by episode, with bounds of their own: what the policy gains over the one that made the log. The
     rule "model" completes cut episodes by each policy's own values, and so has differences only
-    where the behaviour is given as a policy.
+    where the behaviour is given as a policy. `refuted` says why the behaviour cannot have made the
+    log, if it cannot: no estimate is then worth anything.
     """
 
     rows: tuple[BoundedEstimate, ...]
@@ -46,6 +48,7 @@ class OffPolicyReport(Shown):
     n_episodes: int
     n_truncated: int
     truncated: str
+    refuted: str | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """The sample, and what each estimator says."""
@@ -70,7 +73,8 @@ class OffPolicyReport(Shown):
     def warning(self) -> str | None:
         """What the estimates suffer from, if anything."""
         weights = next((r.estimate.warning for r in self.rows if r.estimate.warning), None)
-        return "; ".join(part for part in (weights, self._out_of_reach) if part) or None
+        refuted = self.refuted and f"the log contradicts the behaviour policy: {self.refuted}"
+        return "; ".join(part for part in (refuted, weights, self._out_of_reach) if part) or None
 
     @property
     def _out_of_reach(self) -> str | None:
@@ -180,10 +184,25 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
         log, policy, behaviour, discount,
         model=model, truncated=truncated, lowest_return=lowest_return,
     )  # fmt: skip
-    return report_of(
+    if refuted := _refuted(log, behaviour):
+        no_limit = "the log contradicts the behaviour policy"
+        remedy = "give the policy that really made it, or --behaviour estimate"
+        estimates = [
+            replace(one, limit=-math.inf, no_limit=no_limit, remedy=remedy) for one in estimates
+        ]
+    found = report_of(
         log, estimates, earned, delta=delta, truncated=truncated, highest_return=highest_return,
         bounds=bounds, rng=rng,
     )  # fmt: skip
+    return replace(found, refuted=refuted)
+
+
+def _refuted(log: Log, behaviour: Policy | None) -> str | None:
+    """Why the behaviour, or `action_prob`, cannot have made the log, in words, if it cannot."""
+    if behaviour is None:
+        return misrecorded(log)
+    common, (aligned,) = in_common(log, {"behaviour": behaviour})
+    return contradiction(decisions(common), aligned.probs, common.states, common.actions)
 
 
 def report_of(

@@ -19,7 +19,7 @@ from spibb.ope import BOUNDS, OffPolicyReport
 from spibb.report.origin import Origin
 from spibb.sceptic import Sceptic
 from spibb.solve import DENSE_UP_TO
-from spibb.verdict import Evidence, Unchanged, Verdict, decide, gather_for
+from spibb.verdict import Evidence, Verdict, gather_for, judge_by
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,8 +102,8 @@ def assess(
     else:
         small = len(problem.states) <= DENSE_UP_TO
         sweep = Auto.over_thresholds(evidence.delta).sweep(problem) if small else ()
-    certificate = result.certificate(evidence.delta)
-    verdict = replace(decide(evidence, certificate, Unchanged.of(result)), doubts=doubts(findings))
+    verdict, certificate = judge_by(evidence, result)
+    verdict = replace(verdict, doubts=doubts(findings))
     logs = [log for log in (problem.log, held_out) if log is not None]
     returns = EpisodeReturns.of(logs, problem.discount) if logs else None
     return Assessment(

@@ -247,8 +247,9 @@ class TypedTable(LocatedTable):
 
     @property
     def _by_number(self) -> bool:
-        """Whether episodes are named by text that may show numbers."""
-        return not self.engine.loose.isdisjoint(self.names["episode_id"])
+        """Whether episodes are named by text, which may show numbers."""
+        kinds = [self.engine.kinds.get(name) for name in self.names["episode_id"]]
+        return self.engine.casts_text and TEXT in kinds
 
     def shared(self, found: Any) -> dict[str, Any]:
         """What rows have whether their states are labels or vectors, checked for their order."""

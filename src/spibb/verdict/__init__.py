@@ -17,4 +17,5 @@ from spibb.verdict.grades import Verdict as Verdict
 from spibb.verdict.grades import decide as decide
 from spibb.verdict.grades import is_favourable as is_favourable
 from spibb.verdict.grades import judge as judge
+from spibb.verdict.grades import judge_by as judge_by
 from spibb.verdict.remedies import Unchanged as Unchanged

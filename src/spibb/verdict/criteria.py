@@ -412,11 +412,11 @@ def _season(found: Season) -> Criterion:
     )  # fmt: skip
 
 
-def surely_worse(evidence: Evidence) -> bool:
+def surely_worse(report: OffPolicyReport | None) -> bool:
     """Whether whole episodes, weighted, say that the new policy loses."""
-    if evidence.estimates is None or weak(evidence):
+    if report is None or says_nothing(report):
         return False
-    found = evidence.estimates.difference(ESTIMATOR).estimate
+    found = report.difference(ESTIMATOR).estimate
     return found.value + Z95 * standard_error(found.contributions) < 0
 
 

@@ -278,11 +278,11 @@ def gather(
         problem.counts, policy, problem.baseline, problem.discount,
         rng=np.random.default_rng(seed), draws=n_draws(problem, delta),
     )  # fmt: skip
-    if limits is None and problem.v_max_given:  # a log proves no limit
-        limits = -problem.v_max, problem.v_max
     ask = partial(_off_policy, problem, policy, delta=delta, rng=rng, bounds=bounds, limits=limits)
     estimates, refusal = _estimates(problem.log, ask)
     fair, unfair = (None, None) if held_out is None else _estimates(held_out, ask)
+    if fair is not None and fair.refuted:
+        unfair = fair.refuted
     usable = problem.log is not None and not (problem.contradictions or problem.misreported)
     earned, single = _episodes(problem, policy, usable)
     if problem.log is not None and not usable:
@@ -334,6 +334,15 @@ def gather_for(
     return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
 
 
+def whole_episodes(result: Improvement, delta: float) -> OffPolicyReport | None:
+    """The estimates on its own log that `gather_for` an improvement has, and nothing else."""
+    ask = partial(
+        _off_policy, result.problem, result.policy, delta=delta, rng=np.random.default_rng(0),
+        bounds=("student-t",), limits=_limits(result),
+    )  # fmt: skip
+    return _estimates(result.problem.log, ask)[0]
+
+
 def n_draws(problem: Problem, delta: float) -> int:
     """Models to draw: fewer where each takes long, more where delta is small."""
     return draws_for(delta, DRAWS if len(problem.states) <= INVERTED_UP_TO else LARGE_DRAWS)
@@ -383,6 +392,8 @@ def _off_policy(
     bounds: Sequence[str], limits: tuple[float, float] | None,
 ) -> OffPolicyReport:  # fmt: skip
     """Estimates of a policy on a log, doubly robust ones with the training log's model."""
+    if limits is None and problem.v_max_given:  # a log proves no limit
+        limits = -problem.v_max, problem.v_max
     lowest, highest = limits or (None, math.inf)
     return off_policy_estimates(
         log, policy, None if log.action_prob is not None else problem.baseline,

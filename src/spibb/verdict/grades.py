@@ -9,17 +9,18 @@ from typing import TypeGuard
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Improvement, Problem
+from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.certified_result import CertifiedImprovement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log, returns_to_go
-from spibb.tested import ChangeCertificate, ChangeTest, nearest
+from spibb.tested import ChangeCertificate, nearest
 from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
-from spibb.verdict.evidence import Evidence, gather_for
+from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, counted, listed, percent, roughly
 
@@ -90,6 +91,13 @@ class Verdict:
         """Whether the log speaks for the new policy."""
         return self.grade is not Grade.NOT_SUPPORTED
 
+    def leaves(self, certificate: ChangeCertificate) -> ChangeCertificate:
+        """The certificate, refused for the reason of this verdict if it is not a certified one."""
+        if certificate.refusal or self.grade is Grade.CERTIFIED:
+            return certificate
+        reason = self.sentence[:1].lower() + self.sentence[1:].removesuffix(".")
+        return certificate.refused(f"the changes passed their tests, but {reason}")
+
     def __str__(self) -> str:
         return f"{self.headline}. {self.sentence}"
 
@@ -114,7 +122,21 @@ def judge(
     <Grade.NOT_SUPPORTED: 'not supported'>
     """
     evidence = gather_for(result, delta=delta, seed=checks.seed(seed), held_out=held_out)
-    return decide(evidence, result.certificate(evidence.delta), Unchanged.of(result))
+    return judge_by(evidence, result)[0]
+
+
+def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
+    """The verdict on an improvement, and the certificate that it leaves."""
+    proof = _proof(result, evidence.delta)
+    verdict = decide(evidence, proof, Unchanged.of(result))
+    return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
+
+
+def _proof(result: Improvement, delta: float) -> Certificate:
+    """What is proven before the verdict: `certified` asks it which of its certificates stand."""
+    if isinstance(result, CertifiedImprovement):
+        return result.tested(delta)
+    return result.certificate(delta)
 
 
 def decide(
@@ -133,8 +155,8 @@ def is_favourable(result: Improvement) -> bool:
     """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
     not tried."""
     evidence = gather_for(result)
-    certificate = result.certificate(evidence.delta)
-    return not _failed(evidence, certificate, criteria(evidence, Unchanged.of(result)))
+    proof = _proof(result, evidence.delta)
+    return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
 
 
 def _proves(certificate: Certificate | None) -> TypeGuard[ChangeCertificate]:
@@ -148,7 +170,7 @@ def _failed(
     failed = lacking(found)
     if not _proves(certificate):
         return failed
-    against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence))
+    against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence.estimates))
     return [criterion for criterion in failed if criterion.name in against]
 
 
@@ -291,10 +313,16 @@ def until_certified(evidence: Evidence) -> str:
             f"{CERTIFIED}, once the states hold what the recorded probabilities depend on (--state "
             "ward,score): of longer episodes it reads no others."
         )
+    if evidence.memory is not None and evidence.memory.found:
+        return (
+            f"{CERTIFIED}, once the states hold what matters of the past (--state ward,severity): "
+            "its certificate assumes Markov states, and this log contradicts them (p = "
+            f"{evidence.memory.test.p_value:.2g})."
+        )
     try:
-        return f"{CERTIFIED}: {_promise(Certified(evidence.delta).improve(problem).tests)}."
+        return f"{CERTIFIED}: {_promise(evidence, Certified(evidence.delta).improve(problem))}."
     except InputError:
-        return f"{CERTIFIED}, {LIMITS}{_within_the_log(problem, problem.log, evidence.delta)}."
+        return f"{CERTIFIED}, {LIMITS}{_within_the_log(evidence, problem.log)}."
 
 
 CERTIFIED = "The certified algorithm"
@@ -304,20 +332,30 @@ LIMITS = (
 )
 
 
-def _within_the_log(problem: Problem, log: Log, delta: float) -> str:
+def _within_the_log(evidence: Evidence, log: Log) -> str:
     """What it promises if the returns in the log are as low and as high as any."""
-    seen = returns_to_go(log, problem.discount)
+    seen = returns_to_go(log, evidence.problem.discount)
     low, high = float(seen.min()), float(seen.max())
+    certified = Certified(evidence.delta, lowest_return=low, highest_return=high)
     try:
-        tests = Certified(delta, lowest_return=low, highest_return=high).improve(problem).tests
+        result = certified.improve(evidence.problem)
     except InputError:
         return ""
-    return f". With those of the log's returns, {_promise(tests)}"
+    return f". With those of the log's returns, {_promise(evidence, result)}"
 
 
-def _promise(tests: Sequence[ChangeTest]) -> str:
+def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
+    """What `certified` makes of the log; what would withdraw its certificate is asked too.
+
+    The log's baseline and seasons were found to be fine, or nothing would be supported.
+    """
+    tests = result.tests
     if accepted := sum(test.accepted for test in tests):
-        return f"it accepts {counted(accepted, 'change')} from this log"
+        promise = f"it accepts {counted(accepted, 'change')} from this log"
+        if surely_worse(whole_episodes(result, evidence.delta)):
+            return f"{promise}, but whole episodes, reweighted, contradict that they gain"
+        unless = ", unless the held-out episodes contradict it"
+        return promise + (unless if evidence.held_out is not None else "")
     if (more := nearest(tests)) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
     return "it accepts no change from this log, and needs more episodes"
