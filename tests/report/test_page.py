@@ -231,3 +231,20 @@ def test_the_labels_of_tested_changes_are_escaped():
     page = render(assess(result, ORIGIN))
     assert 'id="tests-title"' in page
     assert NASTY not in page
+
+
+def test_where_no_number_of_visits_decides_no_pair_is_called_trusted():
+    """The cautious policy of auto has no N∧, and copies what does not change, however often seen."""
+    rng, n = np.random.default_rng(0), 900
+    state, action = rng.integers(3, size=n), rng.integers(2, size=n)
+    reward = action * (state < 2) + 0.1 * rng.standard_normal(n)
+    log = Log.from_arrays(state=state, action=action, reward=reward, terminated=[True] * n)
+    result = Auto().improve(Problem.from_log(log, np.full((3, 2), 0.5), discount=0.0))
+    assert np.isnan(result.chosen.n_wedge)
+    assessed = assess(result, ORIGIN)
+    said = {action.why for row in state_rows(assessed) for action in row.actions}
+    assert said == {"raised", "lowered"}
+    text = re.sub(r"\s+", " ", re.sub("<[^>]*>", "", render(assessed)))
+    assert "too little evidence" not in text
+    assert "of the pairs are kept as they are, most of them in states that do not change" in text
+    assert "2 of 3 states change; in the others the current policy stays as it is." in text
