@@ -48,3 +48,13 @@ def test_a_policy_compared_with_itself_does_the_same(folder):
     words = "compare", "baseline.csv", "baseline.csv", "--bandit", "--log", "log.csv"
     found = spibb(*words, folder=folder)
     assert "both policies do the same" in " ".join(found.stdout.split())
+
+
+def test_a_log_that_b_did_not_make_judges_nothing(folder):
+    (folder / "never.csv").write_text("state,action,probability\ns,a,1\n")
+    words = "compare", "baseline.csv", "never.csv", "--bandit", "--log", "log.csv"
+    printed = " ".join(spibb(*words, folder=folder).stdout.split())
+    assert printed.startswith("Not judged. B did not make this log (")
+    assert "keep B" not in printed
+    assert "contradict" not in printed
+    assert "spibb evaluate LOG --policy A" in printed

@@ -190,3 +190,13 @@ def test_no_interval_is_printed_where_its_ends_contradict_each_other(folder):
     assert code == 1, printed  # good at first, bad later: an alarm
     assert "After its first" in printed
     assert "Difference" not in printed and "returns changed over time" in printed
+
+
+def test_an_episode_beyond_the_limits_is_called_by_its_name(folder):
+    rewards = coins(0.6, 20, 5)
+    rewards[3] = 9
+    names = [f"p{20 - k}" for k in range(20)]
+    write_log(folder / "beyond.csv", rewards, names=names)
+    words = "monitor", folder / "improved", folder / "beyond.csv"
+    done = CliRunner().invoke(app, [str(word) for word in words])
+    assert f"episode {names[3]} returns 9" in str(done.exception)

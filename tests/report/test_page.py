@@ -11,6 +11,7 @@ from pages import FINDING, NASTY, ORIGIN, gridworld_assessment, one_step_problem
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.evaluate import returns
 from spibb.ingest.inspection import Finding
@@ -231,3 +232,20 @@ def test_the_labels_of_tested_changes_are_escaped():
     page = render(assess(result, ORIGIN))
     assert 'id="tests-title"' in page
     assert NASTY not in page
+
+
+def test_where_no_number_of_visits_decides_no_pair_is_called_trusted():
+    """Then states that do not change are copied, however often they were seen."""
+    rng, n = np.random.default_rng(0), 900
+    state, action = rng.integers(3, size=n), rng.integers(2, size=n)
+    reward = (rng.random(n) < 0.2 + 0.6 * action * (state < 2)) * 1.0
+    log = Log.from_arrays(state=state, action=action, reward=reward, terminated=[True] * n)
+    problem = Problem.from_log(log, np.full((3, 2), 0.5), discount=0.0)
+    assessed = assess(Certified(lowest_reward=0, highest_reward=1).improve(problem), ORIGIN)
+    assert np.isnan(assessed.n_wedge)
+    said = {action.why for row in state_rows(assessed) for action in row.actions}
+    assert said == {"raised", "lowered"}
+    text = re.sub(r"\s+", " ", re.sub("<[^>]*>", "", render(assessed)))
+    assert "too little evidence" not in text
+    assert "of the pairs are kept as they are, most of them in states that do not change" in text
+    assert "2 of 3 states change; in the others the current policy stays as it is." in text

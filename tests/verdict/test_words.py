@@ -132,3 +132,34 @@ def test_the_model_is_compared_with_completed_returns_and_says_so():
 def test_estimates_on_the_log_that_trained_say_so():
     verdict = PiBSpibb(5).improve(problem_of(bandit(200))).verdict
     assert "same log, so optimistic" in named(verdict, "whole episodes").what
+
+
+def test_a_comparison_of_estimates_says_that_it_is_one_of_significance():
+    verdict = PiBSpibb(10).improve(problem_of(bandit(200))).verdict
+    assert named(verdict, "whole episodes").wanted.startswith("not significantly below ")
+
+
+def test_nothing_would_raise_the_highest_grade():
+    result = Certified(lowest_reward=-2, highest_reward=3).improve(problem_of(bandit(400)))
+    assert result.verdict.advice == result.verdict.remedy
+    assert result.verdict.advice.startswith("This is the highest grade")
+    other = PiBSpibb(10_000).improve(problem_of(bandit(200))).verdict
+    assert other.advice == f"What would raise the grade: {other.remedy}"
+
+
+@pytest.mark.parametrize("effect", [0.0, 1.0])
+def test_conditions_that_were_not_tested_say_why(effect):
+    for n_wedge in (10, 10_000):
+        verdict = PiBSpibb(n_wedge).improve(problem_of(bandit(60, effect, 1.0, seed=1))).verdict
+        failed = [c.name for c in verdict.criteria if c.passed is False]
+        season = named(verdict, "season")
+        assert season.found.startswith("not tested, because ") == bool(failed)
+        if failed and n_wedge == 10:
+            assert failed[0] in season.found
+
+
+def test_a_baseline_that_did_not_make_the_log_has_a_remedy_in_a_sentence():
+    log = bandit(100)
+    wrong = Problem.from_log(log, Policy([[1.0, 0.0]], ["x"], ["a", "b"]), discount=0.9)
+    verdict = PiBSpibb(10).improve(wrong).verdict
+    assert named(verdict, "baseline").remedy.startswith("Give as baseline ")
