@@ -91,6 +91,8 @@ bandit("new,a,0,0.5", "new,a,0,50", "row 0 is 50", "if these are per cent, divid
 bandit("new,a,0,0.5", "new,a,0,50%", "row 0 is '50%'", "write 70% as 0.7, without the sign")
 bandit("new,a,0,0.5", "new,a,,0.5", "'click' is missing in row 0", "--missing drop")
 bandit("new,a,0,0.5", ",a,0,0.5", "'user' is missing in row 0", "--missing as-level or --missing")
+bandit("new,a,0,0.5", "(missing),a,0,0.5", "'user' has the value '(missing)'", "or rename it")
+bandit("new,a,0,0.5", "new,(missing),0,0.5", "has the value '(missing)'", "--missing as-level")
 bandit("new,a,0,0.5", "new,a,soon,0.5", "reward (column 'click') in row 0 is 'soon'", "a number")
 bandit("", "", "episode_id is mapped to 'user'", "leave the column out", options="--episode user")
 bandit("", "", "step is mapped to 'p'", "leave the column out", options="--step p")

@@ -7,7 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from spibb.algorithms.base import Problem
 from spibb.log import Log
+from spibb.pipeline import hold_out
 from spibb.splits import shuffled_by_content, split_episodes
 
 LOGS = 400
@@ -63,3 +65,14 @@ def test_rewards_of_a_round_log_do_not_lie_between_two_points_of_the_grid():
         np.testing.assert_array_equal(
             shuffled_by_content(bandit(zeros, zeros, reward * unit), 0), first
         )
+
+
+def test_a_problem_without_held_out_episodes_is_that_of_the_rest():
+    """Single steps have no discount, so that v_max is the largest reward with and without."""
+    rng, n = np.random.default_rng(0), 300
+    log = Log.from_arrays(rng.integers(2, size=n), rng.integers(2, size=n), rng.random(n).round(),
+                          terminated=np.ones(n, bool))  # fmt: skip
+    whole = Problem.from_log(log, [[0.5, 0.5]] * 2, discount=0.95)
+    kept, _ = hold_out(whole, 0.3, 0)
+    assert whole.v_max == kept.v_max == 1.0
+    assert Problem.from_log(kept.log, whole.baseline, discount=0.95).v_max == kept.v_max

@@ -76,10 +76,12 @@ def unseen_value(unseen: str, v_max: float) -> float:
 def default_v_max(counts: Counts, discount_: float) -> float:
     """A bound on |return| from the rewards seen: their range, with 0, over 1 − γ.
 
-    Zero belongs to the range because nothing is earned after the end.
+    Zero belongs to the range because nothing is earned after the end. Where every episode is a
+    single step that ends, a return is a reward, and nothing is divided by.
     """
     low, high = counts.reward_range
-    bound = (max(high, 0.0) - min(low, 0.0)) / (1 - discount(discount_))
+    steps = 1 - discount(discount_)
+    bound = (max(high, 0.0) - min(low, 0.0)) / (1.0 if counts.one_step else steps)
     if not math.isfinite(bound):
         raise InputError(
             f"rewards from {low:g} to {high:g} with discount {discount_:g} give returns above the "

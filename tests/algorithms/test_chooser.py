@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from spibb.algorithms.plans import PlannedTest
 from spibb.algorithms.windows import EARLIEST, FOREVER, Passages
 from spibb.bounds.betting import MOST, growth
 from spibb.episodes.visits import ReturnBounds, Visits
+from spibb.log import Log
 
 BOUNDS = ReturnBounds(-1.0, 11.0, "declared")
 
@@ -158,6 +160,32 @@ def test_the_plans_do_not_depend_on_how_many_passages_are_summed_at_once(monkeyp
     assert len(whole) == len(chooser.plans()) > 0
     for pair in zip(chooser.plans(), whole):
         same(*pair)
+
+
+def test_the_plans_do_not_depend_on_how_many_sets_are_looked_at_once(monkeypatch):
+    chooser = chooser_of(3, cap=4)
+    whole = chooser.plans()
+    monkeypatch.setattr(module, "AT_ONCE", 1)
+    assert len(chooser._blocks()) > 1
+    assert len(whole) == len(chooser.plans()) > 0
+    for pair in zip(chooser.plans(), whole):
+        same(*pair)
+
+
+def test_sets_take_memory_for_trusted_actions_only():
+    """A bool for every state, number of actions and action would be 800 MB here."""
+    n, states, actions, rng = 4000, 200, 2000, np.random.default_rng(0)
+    log = Log.from_arrays(
+        rng.integers(states, size=n), rng.integers(actions, size=n), rng.random(n),
+        terminated=np.ones(n, bool), n_states=states, n_actions=actions,
+    )  # fmt: skip
+    baseline = np.full((states, actions), 1 / actions)
+    chooser = Chooser.of(log, baseline, 0.0, BOUNDS, 1.0, known=True).at(0.05)
+    tracemalloc.start()
+    chooser.plans()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1e8
 
 
 def test_last_steps_are_quantiles_of_the_steps_of_visits():

@@ -352,3 +352,9 @@ def test_the_line_through_the_returns_is_that_of_least_squares():
     slope, intercept = np.polyfit(values, returns, 1)
     assert fit_current(returns, values) == pytest.approx((intercept, slope))
     assert fit_current(returns, np.full(300, 7.0)) == (returns.mean(), 0.0)
+
+
+def test_where_evidence_is_too_thin_the_remedy_asks_for_less_of_it():
+    verdict = verdict_of(0.0, None, None, cloned=False)
+    assert "too thin" in verdict.sentence
+    assert "smaller n_wedge or a larger radius" in verdict.remedy

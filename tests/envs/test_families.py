@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from parts import needed
@@ -77,3 +80,11 @@ def test_simulated_episodes_earn_the_exact_value(name):
         error = earned.std() / np.sqrt(len(earned))
         missing = mdp.discount**400 * 10 / (1 - mdp.discount)
         assert abs(earned.mean() - exact_value(mdp, baselines[kind])) < 4 * error + missing
+
+
+def test_the_world_of_sepsis_is_made_without_a_word():
+    """Its package imports the old gym, which prints advice."""
+    needed("icu_sepsis")
+    code = "from spibb.envs.sepsis import icu_sepsis; icu_sepsis()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout + done.stderr == ""

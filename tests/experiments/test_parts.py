@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import spibb
 from spibb.errors import InputError
-from spibb.experiments.parts import Chunk, part_files, store, stored_parts
+from spibb.experiments.parts import DIGITS, Chunk, part_files, store, stored_parts
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
@@ -188,3 +189,18 @@ def test_specifications_differ_in_their_fingerprints():
     ]  # fmt: skip
     assert len({spec.fingerprint for spec in others}) == len(others)
     assert Experiment.from_toml(SPEC.to_toml()).fingerprint == SPEC.fingerprint
+
+
+def test_a_part_whose_names_are_no_text_is_refused(rows):
+    """The name of the file fits what is in it, and a column's name is no UTF-8."""
+    part = next(iter(part_files(rows)))
+    content = part.read_bytes()
+    for place in range(len(content) - 3):
+        if content[place : place + 3] == b"run":
+            content = content[: place + 1] + b"\xdf" + content[place + 2 :]
+    part.unlink()
+    digest = hashlib.sha256(content).hexdigest()
+    name = f"{part.stem[:-DIGITS]}{digest[:DIGITS]}{part.suffix}"
+    (part.parent / name).write_bytes(content)
+    with pytest.raises(InputError, match="cannot be read"):
+        stored_parts(SPEC, rows)

@@ -230,7 +230,7 @@ def test_missing_values_are_a_level(tmp_path):
         state=["a", "(missing)", "c", "a", "c", "(missing)", "a", "b"],
         action=["1", "2", "(missing)", "1", "2", "2", "1", "1"],
     )
-    expected = Counts.from_log(Log.from_frame(clean))
+    expected = Counts.from_log(Log.from_frame(clean, missing="as-level"))
     for source in sources(frame, tmp_path):
         found = count_log(source, missing="as-level")
         assert found.states.labels == ("(missing)", "a", "b", "c")

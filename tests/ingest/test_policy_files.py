@@ -302,3 +302,35 @@ def test_row_numbers_without_a_name_are_not_part_of_the_state(tmp_path, index):
             spibb.read_policy(path)
     else:
         assert spibb.read_policy(path).states.labels == ("a", "b")
+
+
+def damaged_policies(folder):
+    """A policy file, and all copies of it in which one byte of a column's name is no text."""
+    spibb.Policy([[0.5, 0.5], [1, 0]], ["a", "b"], ["x", "y"]).save(folder / "policy.parquet")
+    good = (folder / "policy.parquet").read_bytes()
+    for name in (b"state", b"action", b"probability"):
+        place = good.find(name)
+        while place >= 0:
+            yield good[: place + 1] + b"\xdf" + good[place + 2 :]
+            place = good.find(name, place + 1)
+
+
+def test_a_table_whose_names_are_no_text_is_refused_by_name(tmp_path):
+    refused = 0
+    for number, damaged in enumerate(damaged_policies(tmp_path)):
+        path = tmp_path / f"bad{number}.parquet"
+        path.write_bytes(damaged)
+        try:
+            load_policy(path)
+        except InputError as error:
+            refused += "cannot read" in str(error) and path.name in str(error)
+    assert refused
+
+
+def test_a_live_policy_keeps_the_last_good_one_of_a_bare_table(tmp_path):
+    for damaged in damaged_policies(tmp_path):
+        live = spibb.LivePolicy(tmp_path / "policy.parquet")
+        before, good = live.current, (tmp_path / "policy.parquet").read_bytes()
+        (tmp_path / "policy.parquet").write_bytes(damaged)
+        assert live.refresh() or (live.current is before and live.problem)
+        (tmp_path / "policy.parquet").write_bytes(good)

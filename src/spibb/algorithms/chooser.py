@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +37,8 @@ TYPICAL_FAMILY = 5
 """Number of tests that a single one expects to share δ with."""
 FOR_VALUES = 0.1
 """The share of δ for limits of the values at which episodes were cut, if any were."""
+AT_ONCE = 1 << 23
+"""Cells of sets of actions that are looked at together."""
 NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
@@ -140,36 +143,54 @@ class Chooser:
 
     def plans(self) -> list[PlannedTest]:
         """The best plan of every state that has one, the strongest evidence first."""
-        changes = self._predicted(*self._sets())
+        passages = Passages(self.visits, COUNTED if self.known else COUNTED[:1])
+        found = [self._promising(states, passages) for states in self._blocks()]
+        changes = Changes(*(np.concatenate(parts) for parts in zip(*found)))
         if not len(changes.state):
             return []
-        passages = Passages(self.visits, COUNTED if self.known else COUNTED[:1])
-        at_first = len(passages.k) - len(passages.counted)  # one visit, at any step
-        rough = self._prospects(changes, passages, slice(at_first, at_first + 1))
-        changes = changes.among(_best_of_each(changes.state, rough.promise[:, 0]))
         closer = self._prospects(changes, passages, slice(None))
         return self._chosen(changes, passages, closer)
 
-    def _sets(self) -> tuple[np.ndarray, np.ndarray]:
+    @cached_property
+    def _trusted(self) -> np.ndarray:
+        """bool [S, A]: the actions whose means are worth a look."""
+        often = self.counts.sum(axis=1, keepdims=True) >= TRUSTED
+        return np.asarray((self.baseline > 0) & (self.counts >= TRUSTED) & often)
+
+    def _blocks(self) -> list[np.ndarray]:
+        """The states that have a trusted action, in parts whose sets fit into memory."""
+        n_trusted = self._trusted.sum(axis=1)
+        states = np.flatnonzero(n_trusted)
+        before = np.cumsum((n_trusted[states] + 1) * self.baseline.shape[1]) // AT_ONCE
+        return np.split(states, np.flatnonzero(np.diff(before)) + 1)
+
+    def _promising(self, states: np.ndarray, passages: Passages) -> Changes:
+        """The changes of some states that promise most by one visit, at any step."""
+        changes = self._predicted(*self._sets(states))
+        if not len(changes.state):
+            return changes
+        at_first = len(passages.k) - len(passages.counted)
+        rough = self._prospects(changes, passages, slice(at_first, at_first + 1))
+        return changes.among(_best_of_each(changes.state, rough.promise[:, 0]))
+
+    def _sets(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """States [C], and sets to keep in them [C, A]: all but the worst trusted actions, for every
-        number of them; the best."""
-        playable = self.baseline > 0
-        trusted = (
-            playable & (self.counts >= TRUSTED) & (self.counts.sum(axis=1) >= TRUSTED)[:, None]
-        )
-        ranks = np.round((self.q - self.v[:, None]) / self.rounding)
+        number of them; the best. All `states` have a trusted action."""
+        playable, trusted = self.baseline[states] > 0, self._trusted[states]
+        ranks = np.round((self.q - self.v[:, None])[states] / self.rounding)
         order = np.argsort(np.where(trusted, ranks, np.inf), axis=1, kind="stable")
         place = np.argsort(order, axis=1)
         n_trusted, size = trusted.sum(axis=1, keepdims=True), self.baseline.shape[1]
         avoided = np.arange(1, size)
-        kept = playable[:, None] & ~(trusted[:, None] & (place[:, None] < avoided[:, None]))
-        best = (place == n_trusted - 1) & (n_trusted > 0)
-        there = np.concatenate(
-            [avoided < n_trusted, playable.sum(axis=1, keepdims=True) > n_trusted], axis=1
-        ) & (n_trusted > 0)
-        state, number = np.nonzero(there)
-        sets = np.concatenate([kept, best[:, None]], axis=1)
-        return state, sets[state, number]
+        row, number = np.nonzero(
+            np.concatenate(
+                [avoided < n_trusted, playable.sum(axis=1, keepdims=True) > n_trusted], axis=1
+            )
+        )
+        worst = trusted[row] & (place[row] <= number[:, None])
+        best = place[row] == n_trusted[row] - 1
+        alone = (number == size - 1)[:, None]
+        return states[row], np.where(alone, best, playable[row] & ~worst)
 
     def _predicted(self, state: np.ndarray, kept: np.ndarray) -> Changes:
         """The changes whose advantage is predicted to be positive."""

@@ -215,8 +215,7 @@ class Problem(Shown):
         """The problem of parts that have the same labels."""
         if v_max is not None:
             checks.number("v_max", v_max, 0, math.inf, "()")
-        horizon = 0.0 if counts.one_step else discount
-        bound = v_max if v_max is not None else default_v_max(counts, horizon)
+        bound = v_max if v_max is not None else default_v_max(counts, discount)
         return cls(
             counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
             baseline_source=source,

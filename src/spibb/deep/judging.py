@@ -143,7 +143,10 @@ def _against(
     """Why the log does not support the policy, and what would help; empty where it does."""
     more = "More episodes, or a larger n_wedge."
     if moved == 0:
-        return "The evidence is too thin to depart from the current policy anywhere.", more
+        return (
+            "The evidence is too thin to depart from the current policy anywhere.",
+            "More episodes, or a smaller n_wedge or a larger radius, which ask for less evidence.",
+        )
     if found is None or whole is None:
         return (
             "No episodes were held out, so only the training itself supports the new policy.",

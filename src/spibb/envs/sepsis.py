@@ -8,6 +8,7 @@ guide the treatment of patients.
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from functools import cache
 
 import numpy as np
@@ -20,6 +21,14 @@ DISCOUNT = 0.99
 MAX_STEPS = 500
 
 
+def _silence_notices() -> None:
+    """The old gym prints what the package gym-notices says of its version."""
+    with suppress(ImportError):
+        from gym_notices.notices import notices
+
+        notices.clear()
+
+
 @cache
 def icu_sepsis() -> tuple[MDP, Policy]:
     """The model and the clinicians' policy.
@@ -29,6 +38,7 @@ def icu_sepsis() -> tuple[MDP, Policy]:
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # its import loads the old gym
+        _silence_notices()
         try:
             from icu_sepsis.envs import ICUSepsisEnv
         except ImportError:

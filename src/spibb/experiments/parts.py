@@ -132,7 +132,7 @@ def _checked(path: Path, chunk: Chunk, experiment: Experiment) -> Part:
 
     try:
         table = pq.read_table(path, columns=["run"])
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeError) as error:
         _refuse(path, f"cannot be read ({str(error).splitlines()[0]})")
     said = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     wanted = {"experiment": experiment.fingerprint, "seed": str(experiment.seed)}

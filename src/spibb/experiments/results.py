@@ -234,7 +234,7 @@ def _readable(files: list[Path]) -> Iterator[None]:
 
     try:
         yield
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError, UnicodeError) as error:
         reason = str(error).splitlines()[0]
         raise InputError(
             f"cannot sort the rows of {str(files[0].parent)!r} ({reason}): is there space in "

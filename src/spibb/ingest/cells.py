@@ -89,7 +89,7 @@ def _plain_parquet(source: Source) -> pa.Table | None:
             return None
         texts = [field.name for field in schema if field.type == pa.string()]
         return ParquetFile(path, read_dictionary=texts).read()
-    except (OSError, pa.ArrowException):
+    except (OSError, pa.ArrowException, UnicodeError):  # names may be no text
         return None
 
 

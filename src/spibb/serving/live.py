@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 
 from spibb.checks import takes
-from spibb.errors import InputError
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.policy_files import SIDECAR, VECTORS
 from spibb.policies import load_any
@@ -48,8 +47,8 @@ class LivePolicy:
                 return False
             try:
                 self.current = _ready(self.path)
-            except (InputError, OSError) as error:
-                self.problem = str(error)
+            except Exception as error:  # what damaged bytes lead to must not stop who decides
+                self.problem = str(error) or type(error).__name__
                 return False
             self._seen, self.problem = found, None
             return True

@@ -11,6 +11,7 @@ import numpy as np
 from spibb.arrays import from_arrow, to_arrow
 from spibb.columns import code_states
 from spibb.errors import InputError
+from spibb.handling import LEVEL
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine
@@ -36,11 +37,15 @@ class CodedRows:
 
 @dataclass(frozen=True)
 class Coder:
-    """Codes the labels of an engine's rows; `binned` columns have their types."""
+    """Codes the labels of an engine's rows; `binned` columns have their types.
+
+    Missing values may be `levels`; a text that is theirs is refused elsewhere.
+    """
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]
     binned: Collection[str]
+    levels: bool = False
 
     def rows(
         self,
@@ -62,6 +67,7 @@ class Coder:
             terminated, given, names,
         )  # fmt: skip
         assert successor is not None
+        self._check_level(states, codes, successor[successor >= 0])
         plays, played = self.actions(action, action_labels)
         return CodedRows(states, plays, codes, played, successor, tuple(types))
 
@@ -74,7 +80,21 @@ class Coder:
             self._typed(column, name) if self._is_loose(name) else column
             for column, name in zip(columns, names)
         ]
-        return _coded(typed, labels, names)
+        plays, played = _coded(typed, labels, names)
+        self._check_level(plays, played)
+        return plays, played
+
+    def _check_level(self, labels: Vocabulary, *used: np.ndarray) -> None:
+        """No value may be the text that stands for missing ones, unless these are a level."""
+        parts = labels.labels if len(labels.names) > 1 else [(label,) for label in labels.labels]
+        found = [code for code, part in enumerate(parts) if LEVEL in part]
+        if self.levels or not any(np.isin(codes, found).any() for codes in used if found):
+            return
+        column = labels.names[parts[found[0]].index(LEVEL)]
+        raise InputError(
+            f"column {column!r} has the value {LEVEL!r}, which is the label of missing values "
+            "where these are a level: give --missing as-level if it means that, or rename it"
+        )
 
     def _typed(self, column: Any, name: str) -> Any:
         """A column with the type that its values decide."""

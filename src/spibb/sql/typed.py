@@ -219,7 +219,7 @@ class TypedTable(LocatedTable):
     @property
     def coder(self) -> Coder:
         """What turns labels into codes."""
-        return Coder(self.engine, self.names, self.bins)
+        return Coder(self.engine, self.names, self.bins, self.handling.missing == AS_LEVEL)
 
     def fields(
         self, state_labels: Labels | None = None, action_labels: Labels | None = None
