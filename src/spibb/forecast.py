@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class Forecast:
     more_episodes: int | None
     discount: float
     delta: float
-    refusal: str = ""
+    refusal: str = field(default="", repr=False)
 
     def __str__(self) -> str:
         if self.refusal:

@@ -238,9 +238,10 @@ def test_where_no_number_of_visits_decides_no_pair_is_called_trusted():
     """Then states that do not change are copied, however often they were seen."""
     rng, n = np.random.default_rng(0), 900
     state, action = rng.integers(3, size=n), rng.integers(2, size=n)
-    reward = (rng.random(n) < 0.2 + 0.6 * action * (state < 2)) * 1.0
+    action = np.where(state < 2, action, 0)
+    reward = (rng.random(n) < 0.2 + 0.6 * action) * 1.0
     log = Log.from_arrays(state=state, action=action, reward=reward, terminated=[True] * n)
-    problem = Problem.from_log(log, np.full((3, 2), 0.5), discount=0.0)
+    problem = Problem.from_log(log, np.array([[0.5, 0.5], [0.5, 0.5], [1, 0]]), discount=0.0)
     assessed = assess(Certified(lowest_reward=0, highest_reward=1).improve(problem), ORIGIN)
     assert np.isnan(assessed.n_wedge)
     said = {action.why for row in state_rows(assessed) for action in row.actions}
