@@ -191,16 +191,14 @@ def test_specifications_differ_in_their_fingerprints():
     assert Experiment.from_toml(SPEC.to_toml()).fingerprint == SPEC.fingerprint
 
 
-def test_a_part_whose_names_are_no_text_is_refused(rows):
-    """The name of the file fits what is in it, and a column's name is no UTF-8."""
+def test_a_part_whose_facts_are_no_text_is_refused(rows):
+    """The name of the file fits what is in it, and the name of a fact is no UTF-8."""
     part = next(iter(part_files(rows)))
-    content = part.read_bytes()
-    for place in range(len(content) - 3):
-        if content[place : place + 3] == b"run":
-            content = content[: place + 1] + b"\xdf" + content[place + 2 :]
+    table = pq.read_table(part)
+    other = table.replace_schema_metadata({**table.schema.metadata, b"\xdf": b"x"})
     part.unlink()
-    digest = hashlib.sha256(content).hexdigest()
-    name = f"{part.stem[:-DIGITS]}{digest[:DIGITS]}{part.suffix}"
-    (part.parent / name).write_bytes(content)
+    pq.write_table(other, rows / "other")
+    digest = hashlib.sha256((rows / "other").read_bytes()).hexdigest()[:DIGITS]
+    (rows / "other").rename(rows / f"{part.stem[:-DIGITS]}{digest}{part.suffix}")
     with pytest.raises(InputError, match="cannot be read"):
         stored_parts(SPEC, rows)

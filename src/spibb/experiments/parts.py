@@ -132,9 +132,10 @@ def _checked(path: Path, chunk: Chunk, experiment: Experiment) -> Part:
 
     try:
         table = pq.read_table(path, columns=["run"])
+        metadata = table.schema.metadata or {}
+        said = {key.decode(): value.decode() for key, value in metadata.items()}
     except (pa.ArrowException, OSError, UnicodeError) as error:
         _refuse(path, f"cannot be read ({str(error).splitlines()[0]})")
-    said = {key.decode(): value.decode() for key, value in (table.schema.metadata or {}).items()}
     wanted = {"experiment": experiment.fingerprint, "seed": str(experiment.seed)}
     if "runs" not in said or "spibb" not in said or not wanted.keys() <= said.keys():
         _refuse(path, "does not say what made it")
