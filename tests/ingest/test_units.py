@@ -292,7 +292,8 @@ def test_rows_of_one_user_are_a_doubt_beside_every_verdict(tmp_path, command):
     assert found.exit_code == 0, found.output
     first, *others = " ".join(found.output.split()).split("Doubt: ")
     assert len(others) == 1 and others[0].startswith(f"{doubt}.")
-    assert first.startswith(("Certified", "Supported", "Not supported: keep ", "Enough evidence"))
+    begins = "Certified", "Supported", "Not supported: keep ", "Not judged. ", "Enough evidence"
+    assert first.startswith(begins)
     assert "It assumes that" not in first
     assert "Nothing suspicious" not in found.output
 
