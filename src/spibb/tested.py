@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import ROUND_CEILING, Context, Decimal
-from typing import Any, Self
+from typing import Any
 
 from spibb.certificate import Bound, Certificate
 from spibb.checks import some
@@ -108,10 +108,6 @@ class ChangeCertificate(Certificate):
         """Those of any certificate, and how many changes passed."""
         tests = {"changes_tested": len(self.tests), "accepted": len(self.accepted)}
         return {**super()._facts(), **tests}
-
-    def refused(self, reason: str) -> Self:
-        """The same tests, which prove nothing for that reason."""
-        return replace(self, bounds=(), refusal=reason)
 
     @property
     def accepted(self) -> tuple[ChangeTest, ...]:

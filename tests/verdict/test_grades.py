@@ -356,10 +356,13 @@ def test_held_out_episodes_are_mentioned_only_if_they_tell():
     )
     only_a = two_steps(400, seed=9)
     of_b = np.add.reduceat(only_a.action == only_a.actions.index["b"], only_a.episode_starts[:-1])
-    never = only_a.episodes(np.flatnonzero(of_b == 0))
-    silent = decide(gather_for(result, held_out=never)).sentence
+    never = np.flatnonzero(of_b == 0)
+    silent = decide(gather_for(result, held_out=only_a.episodes(never[:6]))).sentence
     assert "nor those held out" not in silent
     assert silent.endswith("contradict this; held-out episodes are inconclusive.")
+    others = decide(gather_for(result, held_out=only_a.episodes(never)))
+    assert others.grade == "not supported"
+    assert "of the held-out episodes, its actions are not as frequent" in others.sentence
 
 
 def test_what_auto_chose_at_one_level_is_not_judged_at_another():

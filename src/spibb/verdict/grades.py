@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeGuard
 
 import numpy as np
@@ -96,7 +96,8 @@ class Verdict:
         if certificate.refusal or self.grade is Grade.CERTIFIED:
             return certificate
         reason = self.sentence[:1].lower() + self.sentence[1:].removesuffix(".")
-        return certificate.refused(f"the changes passed their tests, but {reason}")
+        refusal = f"the changes passed their tests, but {reason}"
+        return replace(certificate, bounds=(), refusal=refusal)
 
     def __str__(self) -> str:
         return f"{self.headline}. {self.sentence}"
