@@ -138,8 +138,8 @@ class Certificate(Shown):
     `bounds` is empty and `refusal` says why when no theorem applies.
 
     >>> certificate = spibb.PiBSpibb(n_wedge=1).improve(problem).certificate(delta=0.1)
-    >>> [bound.name for bound in certificate.bounds]
-    ['theorem-2', 'two-successor', 'beta']
+    >>> [bound.name for bound in certificate.bounds] == ["theorem-2", "two-successor", "beta"]
+    True
     >>> print(spibb.BasicRL().improve(problem).certificate())
     No certificate: ...
     """
