@@ -22,11 +22,11 @@ import spibb
 from spibb.algorithms.base import Problem
 from spibb.algorithms.uncertainty import value_range
 from spibb.assurance.posterior import posterior_improvement
-from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import softened_baselines
+from spibb.errors import InputError
 from spibb.estimate import in_common
 from spibb.evaluate import exact_value
 from spibb.experiments.compiled import CompiledTrainer
@@ -59,6 +59,8 @@ MDP_ = world()
 LOG = simulate(MDP_, Policy.uniform(STATES, ACTIONS), 300, rng=np.random.default_rng(1))
 COUNTS = Counts.from_log(LOG)
 PROBLEM = Problem.from_log(LOG, Policy.uniform(STATES, ACTIONS), discount=0.9)
+SHORT = Problem.from_log(LOG.episodes(np.arange(12)), PROBLEM.baseline, discount=0.9)
+"""Too short to show that another policy made it."""
 
 
 def rng() -> np.random.Generator:
@@ -122,7 +124,7 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     "Problem from counts": lambda p: rows_of(
         spibb.PiLeqBSpibb(n_wedge=5).improve(Problem.from_counts(COUNTS, p, discount=0.9))
     ),
-    "HCPI": lambda p: rows_of(spibb.HCPI(behaviour=p).improve(PROBLEM)),
+    "HCPI": lambda p: rows_of(spibb.HCPI(behaviour=p).improve(SHORT)),
     "value_range": lambda p: value_range(PROBLEM, p).worst.v,
     "CompiledTrainer": plan,
 }

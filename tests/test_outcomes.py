@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import dense_p
 
-from spibb.checks import InputError
 from spibb.counts import Counts
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.errors import InputError
 from spibb.estimate import estimate_mdp
 from spibb.evaluate import exact_value, returns
 from spibb.mdp import MDP

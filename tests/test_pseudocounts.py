@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spibb.checks import InputError
 from spibb.envs.helicopter import collect
+from spibb.errors import InputError
 from spibb.kernels import pseudocounts as kernel
 from spibb.pseudocounts import DistanceCounts, NeighbourCounts, TreeCounts
 

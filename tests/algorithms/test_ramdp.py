@@ -12,7 +12,7 @@ from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.uncertainty import error_radii, value_range
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate

@@ -25,7 +25,7 @@ from spibb.algorithms.uncertainty import (
     worst_case,
 )
 from spibb.certificate import Premises, error_radius
-from spibb.checks import InputError
+from spibb.errors import InputError
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy

@@ -205,8 +205,10 @@ def test_thresholds_that_bootstrap_the_same_are_solved_once(monkeypatch):
     fresh = {n: PiBSpibb(n_wedge=n).improve(replace(problem)) for n in (0, 1, 2, 1000, 2000)}
     solve = threshold.optimise
     monkeypatch.setattr(threshold, "optimise", lambda *a, **k: calls.append(a) or solve(*a, **k))
-    for n, wanted in fresh.items():
-        found = PiBSpibb(n_wedge=n).improve(problem)
-        assert (found.policy.probs == wanted.policy.probs).all()
-        assert (found.bootstrapped == wanted.bootstrapped).all()
+    thresholds = [threshold.Threshold(threshold.SHARES["pi-b"], n, "zero", "auto") for n in fresh]
+    for (found, copied), wanted in zip(
+        threshold.solve_each(thresholds, problem), fresh.values(), strict=True
+    ):
+        assert (found.probs == wanted.policy.probs).all()
+        assert (copied == wanted.bootstrapped).all()
     assert len(calls) == 4  # 1000 and 2000 bootstrap every pair

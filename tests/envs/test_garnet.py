@@ -9,8 +9,8 @@ from gymnasium.utils.env_checker import check_env
 from oracles import dense_p
 
 import spibb.envs
-from spibb.checks import InputError
 from spibb.envs.garnet import START, Garnet, draw_garnet, garnet_mdp
+from spibb.errors import InputError
 from spibb.policy import Policy
 from spibb.simulate import simulate
 from spibb.solve import free_box, optimise

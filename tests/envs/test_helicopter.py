@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from spibb.checks import InputError
 from spibb.envs.helicopter import (
     BATCH_EPISODES,
     Helicopter,
@@ -16,6 +15,7 @@ from spibb.envs.helicopter import (
     initial_states,
     play,
 )
+from spibb.errors import InputError
 from spibb.kernels.helicopter import step
 
 WEIGHTS = np.random.default_rng(7).normal(size=(4, 9)) * 2

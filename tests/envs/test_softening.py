@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spibb.checks import InputError
 from spibb.envs.garnet import draw_garnet, garnet_mdp
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import RANDOMISATIONS, softened_baseline, softened_baselines
+from spibb.errors import InputError
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.policy import Policy

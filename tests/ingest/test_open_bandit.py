@@ -83,7 +83,7 @@ def test_the_command_line_from_a_file_to_monitoring(says, folder):
     found = says("evaluate", "later.csv", "--policy", "new", *OPTIONS)
     assert "wpdis" in found
     compared = says("compare", "new", "new", "--log", "later.csv", *OPTIONS)
-    assert compared.startswith("Not supported: keep B. No state changes")
+    assert compared.startswith("Not judged. B did not make this log")
     assert "0 of 6 common states differ" in compared
     write_deployed(folder, np.random.default_rng(1))
     watched = says("monitor", "new", "deployed.csv", *OPTIONS, "--order", "timestamp")
