@@ -3,6 +3,7 @@
     python tools/results.py [runs/NAME …]
 
 Each runs/NAME is a folder of rows; its specification and table first replace those of NAME here.
+A folder that has such folders only, of one study with other sizes or columns, is joined.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import ASSURANCE, FINITE
 from spibb.paper.claims import TABLE, write_claims
 from spibb.paper.figures import write_figures
-from spibb.paper.stored import NUMBERS, read_results
+from spibb.paper.stored import NUMBERS, joined, read_results
 from spibb.tables import write_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -31,12 +32,14 @@ OPENING = "gridworld/figures/fig1e_benchmark_CVaR_maze_N=5.png"
 
 
 def take(rows: Path) -> None:
-    """Replace a stored table by that of a folder of rows."""
+    """Replace a stored table by that of a folder of rows, or of the folders in it, joined."""
     parts = rows.resolve().parts
     place = RESULTS.joinpath(*parts[parts.index(RUNS.name) + 1 :])
     place.mkdir(parents=True, exist_ok=True)
-    shutil.copy(rows / SPEC, place / SPEC)
-    write_table(results_table(load_results(rows)), place / NUMBERS)
+    folders = [rows] if (rows / SPEC).is_file() else [p.parent for p in rows.glob(f"*/{SPEC}")]
+    results = joined([load_results(folder) for folder in folders])
+    results.experiment.write(place / SPEC)
+    write_table(results_table(results), place / NUMBERS)
 
 
 def tables() -> Iterator[Path]:

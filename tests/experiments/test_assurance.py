@@ -22,7 +22,9 @@ from spibb.experiments.assurance import (
     OLD_RULE,
     PROTOTYPE,
     OldRule,
+    ahead,
     default_experiment,
+    differences,
     problem_of,
     repeat,
     return_limits,
@@ -129,6 +131,18 @@ def test_shares_are_counted_over_logs(tmp_path):
         mine = [row["changed:pi-b:n_wedge=5"] for row in rows if row["quality"] == quality]
         cell = results.cell("changed:pi-b:n_wedge=5", 30, family="near-null", quality=quality)
         assert (cell.runs, cell.statistics["mean"].value) == (3, pytest.approx(np.mean(mine)))
+
+
+def test_columns_are_compared_log_by_log(tmp_path):
+    experiment = replace(BRIEF, columns=tuple(map(Column.parse, ("auto", PROTOTYPE))), sizes=(100,))
+    run_all(tmp_path / "rows", experiment, 3)
+    results = load_results(tmp_path / "rows")
+    rows = [row for run in range(3) for row in repeat(experiment, run)]
+    for quality in BASELINES:
+        gaps = [r["auto"] - r[PROTOTYPE] for r in rows if r["quality"] == quality]
+        cell = results.cell(ahead("auto", PROTOTYPE), 100, family="near-null", quality=quality)
+        assert cell.statistics["mean"].value == pytest.approx(np.mean(gaps))
+    assert not differences(BRIEF)
 
 
 def test_what_does_not_apply_is_not_counted(tmp_path):

@@ -21,7 +21,7 @@ from spibb.experiments.runner import plan, read_spec
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment
 from spibb.paper import style
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.simulate import Sampler
 
 OWN = "cautious.Cautious:epsilon=0.1"
@@ -84,7 +84,7 @@ def test_the_command_of_a_study_with_more_columns_adds_them(tmp_path):
         spec = select_experiment("gridworld", grid, also=["pi-b:n_wedge=3", OWN])
         assert spec == Experiment.from_toml(spec.to_toml())
         results = type("Some", (), {"experiment": spec, "runs": 7})
-        words = experiment_command(results, Path("rows")).split()
+        words = experiment_commands(results, Path("rows"))[0].split()
         chosen = [word for word in words if word.startswith("--")]
         assert chosen == ["--runs", "--out", *["--grid"] * (grid == "search"), "--also", "--also"]
 

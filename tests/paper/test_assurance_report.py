@@ -4,20 +4,32 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from spibb.envs.small import BASELINES
-from spibb.experiments.assurance import EDGES, OLD_RULE, PROTOTYPE, default_experiment, shares
+from spibb.errors import InputError
+from spibb.experiments.assurance import (
+    EDGES,
+    OLD_RULE,
+    PROTOTYPE,
+    default_experiment,
+    differences,
+    shares,
+)
 from spibb.experiments.results import STATISTICS, Cell, Results
-from spibb.paper.assured import cells_above, pooled
+from spibb.paper.assured import cells_above, cells_of, pooled
 from spibb.paper.assured_tables import tables
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH
 from spibb.paper.claims import claims
 from spibb.paper.figures import write_figures
+from spibb.paper.provenance import experiment_commands
+from spibb.paper.stored import joined
 from spibb.stats import Interval, share_interval
 
 EXPERIMENT = default_experiment("assurance")
+PAIRS = differences(EXPERIMENT)
 KEPT = {"worse:auto": 0.01, "supported:auto": 0.9, "misled:auto": 0.0, "covered:auto": 0.99}
 
 
@@ -28,10 +40,11 @@ def made_up(runs=1000, **odd):
         for quality in BASELINES:
             for size in EXPERIMENT.sizes:
                 here = {"family": family, "quality": quality, "size": size, "eta": None}
-                for column in EXPERIMENT.columns:
-                    gain = 0.6 if column.key == PROTOTYPE else 0.7
+                gains = {c.key: 0.6 if c.key == PROTOTYPE else 0.7 for c in EXPERIMENT.columns}
+                gains |= {name: gains[a] - gains[b] for name, (a, b) in PAIRS.items()}
+                for key, gain in gains.items():
                     found = dict.fromkeys(STATISTICS, Interval(gain, gain - 0.01, gain + 0.01))
-                    cells.append(Cell(column.key, runs=runs, statistics=found, **here))
+                    cells.append(Cell(key, runs=runs, statistics=found, **here))
                 for name in shares(EXPERIMENT):
                     share = odd.get(f"{name} {family} {size}", _share(name))
                     found = {"mean": share_interval(round(share * runs), runs)}
@@ -91,6 +104,27 @@ def test_auto_is_measured_by_its_prototype_on_the_same_logs():
     cells = tuple(cell for cell in results.cells if PROTOTYPE not in cell.column)
     without = replace(results, experiment=replace(EXPERIMENT, columns=alone), cells=cells)
     assert outcomes(without)["auto-gain"] == ABSENT
+
+
+def test_sizes_that_were_repeated_differently_often_are_joined():
+    few, many = (
+        _with_sizes(made_up(runs), sizes) for runs, sizes in ((200, (5000,)), (900, (30,)))
+    )
+    both = joined([few, many])
+    assert both.experiment.sizes == (30, 5000)
+    assert [c.runs for c in cells_of(both, "auto", family="null")] == 3 * [900, 200]
+    commands = experiment_commands(both, Path("runs/a"))
+    assert [c.split()[3:7] for c in commands] == [
+        ["--runs", "900", "--out", "runs/a/900"], ["--runs", "200", "--out", "runs/a/200"]
+    ]  # fmt: skip
+    assert [c.split("--sizes ")[1].split()[0] for c in commands] == ["30", "5000"]
+    with pytest.raises(InputError, match="one seed"):
+        joined([few, replace(many, experiment=replace(many.experiment, seed=1))])
+
+
+def _with_sizes(results, sizes):
+    cells = tuple(cell for cell in results.cells if cell.size in sizes)
+    return replace(results, experiment=replace(EXPERIMENT, sizes=sizes), cells=cells)
 
 
 def test_the_columns_have_names_that_a_reader_understands():

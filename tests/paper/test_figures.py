@@ -23,7 +23,7 @@ from spibb.paper.figures import write_figures
 from spibb.paper.heatmaps import EtaMap, HyperMap, palette, written
 from spibb.paper.paper_figures import paper_figures
 from spibb.paper.plot import DPI, save, set_title
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.stats import Interval
 
 PRINTED = {
@@ -329,7 +329,7 @@ def test_the_optimal_trajectory_ends_at_the_goal():
 def test_the_command_names_what_differs_from_the_benchmark(tmp_path):
     def command(experiment):
         results = make_results(experiment, lambda *_: 0.0, runs=50)
-        return experiment_command(results, tmp_path)
+        return experiment_commands(results, tmp_path)[0]
 
     start = f"spibb experiment gridworld --runs 50 --out {tmp_path}"
     assert command(default_experiment("gridworld")) == start

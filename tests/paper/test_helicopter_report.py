@@ -19,7 +19,7 @@ from spibb.paper.claims import claims, write_claims
 from spibb.paper.figures import write_figures
 from spibb.paper.networks import BLUES, GREENS
 from spibb.paper.paper_figures import paper_figures
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.paper.stored import NUMBERS, joined, read_results
 from spibb.paper.style import STYLES
 from spibb.tables import write_table
@@ -291,7 +291,7 @@ def test_claims_are_written_with_their_units(tmp_path):
 def test_the_command_is_written_as_typed(tmp_path):
     def command(grid, **changes):
         results = made_up(grid, as_the_paper_says, **changes)
-        return experiment_command(results, Path("rows"))
+        return experiment_commands(results, Path("rows"))[0]
 
     start = "spibb experiment helicopter --runs 20 --out rows"
     assert command("main") == start

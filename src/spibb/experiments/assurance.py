@@ -95,6 +95,18 @@ def true(key: str, edge: float) -> str:
     return f"true:{key}@{edge:g}"
 
 
+def ahead(key: str, other: str) -> str:
+    """Column of a difference: the gain of one column minus that of another on the same log."""
+    return f"{key} minus {other}"
+
+
+def differences(experiment: Experiment) -> dict[str, tuple[str, str]]:
+    """The columns that are compared log by log, by the name of their difference."""
+    keys = {column.key for column in experiment.columns}
+    pairs = [(Auto.name, other) for other in (PROTOTYPE, OLD_RULE)]
+    return {ahead(*pair): pair for pair in pairs if keys.issuperset(pair)}
+
+
 def states_bounds(column: Column) -> bool:
     """Whether a column says how sure it is: `auto` does."""
     return column.algorithm == Auto.name

@@ -189,6 +189,9 @@ def aggregate(
     optimal = "avg(optimal)" if study.normalised else "'nan'::DOUBLE"
     names = ", ".join(study.settings)
     columns = study.measures(experiment) + [column.key for column in experiment.columns]
+    values = {column: _value(study, column) for column in columns}
+    for name, (one, other) in study.differences(experiment).items():
+        values[name] = f"{_value(study, one)} - {_value(study, other)}"
     with open_duckdb() as connection:
         known = connection.sql(
             f"SELECT avg(baseline), {optimal}, count(DISTINCT run) FROM read_parquet($parts)",
@@ -199,10 +202,10 @@ def aggregate(
             params={"parts": parts},
         ).fetchall()
         cells: list[Cell] = []
-        for done, column in enumerate(columns):
+        for done, (column, value) in enumerate(values.items()):
             if progress:
-                progress(done / len(columns))
-            with _sorted(connection, parts, study, column) as stream:
+                progress(done / len(values))
+            with _sorted(connection, parts, study, value) as stream:
                 cells += _cells(Sorted(stream), settings, experiment, column, rng)
         if study.shares is not None:
             cells += _shares(connection, parts, study, study.shares(experiment))
@@ -313,10 +316,14 @@ def _quoted(column: str) -> str:
     return '"' + column.replace('"', '""') + '"::DOUBLE'
 
 
-def _sorted(connection: Any, parts: list[str], study: Study, column: str) -> pa.RecordBatchReader:
-    """Values and runs of one column, in an order that the parts do not change."""
+def _value(study: Study, column: str) -> str:
+    """What a row counts as the value of a column, in SQL."""
     quoted = _quoted(column)
-    value = f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+    return f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+
+
+def _sorted(connection: Any, parts: list[str], study: Study, value: str) -> pa.RecordBatchReader:
+    """Values of an expression and their runs, in an order that the parts do not change."""
     return connection.sql(
         f"SELECT {value} AS value, run FROM read_parquet($parts) "
         f"ORDER BY {', '.join(study.settings)}, value, run",

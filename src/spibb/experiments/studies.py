@@ -23,8 +23,9 @@ class Study:
     A part holds at most `largest_chunk` repetitions. Rows that agree in `settings` (columns of the
     rows) make a cell of the results. `normalised` values are put between the row's baseline and
     optimum; `measures` names columns beside those of the experiment that are aggregated too, and
-    `shares` those that are true or false. `usual_runs` are the repetitions of a grid that are made
-    where no number is given.
+    `shares` those that are true or false; `differences` names differences of two columns, log by
+    log. `separate` cells have the same logs whatever other sizes and families there are.
+    `usual_runs` are the repetitions of a grid that are made where no number is given.
     """
 
     grids: tuple[str, ...]
@@ -37,6 +38,8 @@ class Study:
     prepare: Callable[[Experiment], None] = lambda experiment: None
     measures: Callable[[Experiment], list[str]] = lambda experiment: []
     shares: Callable[[Experiment], list[str]] | None = None
+    differences: Callable[[Experiment], dict[str, tuple[str, str]]] = lambda experiment: {}
+    separate: bool = False
     usual_runs: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -84,6 +87,8 @@ ASSURANCE = Study(
     normalised=False,
     prepare=_make_all,
     shares=assurance.shares,
+    differences=assurance.differences,
+    separate=True,
     usual_runs=assurance.USUAL_RUNS,
 )
 STUDIES = dict.fromkeys(FINITE, FINITE_STUDY) | {"helicopter": HELICOPTER, "assurance": ASSURANCE}

@@ -27,7 +27,7 @@ from spibb.paper import (  # noqa: F401 (each module registers its claims)
 from spibb.paper.assured_tables import tables
 from spibb.paper.claim import REGISTRY, Ruling
 from spibb.paper.evidence import FEWEST_LOGS
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.paper.style import lowered
 
 MARKDOWN, TABLE = "claims.md", "claims.csv"
@@ -57,7 +57,7 @@ def markdown(results: Results, rulings: list[Ruling], folder: Path) -> str:
         "",
         f"{len(rulings)} claims: {found}. Made by spibb {__version__} with",
         "",
-        f"    {experiment_command(results, folder)}",
+        *(f"    {command}" for command in experiment_commands(results, folder)),
         f"    spibb claims {folder}",
         "",
         f"{_units(results)} A claim holds "

@@ -12,7 +12,7 @@ from spibb.files import disk_errors, sweep
 from spibb.paper.gallery import Absent, Picture, write_gallery
 from spibb.paper.paper_figures import PaperFigure, paper_figures
 from spibb.paper.plot import require_matplotlib, save
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.paper.stored import joined
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def write_figures(
         drawing = drawn(figure, results)
         paths += save(drawing, folder / "figures" / figure.stem, svg=not small)
         pictures.append(_picture(figure, results, wide=drawing.get_figwidth() > WIDE))
-    commands = [experiment_command(found, place) for place, found in sources]
+    commands = [c for place, found in sources for c in experiment_commands(found, place)]
     commands.append(" --with ".join(["spibb figures " + str(folder), *(str(f) for f, _ in others)]))
     return [*paths, write_gallery(results, folder, pictures, absent, commands, not small)]
 

@@ -15,7 +15,7 @@ from spibb.experiments.results import Results
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, Ruling
 from spibb.paper.claims import claims
 from spibb.paper.evidence import paper_sizes
-from spibb.paper.provenance import experiment_command
+from spibb.paper.provenance import experiment_commands
 from spibb.paper.readings import UNTESTED, Cause, failing, quote
 from spibb.paper.reasons import CAUSES, beyond
 from spibb.paper.stored import joined, same_runs
@@ -90,7 +90,9 @@ def gather(
             rulings.append(ruling)
             if place is not None:
                 places[ruling.id] = place
-    studies = [f"{found.runs:,} runs: {experiment_command(found, f)}" for f, found in results]
+    studies = [
+        f"{found.runs:,} runs: {'; '.join(experiment_commands(found, f))}" for f, found in results
+    ]
     figures: dict[str, list[Path]] = {}
     for folder, _ in sorted(results, key=lambda pair: pair[1].runs):
         for path in sorted((folder / "figures").glob("fig*.png")):

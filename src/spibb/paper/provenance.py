@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 from spibb.experiments.results import Results
@@ -13,12 +14,25 @@ FEW = 4
 """Columns from which on those that are there are listed, not those that are left out."""
 
 
-def experiment_command(results: Results, folder: Path) -> str:
-    """The command that makes the same rows, as it is typed."""
-    experiment = results.experiment
-    words = ["spibb", "experiment", experiment.study, "--runs", str(results.runs)]
-    words += ["--out", str(folder), *_selection(experiment)]
-    return shlex.join(words)
+def experiment_commands(results: Results, folder: Path) -> list[str]:
+    """The commands that make the same rows, as they are typed.
+
+    Usually one; where sizes were repeated differently often and joined, one for each such group.
+    """
+    whole = results.experiment
+    if not study_of(whole).separate:
+        return [_command(whole, results.runs, folder)]
+    runs = {s: max((c.runs for c in results.cells if c.size == s), default=0) for s in whole.sizes}
+    groups = {n: tuple(s for s in runs if runs[s] == n) for n in runs.values() if n}
+    return [
+        _command(replace(whole, sizes=sizes), n, folder if len(groups) == 1 else folder / str(n))
+        for n, sizes in groups.items()
+    ]
+
+
+def _command(experiment: Experiment, runs: int, folder: Path) -> str:
+    words = ["spibb", "experiment", experiment.study, "--runs", str(runs)]
+    return shlex.join([*words, "--out", str(folder), *_selection(experiment)])
 
 
 def _selection(experiment: Experiment) -> list[str]:

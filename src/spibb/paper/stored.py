@@ -65,7 +65,8 @@ def _cells(experiment: Experiment, rows: list[dict[str, str]]) -> list[Cell]:
 def joined(results: Sequence[Results]) -> Results:
     """Results of one study with different columns; where two have a cell, that of more runs.
 
-    The sizes and η are those of the folder with most runs, which the others may have in part.
+    The sizes and η are those of the folder with most runs, which the others may have in part. In
+    studies with separate cells the sizes and families are those of all folders.
     """
     most = sorted(results, key=lambda r: r.runs, reverse=True)
     first = most[0]
@@ -78,6 +79,10 @@ def joined(results: Sequence[Results]) -> Results:
             place = (c.column, c.eta, c.size, c.noise, c.passes, c.family, c.quality)
             cells.setdefault(place, c)
     experiment = replace(first.experiment, columns=tuple(columns.values()))
+    if study_of(experiment).separate:
+        sizes = {size for result in most for size in result.experiment.sizes}
+        families = dict.fromkeys(name for result in most for name in result.experiment.families)
+        experiment = replace(experiment, sizes=tuple(sorted(sizes)), families=tuple(families))
     return replace(first, experiment=experiment, cells=tuple(cells.values()))
 
 
@@ -93,8 +98,10 @@ def same_runs(results: Sequence[tuple[Path, Results]]) -> list[tuple[Path, Resul
 
 def _check_same(first: Experiment, other: Experiment) -> None:
     """Refuse experiments of which one does not repeat the other's data sets."""
-    inside = {*other.sizes} <= {*first.sizes} and {*other.etas} <= {*first.etas}
+    separate = study_of(first).separate
+    inside = separate or ({*other.sizes} <= {*first.sizes} and {*other.etas} <= {*first.etas})
     like = replace(other, columns=first.columns, sizes=first.sizes, etas=first.etas)
+    like = replace(like, families=first.families) if separate else like
     if not inside or like != first:
         raise InputError(
             f"two folders of {first.study} differ in more than their columns: name folders of one "
