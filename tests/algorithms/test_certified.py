@@ -16,8 +16,8 @@ from oracles_ope import exact_values, random_mdp, simulate
 
 from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.plans import PlannedTest
-from spibb.algorithms.windows import FOREVER
+from spibb.algorithms.certified.planned_tests import PlannedTest
+from spibb.algorithms.certified.window_sums import FOREVER
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp

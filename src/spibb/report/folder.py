@@ -16,7 +16,7 @@ import numpy as np
 import spibb
 from spibb.algorithms.auto import Candidate
 from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.certified.result import CertifiedImprovement
 from spibb.certificate import Certificate
 from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text

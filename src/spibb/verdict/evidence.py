@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.auto import AutoImprovement, telling_rewards
 from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.certified.result import CertifiedImprovement
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest

@@ -11,7 +11,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.certified.result import CertifiedImprovement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes

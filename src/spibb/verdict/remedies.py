@@ -9,7 +9,7 @@ import numpy as np
 
 from spibb.algorithms.auto import AutoImprovement, Candidate, surest
 from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.certified.result import CertifiedImprovement
 from spibb.tested import nearest
 from spibb.verdict.evidence import Earned, Evidence, visits_behind
 from spibb.words import roughly

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.plans import PlannedTest
+from spibb.algorithms.certified.planned_tests import PlannedTest
 from spibb.algorithms.problem import Problem
 from spibb.bounds import betting
 from spibb.bounds.betting import Sample
