@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spibb.algorithms.auto import Auto, telling_rewards
+from spibb.algorithms.auto.algorithm import Auto, telling_rewards
 from spibb.algorithms.base import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance.posterior import posterior_improvement

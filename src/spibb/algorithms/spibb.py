@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto import N_WEDGES, Auto
+from spibb.algorithms.auto.algorithm import N_WEDGES, Auto
 from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 import spibb
-from spibb.algorithms.auto import Candidate
 from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified.result import CertifiedImprovement
+from spibb.algorithms.candidate import Candidate
 from spibb.certificate import Certificate
 from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
@@ -164,8 +163,8 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 def _limits(result: Improvement) -> list[float] | None:
     """The declared limits of every return of an episode; None where none were declared."""
     problem = result.problem
-    if isinstance(result, CertifiedImprovement) and result.grounds is not None:
-        return [result.grounds.bounds.low, result.grounds.bounds.high]
+    if result.return_limits is not None:
+        return list(result.return_limits)
     return [-problem.v_max, problem.v_max] if problem.v_max_given else None
 
 

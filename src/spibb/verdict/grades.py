@@ -10,8 +10,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified import Certified
-from spibb.algorithms.certified.result import CertifiedImprovement
+from spibb.algorithms.certified import Certified, CertifiedImprovement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes
@@ -128,16 +127,9 @@ def judge(
 
 def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
     """The verdict on an improvement, and the certificate that it leaves."""
-    proof = _proof(result, evidence.delta)
+    proof = result.proof(evidence.delta)
     verdict = decide(evidence, proof, Unchanged.of(result))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
-
-
-def _proof(result: Improvement, delta: float) -> Certificate:
-    """What is proven before the verdict: `certified` asks it which of its certificates stand."""
-    if isinstance(result, CertifiedImprovement):
-        return result.tested(delta)
-    return result.certificate(delta)
 
 
 def decide(
@@ -156,7 +148,7 @@ def is_favourable(result: Improvement) -> bool:
     """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
     not tried."""
     evidence = gather_for(result)
-    proof = _proof(result, evidence.delta)
+    proof = result.proof(evidence.delta)
     return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm, Improvement, Problem
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified.change_search import Chooser
 from spibb.algorithms.certified.change_tests import Family, Judge
@@ -81,6 +81,7 @@ class Certified(Algorithm):
     needs_log: ClassVar[bool] = True
     answers_at_delta: ClassVar[bool] = True
     needs_limits: ClassVar[bool] = True
+    shares_work: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
@@ -109,6 +110,15 @@ class Certified(Algorithm):
     def improve(self, problem: Problem) -> CertifiedImprovement:
         """Choose changes on some episodes, test them on the others."""
         return self.improve_at((self.delta,), problem)[0]
+
+    @classmethod
+    def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
+        """Those that differ in δ alone read the log once."""
+        found: dict[Self, Improvement] = {}
+        for alike in dict.fromkeys(replace(one, delta=0.5) for one in algorithms):
+            same = [one for one in algorithms if replace(one, delta=0.5) == alike]
+            found |= zip(same, alike.improve_at([one.delta for one in same], problem))
+        return [found[one] for one in algorithms]
 
     @checks.takes(problem=Problem)
     def improve_at(self, deltas: Sequence[float], problem: Problem) -> list[CertifiedImprovement]:
