@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline, optimal_q, softmax
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp

@@ -9,7 +9,7 @@ import pytest
 from strategies import random_problem
 
 from spibb.algorithms.auto.algorithm import N_WEDGES, Auto, telling_rewards
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.assurance.posterior import posterior_improvement
 from spibb.envs.baselines import gridworld_baseline

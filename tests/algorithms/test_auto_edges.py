@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.auto.algorithm import Auto, telling_rewards
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance.posterior import posterior_improvement
 from spibb.log import Log

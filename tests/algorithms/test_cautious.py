@@ -18,7 +18,7 @@ from spibb.algorithms.auto.cautious import (
     cautious_policy,
 )
 from spibb.algorithms.auto.own_order import Ordered
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.log import Log
 from spibb.policy import Policy
 

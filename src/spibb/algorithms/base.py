@@ -14,8 +14,6 @@ from spibb.algorithms.problem import Circumstances, Problem
 from spibb.mdp import MDP
 from spibb.policy import Policy
 
-__all__ = ["Algorithm", "Circumstances", "Improvement", "Problem", "floats"]
-
 
 class Algorithm(ABC):
     """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the

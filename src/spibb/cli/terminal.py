@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spibb.algorithms.base import Improvement
 from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT

@@ -20,8 +20,10 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
 from spibb.algorithms.candidate import Candidate, surest
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.envs.baselines import optimal_q
 from spibb.envs.families import FAMILIES, SLOW

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Improvement
 from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
 from spibb.arrays import release_memory
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate

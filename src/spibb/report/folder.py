@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import spibb
-from spibb.algorithms.base import Improvement
 from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
 from spibb.certificate import Certificate
 from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text

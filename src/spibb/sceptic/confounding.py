@@ -26,7 +26,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.episodes.departures import changed_states, completed_returns, values_where_seen
 from spibb.frozen import Frozen
 from spibb.halving import halved

@@ -9,8 +9,8 @@ from typing import TypeGuard
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Improvement
 from spibb.algorithms.certified import Certified, CertifiedImprovement
+from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
 from spibb.checks import takes

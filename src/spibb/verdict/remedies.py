@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.base import Improvement
 from spibb.algorithms.candidate import Candidate, surest
+from spibb.algorithms.improvement import Improvement
 from spibb.verdict.evidence import Earned, Evidence, visits_behind
 from spibb.words import roughly
 

@@ -13,9 +13,9 @@ from spibb import checks
 from spibb.algorithms.auto.cautious import CAUTIOUS, cautious_policy
 from spibb.algorithms.auto.own_order import Ordered
 from spibb.algorithms.auto.result import AutoImprovement
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
 from spibb.algorithms.candidate import Candidate, OffPolicyValue, surest
-from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
+from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Problem
 from spibb.algorithms.threshold import SHARES, Threshold, solve_each
 from spibb.assurance.posterior import draws_for, gains_over
 from spibb.bounds.means import student_t_bound

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified.change_search import Chooser
 from spibb.algorithms.certified.change_tests import Family, Judge
@@ -18,6 +18,8 @@ from spibb.algorithms.certified.planned_tests import best_group, worth_testing
 from spibb.algorithms.certified.result import CertifiedImprovement, Grounds, reason_for
 from spibb.algorithms.certified.shared_changes import best_shared
 from spibb.algorithms.certified.split_log import SplitLog
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.episodes.conformity import decisions, recorded_table
 from spibb.episodes.propensities import behaviour_probs, varies
 from spibb.episodes.value_limits import narrowed

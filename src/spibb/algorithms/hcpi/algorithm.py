@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks, ope
-from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
+from spibb.algorithms.base import Algorithm, floats
 from spibb.algorithms.coded_log import fits_tables
 from spibb.algorithms.hcpi.candidate_tests import (
     by_contributions,
@@ -20,6 +20,7 @@ from spibb.algorithms.hcpi.candidate_tests import (
     t_limit,
 )
 from spibb.algorithms.hcpi.result import ALPHAS, HCPIImprovement, Tests, reason_for
+from spibb.algorithms.problem import Circumstances, Problem
 from spibb.algorithms.released import only_the_end_pays
 from spibb.episodes.conformity import contradiction
 from spibb.episodes.propensities import behaviour_probs
