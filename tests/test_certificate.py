@@ -10,11 +10,11 @@ from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.certificate import Premises, zeta
+from spibb.change_certificate import Change, ChangeCertificate, ChangeTest
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.log import Log, returns_to_go
 from spibb.policy import Policy
-from spibb.tested import Change, ChangeCertificate, ChangeTest
 from spibb.words import at_most
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from spibb.algorithms.problem import Problem
 from spibb.log import Log
-from spibb.pipeline import hold_out
+from spibb.running.problems import hold_out
 from spibb.splits import shuffled_by_content, split_episodes
 
 LOGS = 400

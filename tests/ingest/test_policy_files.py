@@ -249,7 +249,7 @@ def test_too_many_states_say_what_to_bin(tmp_path):
 
 
 def test_large_logs_are_counted_and_small_ones_read(tmp_path, monkeypatch, trained):
-    monkeypatch.setattr("spibb.pipeline.ROWS_IN_MEMORY", 10)
+    monkeypatch.setattr("spibb.running.problems.ROWS_IN_MEMORY", 10)
     code, _ = run("improve", trained / "log of may.csv", "--out", tmp_path / "o", *OPTIONS)
     assert code == 0
     counted, read = load_policy(tmp_path / "o"), load_policy(trained / "out")

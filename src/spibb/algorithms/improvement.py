@@ -111,7 +111,12 @@ class Improvement(Frozen):
         return self.return_limits
 
     def rows_of(self, candidate: Candidate) -> np.ndarray:
-        """The policy [S, A] of a candidate of the sweep."""
+        """The policy [S, A] of a candidate of the sweep.
+
+        >>> result = spibb.Auto().improve(problem)
+        >>> result.rows_of(result.sweep[0]).shape
+        (2, 2)
+        """
         checks.instance("candidate", candidate, Candidate, "take one of the sweep")
         wanted = candidate.algorithm, repr(candidate.n_wedge)  # no NaN equals another
         for one, rows in zip(self.sweep, () if self.policies is None else self.policies):
@@ -276,7 +281,11 @@ class Improvement(Frozen):
         )  # fmt: skip
 
     def proof(self, delta: float) -> Certificate:
-        """What is proven before the verdict, which may withdraw a certificate, is asked."""
+        """What is proven before the verdict, which may withdraw a certificate, is asked.
+
+        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).proof(0.1).delta
+        0.1
+        """
         return self.certificate(delta)
 
     def certificate(self, delta: float = 0.05) -> Certificate:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.improvement import Improvement
+from spibb.change_certificate import ChangeCertificate
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
-from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND, VARYING
 from spibb.verdict.evidence import OBSERVED, SHRUNK

@@ -17,6 +17,7 @@ import spibb
 from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.improvement import Improvement
 from spibb.certificate import Certificate
+from spibb.change_certificate import ChangeCertificate
 from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ingest.policy_files import describe_policy
@@ -26,7 +27,6 @@ from spibb.report.changes import changed, policy_table
 from spibb.report.coverage import Coverage
 from spibb.report.page import render
 from spibb.tables import spreadsheet_safe, write_table
-from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 
 

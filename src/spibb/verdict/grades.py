@@ -13,11 +13,11 @@ from spibb.algorithms.certified import Certified, CertifiedImprovement
 from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
+from spibb.change_certificate import ChangeCertificate, nearest
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log, returns_to_go
-from spibb.tested import ChangeCertificate, nearest
 from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes

@@ -20,6 +20,7 @@ from spibb.algorithms.certified.shared_changes import best_shared
 from spibb.algorithms.certified.split_log import SplitLog
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
+from spibb.change_certificate import ChangeTest
 from spibb.episodes.conformity import decisions, recorded_table
 from spibb.episodes.propensities import behaviour_probs, varies
 from spibb.episodes.value_limits import narrowed
@@ -29,7 +30,6 @@ from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
-from spibb.tested import ChangeTest
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and

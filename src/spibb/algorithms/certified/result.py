@@ -10,9 +10,9 @@ from typing import ClassVar
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
+from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes, nearest
 from spibb.episodes.limits import discounted_steps
 from spibb.episodes.visits import Declared, ReturnBounds
-from spibb.tested import ChangeCertificate, ChangeTest, certify_changes, nearest
 from spibb.words import counted, short
 
 

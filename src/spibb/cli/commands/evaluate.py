@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import DiscountOption, LogArgument, named, with_columns
+from spibb.cli.progress import ESTIMATORS, new_console, progress
 from spibb.cli.vectors import evaluate_vectors, refuse_behaviour
-from spibb.cli.waiting import ESTIMATORS, new_console, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
