@@ -11,9 +11,9 @@ from collections.abc import Callable
 import numpy as np
 
 from spibb import ope
-from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi import HCPI
-from spibb.algorithms.hcpi_result import ALPHAS
+from spibb.algorithms.hcpi.result import ALPHAS
+from spibb.algorithms.problem import Problem
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp

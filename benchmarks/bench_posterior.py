@@ -10,7 +10,7 @@ import time
 import numpy as np
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Belief
 from spibb.mdp import MDP
 from spibb.policy import Policy

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spibb.algorithms.arbrm import ARBRM
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import PiBSpibb

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from benchmarks.timing import best_seconds
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.algorithms.threshold import spibb_box
 from spibb.envs.baselines import gridworld_baseline

@@ -2,7 +2,7 @@
 
     python -m benchmarks.power_certified [--logs 60] [--authors-q FILE] [--confirm]
 
-The knobs of `algorithms.chooser` were chosen on the first worlds (gridworld, random MDPs);
+The knobs of `certified.change_search` were chosen on the first worlds (gridworld, random MDPs);
 `--confirm` runs the others, which chose nothing. Prints a Markdown table; *wanted* is what a
 prototype reached (share of logs / gain), the least that is asked for.
 """
@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline, optimal_q, softmax
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.log import Log
 from spibb.policy import Policy
 

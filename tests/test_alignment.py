@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spibb
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.uncertainty import value_range
 from spibb.assurance.posterior import posterior_improvement
 from spibb.counts import Counts

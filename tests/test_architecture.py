@@ -13,14 +13,13 @@ import spibb
 
 ORDER = [
     "__init__", "names", "defaults", "errors", "grade", "showing", "frozen", "files", "words",
-    "checks", "loading", "halving", "kernels", "pseudocounts", "arrays", "labels", "tables",
-    "binning", "handling", "columns", "sql", "cases",
-    "deciding", "policy", "log", "splits",
-    "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "tested", "simulate",
-    "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats", "envs",
-    "ingest", "algorithms", "sceptic", "verdict", "pipeline", "deep", "policies", "serving",
-    "monitoring",
-    "report", "vector_running", "running", "experiments", "paper", "cli", "__main__",
+    "checks", "loading", "bisection", "kernels", "pseudocounts", "arrays", "labels", "tables",
+    "binning", "irregular_tables", "columns", "sql", "cases",
+    "decisions", "policy", "log", "splits",
+    "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "change_certificate",
+    "simulate", "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats",
+    "envs", "ingest", "algorithms", "sceptic", "verdict", "deep", "policies", "serving",
+    "monitoring", "report", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent
@@ -106,7 +105,7 @@ def test_no_file_imports_itself_in_a_circle_lazily_or_not():
     """Also within packages. What `spibb.name` finds is tested above."""
     graph = {name: imported_modules(path) - {name} for name, path in MODULES.items()}
     assert len(graph["spibb.algorithms"]) > 5
-    assert "spibb.files" in graph["spibb.running"]
+    assert "spibb.files" in graph["spibb.running.saving"]
     try:
         list(graphlib.TopologicalSorter(graph).static_order())
     except graphlib.CycleError as error:
@@ -155,7 +154,7 @@ def test_kernels_import_numpy_and_numba_only(path):
             else [node.module] if isinstance(node, ast.ImportFrom) else []
         )
     }  # fmt: skip
-    compiler = {"llvmlite"} if path.name == "vectors.py" else set()  # Numba's own
+    compiler = {"llvmlite"} if path.name == "simd.py" else set()  # Numba's own
     assert modules <= {"numpy", "numba", "spibb.kernels"} | STANDARD | compiler
 
 

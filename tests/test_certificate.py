@@ -6,16 +6,15 @@ import numpy as np
 import pytest
 from strategies import random_problem
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.certificate import Premises, zeta
+from spibb.change_certificate import Change, ChangeCertificate, ChangeTest
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.evaluate import returns_to_go
-from spibb.log import Log
+from spibb.log import Log, returns_to_go
 from spibb.policy import Policy
-from spibb.tested import Change, ChangeCertificate, ChangeTest
 from spibb.words import at_most
 
 

@@ -10,8 +10,8 @@ import oracles_ope as slow
 import pytest
 
 from spibb import ope
-from spibb.algorithms.base import Problem
 from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.problem import Problem
 from spibb.bounds import means as mean_bounds
 from spibb.episodes.propensities import behaviour_probs, disagreement
 from spibb.errors import InputError

@@ -19,8 +19,8 @@ import pytest
 
 import spibb
 from spibb.certificate import Certificate
+from spibb.change_certificate import ChangeCertificate
 from spibb.simulate import simulate
-from spibb.tested import ChangeCertificate
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.log import Log
-from spibb.pipeline import hold_out
+from spibb.running.problems import hold_out
 from spibb.splits import shuffled_by_content, split_episodes
 
 LOGS = 400

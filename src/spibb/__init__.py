@@ -19,7 +19,7 @@ _HOME = {
     "InputError": "spibb.errors",
     "Vocabulary": "spibb.labels",
     "Policy": "spibb.policy",
-    "Decisions": "spibb.deciding",
+    "Decisions": "spibb.decisions",
     "LoadedPolicy": "spibb.ingest.loaded",
     "Log": "spibb.log",
     "Counts": "spibb.counts",
@@ -65,15 +65,16 @@ _HOME = {
     "judge": "spibb.verdict",
     "Verdict": "spibb.verdict",
 }
-_BEHIND = {"save_result": "spibb.running", "save_report": "spibb.running"}
+_BEHIND = {"save_result": "spibb.running.saving", "save_report": "spibb.running.saving"}
 """What methods of public classes ask for, because they cannot import it: not public itself."""
 
 __all__ = ["__version__", *_HOME]
 
 
 _MODULES = (
-    "algorithms", "assurance", "certificate", "checks", "deep", "envs", "forecast", "ingest",
-    "kernels", "monitoring", "ope", "pseudocounts", "running", "simulate", "solve", "tested",
+    "algorithms", "assurance", "certificate", "change_certificate", "checks", "deep", "envs",
+    "forecast", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "running", "simulate",
+    "solve",
 )  # fmt: skip
 """Modules that docs/api.md names."""
 
@@ -111,7 +112,7 @@ if TYPE_CHECKING:
     from spibb.assurance.posterior import posterior_improvement as posterior_improvement
     from spibb.binning import Bins as Bins
     from spibb.counts import Counts as Counts
-    from spibb.deciding import Decisions as Decisions
+    from spibb.decisions import Decisions as Decisions
     from spibb.errors import InputError as InputError
     from spibb.estimate import estimate_baseline as estimate_baseline
     from spibb.estimate import estimate_mdp as estimate_mdp
@@ -136,8 +137,8 @@ if TYPE_CHECKING:
     from spibb.policy import Policy as Policy
     from spibb.running import Run as Run
     from spibb.running import run as run
-    from spibb.running import save_report as save_report
-    from spibb.running import save_result as save_result
+    from spibb.running.saving import save_report as save_report
+    from spibb.running.saving import save_result as save_result
     from spibb.serving.export import export_policy as export_policy
     from spibb.serving.live import LivePolicy as LivePolicy
     from spibb.simulate import Sampler as Sampler

@@ -21,7 +21,7 @@ from spibb.checks import NUMBER_IN_TEXT, did_you_mean, number, parse_value, show
 from spibb.columns import labels_column, to_arrow_table
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.handling import LEVEL, WORDS
+from spibb.irregular_tables import LEVEL, WORDS
 from spibb.labels import Label, Vocabulary, check_exact, label_parts
 
 if TYPE_CHECKING:

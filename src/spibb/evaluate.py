@@ -10,8 +10,7 @@ import numpy as np
 
 from spibb import checks, solve
 from spibb.errors import InputError
-from spibb.log import Log, Transitions
-from spibb.log import returns_to_go as returns_to_go
+from spibb.log import Log, Transitions, returns_to_go
 from spibb.mdp import MDP
 from spibb.policy import HasPolicy, Policy, inner_policy
 

@@ -25,7 +25,7 @@ from spibb.columns import (
 )
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.handling import ERROR, Handling
+from spibb.irregular_tables import ERROR, Handling
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
 from spibb.showing import Range
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from spibb.ingest import open_log
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.loaded import Loaded, LoadedPolicy
 from spibb.ingest.mapping import ColumnMap, ColumnNames
-from spibb.ingest.policy_files import is_vector_policy, load_policy, own_columns
+from spibb.ingest.policy_files import PolicyFile, is_vector_policy
 from spibb.ingest.vectors import VectorTable, open_vectors
 from spibb.sql.sources import Source
 
@@ -19,27 +20,47 @@ if TYPE_CHECKING:
     from spibb.episodes.conformity import Conformity
 
 
+@dataclass(frozen=True, eq=False)
+class VectorFile:
+    """A policy on vectors in place."""
+
+    place: Path
+
+    def columns(self) -> dict[str, Sequence[str]]:
+        """None that a table of labels could have."""
+        return {}
+
+    def loaded(self, columns: ColumnNames) -> Loaded:
+        """The policy, whose columns are its own."""
+        need_deep()
+        from spibb.deep.vector_policy import load_vector_policy
+
+        return load_vector_policy(self.place)
+
+
+def policy_in(path: str | Path | Source) -> PolicyFile | VectorFile:
+    """A policy on labels or on vectors, in place."""
+    if not is_vector_policy(path):
+        return PolicyFile.of(path)
+    place = Source.of(path).path
+    assert place is not None
+    return VectorFile(place)
+
+
 def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
     """Load a policy on labels or on vectors.
 
     `columns` are those of a table without policy.json, as in `load_policy`.
     """
-    if not is_vector_policy(path):
-        return load_policy(path, columns=columns)
-    need_deep()
-    from spibb.deep.vector_policy import load_vector_policy
-
-    place = Source.of(path).path
-    assert place is not None
-    return load_vector_policy(place)
+    return policy_in(path).loaded(columns or {})
 
 
 def load_together(
-    paths: Sequence[str | Path | Source], *, columns: ColumnNames
+    files: Sequence[PolicyFile | VectorFile], *, columns: ColumnNames
 ) -> tuple[Loaded, ...]:
     """Load policies of one problem: plain tables may have the columns of one that knows them."""
-    known: ColumnNames = next(filter(None, map(own_columns, paths)), {})
-    return tuple(load_any(path, columns={**known, **columns}) for path in paths)
+    known: ColumnNames = next(filter(None, (file.columns() for file in files)), {})
+    return tuple(file.loaded({**known, **columns}) for file in files)
 
 
 def open_for(loaded: Loaded, source: Any, column_map: ColumnMap) -> LogTable | VectorTable:

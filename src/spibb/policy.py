@@ -12,7 +12,7 @@ import numpy as np
 
 from spibb.cases import CaseEncoder
 from spibb.checks import probability_rows, real_array, some, takes, whole_rows
-from spibb.deciding import Decisions, decide
+from spibb.decisions import Decisions, decide
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary, vocabulary

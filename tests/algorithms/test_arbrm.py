@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.arbrm import ARBRM
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.uncertainty import UncertaintySet, worst_case
 from spibb.log import Log

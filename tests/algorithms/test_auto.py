@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from strategies import random_problem
 
-from spibb.algorithms.auto import N_WEDGES, Auto, telling_rewards
-from spibb.algorithms.base import Problem
+from spibb.algorithms.auto.algorithm import N_WEDGES, Auto, telling_rewards
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.assurance.posterior import posterior_improvement
 from spibb.envs.baselines import gridworld_baseline
@@ -259,5 +259,5 @@ def test_models_that_chose_are_those_that_judge():
 
 
 def test_thresholds_are_solved_without_asking_what_else_the_log_says(monkeypatch):
-    monkeypatch.setattr("spibb.algorithms.ordered.Belief.of", None)
+    monkeypatch.setattr("spibb.algorithms.auto.own_order.Belief.of", None)
     assert len(Auto.over_thresholds().candidates(gridworld_problem(20, 0))[1]) == 20

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spibb.algorithms.auto import Auto, telling_rewards
-from spibb.algorithms.base import Problem
+from spibb.algorithms.auto.algorithm import Auto, telling_rewards
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance.posterior import posterior_improvement
 from spibb.log import Log

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.log import Log
 from spibb.policy import Policy
 

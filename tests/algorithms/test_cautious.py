@@ -10,15 +10,15 @@ import pytest
 from strategies import random_problem
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
-from spibb.algorithms.cautious import (
+from spibb.algorithms.auto.cautious import (
     Options,
     _best,
     _options,
     _values,
     cautious_policy,
 )
-from spibb.algorithms.ordered import Ordered
+from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.problem import Problem
 from spibb.log import Log
 from spibb.policy import Policy
 

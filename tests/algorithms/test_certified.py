@@ -14,10 +14,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles_ope import exact_values, random_mdp, simulate
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.plans import PlannedTest
-from spibb.algorithms.windows import FOREVER
+from spibb.algorithms.certified.planned_tests import PlannedTest
+from spibb.algorithms.certified.window_sums import FOREVER
+from spibb.algorithms.problem import Problem
+from spibb.change_certificate import Change, ChangeTest, certify_changes
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
@@ -28,7 +29,6 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.simulate import Sampler
 from spibb.splits import shuffled_by_content
-from spibb.tested import Change, ChangeTest, certify_changes
 
 UNIT = ReturnBounds(0.0, 1.0, "declared")
 

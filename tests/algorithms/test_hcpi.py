@@ -12,10 +12,10 @@ import pytest
 from strategies import random_problem
 
 from spibb import ope
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.hcpi import HCPI
-from spibb.algorithms.hcpi_result import ALPHAS
+from spibb.algorithms.hcpi.result import ALPHAS
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.bounds.means import student_t_bound
 from spibb.errors import InputError

@@ -8,8 +8,8 @@ import math
 import numpy as np
 import pytest
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.uncertainty import error_radii, value_range
 from spibb.errors import InputError

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from spibb.algorithms.base import Problem
-from spibb.algorithms.hcpi import HCPI, replay_uniforms
+from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.hcpi.candidate_tests import replay_uniforms
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.garnet import draw_garnet

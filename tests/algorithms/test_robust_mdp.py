@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from strategies import problems
 
 from spibb.algorithms.arbrm import ARBRM
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.uncertainty import (

@@ -14,8 +14,8 @@ from oracles import dense_p
 from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms import threshold
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb
 from spibb.algorithms.threshold import spibb_box
 from spibb.counts import Counts

@@ -13,7 +13,7 @@ from scipy.stats import beta
 from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance import values
 from spibb.assurance.limits import return_limits

@@ -9,8 +9,8 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import beta
 
-from spibb.algorithms.base import Problem
-from spibb.algorithms.ordered import Ordered
+from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.problem import Problem
 from spibb.assurance.surprises import EXPOSED, RATES, Surprises, _odds
 from spibb.log import Log
 from spibb.policy import Policy

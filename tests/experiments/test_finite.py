@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.envs.baselines import gridworld_baseline

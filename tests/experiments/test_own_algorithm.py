@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from spibb.algorithms import make
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
+from spibb.algorithms.problem import Problem
 from spibb.errors import InputError
 from spibb.experiments import compiled
 from spibb.experiments.compiled import CompiledTrainer

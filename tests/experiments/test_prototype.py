@@ -7,12 +7,11 @@ import pytest
 from strategies import random_problem
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.evaluate import returns_to_go
 from spibb.experiments.prototype import Prototype
-from spibb.log import Log
+from spibb.log import Log, returns_to_go
 from spibb.policy import Policy
 
 

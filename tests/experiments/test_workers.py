@@ -11,7 +11,9 @@ from typing import ClassVar
 
 import pytest
 
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.errors import InputError
 from spibb.experiments import workers
 from spibb.experiments.parts import Chunk, part_files

@@ -14,6 +14,7 @@ import spibb
 from spibb import Problem, load_policy
 from spibb.cli.app import app
 from spibb.errors import InputError
+from spibb.ingest import policy_files
 from spibb.tables import write_table
 
 
@@ -248,7 +249,7 @@ def test_too_many_states_say_what_to_bin(tmp_path):
 
 
 def test_large_logs_are_counted_and_small_ones_read(tmp_path, monkeypatch, trained):
-    monkeypatch.setattr("spibb.pipeline.ROWS_IN_MEMORY", 10)
+    monkeypatch.setattr("spibb.running.problems.ROWS_IN_MEMORY", 10)
     code, _ = run("improve", trained / "log of may.csv", "--out", tmp_path / "o", *OPTIONS)
     assert code == 0
     counted, read = load_policy(tmp_path / "o"), load_policy(trained / "out")
@@ -334,3 +335,18 @@ def test_a_live_policy_keeps_the_last_good_one_of_a_bare_table(tmp_path):
         (tmp_path / "policy.parquet").write_bytes(damaged)
         assert live.refresh() or (live.current is before and live.problem)
         (tmp_path / "policy.parquet").write_bytes(good)
+
+
+def test_commands_read_a_policy_once(trained, monkeypatch):
+    read, read_cells = [], policy_files.read_cells
+    monkeypatch.setattr(policy_files, "read_cells", lambda s: read.append(s.short) or read_cells(s))
+    log, policy = trained / "log of may.csv", trained / "out" / "policy.csv"
+    other = trained / "out" / "policy.parquet"
+    for command, policies in (
+        (("evaluate", log, "--policy", policy, "--behaviour", "estimate", *OPTIONS), [policy]),
+        (("compare", policy, other, "--log", log, *OPTIONS), [policy, other]),
+    ):
+        read.clear()
+        code, output = run(*command)
+        assert code == 0, output
+        assert sorted(read) == sorted(path.name for path in policies)

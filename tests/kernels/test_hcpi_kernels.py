@@ -7,8 +7,8 @@ import pytest
 from numba import njit
 from scipy.special import stdtrit
 
-from spibb.algorithms.base import Problem
-from spibb.algorithms.hcpi_result import ALPHAS
+from spibb.algorithms.hcpi.result import ALPHAS
+from spibb.algorithms.problem import Problem
 from spibb.bounds.means import student_t_bound
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import estimate_baseline

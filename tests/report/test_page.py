@@ -9,9 +9,9 @@ import pytest
 from pages import FINDING, NASTY, ORIGIN, gridworld_assessment, one_step_problem
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.evaluate import returns
 from spibb.ingest.inspection import Finding

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from spibb import Bins, Policy, Vocabulary, load_policy
 from spibb.cli.app import app
-from spibb.deciding import settled
+from spibb.decisions import settled
 from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.serving.batch import decide_file

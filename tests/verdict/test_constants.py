@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.small import SMALL
 from spibb.log import Log

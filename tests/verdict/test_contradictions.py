@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.log import Log
 from spibb.policy import Policy

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import spibb
 from spibb.algorithms import make
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Problem
 from spibb.algorithms.certified import Certified
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.cli.app import app
 from spibb.evaluate import returns

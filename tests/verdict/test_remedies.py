@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spibb import Certified, Log, PiBSpibb, Problem
-from spibb.algorithms.auto import Auto, surest
+from spibb.algorithms.auto import Auto
+from spibb.algorithms.candidate import surest
 from spibb.verdict.remedies import more_episodes, until_beyond_chance, until_sure
 
 ALGORITHMS = [PiBSpibb(5), Auto(), Certified(lowest_return=0.0, highest_return=1.0)]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 import spibb
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.cli.app import app
 from spibb.episodes.departures import single_departures
 from spibb.errors import InputError

@@ -12,10 +12,12 @@ from typing import Any
 from spibb import checks
 from spibb.algorithms.arbrm import ARBRM
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb

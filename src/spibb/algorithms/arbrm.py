@@ -7,7 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import (
     UncertaintySet,

@@ -14,8 +14,6 @@ from spibb.algorithms.problem import Circumstances, Problem
 from spibb.mdp import MDP
 from spibb.policy import Policy
 
-__all__ = ["Algorithm", "Circumstances", "Improvement", "Problem", "floats"]
-
 
 class Algorithm(ABC):
     """A way to improve a policy. Subclasses are frozen dataclasses: hyper-parameters in the
@@ -49,6 +47,8 @@ class Algorithm(ABC):
     """Whether its field `delta` is the level of its answer: how often that may be worse."""
     needs_limits: ClassVar[bool] = False
     """Whether its promise is about the policy that made the log, and rests on limits of returns."""
+    shares_work: ClassVar[bool] = False
+    """Whether `improve_each` takes less than one `improve` after the other."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 
@@ -64,6 +64,11 @@ class Algorithm(ABC):
 
     def check(self, problem: Problem) -> None:  # noqa: B027 (most take any problem)
         """Refuse a problem that this configuration cannot take; `improve` calls it as well."""
+
+    @classmethod
+    def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
+        """What several configurations make of one problem."""
+        return [algorithm.improve(problem) for algorithm in algorithms]
 
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:

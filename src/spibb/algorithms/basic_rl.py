@@ -9,7 +9,9 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
+from spibb.algorithms.base import Algorithm, floats
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Circumstances, Problem
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import basic_rl
 from spibb.solve import METHODS, free_box, is_dense, optimise

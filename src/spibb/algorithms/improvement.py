@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
 import spibb
 from spibb import checks
 from spibb.algorithms.baselines import Provenance
+from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.problem import V_MAX_ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
@@ -27,7 +28,6 @@ from spibb.solve import Solution, evaluate
 from spibb.words import apart
 
 if TYPE_CHECKING:
-    from spibb.algorithms.auto import Candidate
     from spibb.algorithms.base import Algorithm
     from spibb.verdict import Verdict
 
@@ -63,6 +63,8 @@ class Improvement(Frozen):
         reason: why this policy, or why the baseline, in one line; None where the algorithm gives
             no reason.
         sweep: the candidates that the log chose from; empty where it chose nothing.
+        chosen: the candidate of the sweep that is the policy; None where the baseline was kept.
+        policies: the policies of the sweep [M, S, A]; None without a sweep.
 
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
     >>> result
@@ -82,11 +84,45 @@ class Improvement(Frozen):
     algorithm: Algorithm
     reason: str | None = field(default=None, kw_only=True)
     sweep: tuple[Candidate, ...] = field(default=(), kw_only=True)
+    chosen: Candidate | None = field(default=None, kw_only=True)
+    policies: np.ndarray | None = field(default=None, kw_only=True)
+
+    by_tests: ClassVar[bool] = False
+    """Whether tests on episodes that chose nothing say how sure it is, and no model."""
 
     @property
     def considered(self) -> np.ndarray:
         """bool [S]: where outcomes decided whether the state changes; counts decided elsewhere."""
         return np.asarray(~self.bootstrapped.all(axis=1))
+
+    @property
+    def more_episodes(self) -> int | None:
+        """Further episodes that its nearest change needs, by tests of its own; None without."""
+        return None
+
+    @property
+    def return_limits(self) -> tuple[float, float] | None:
+        """The limits of every return that were declared to the algorithm; None without."""
+        return None
+
+    @property
+    def estimate_limits(self) -> tuple[float, float] | None:
+        """The same as off-policy estimators take them."""
+        return self.return_limits
+
+    def rows_of(self, candidate: Candidate) -> np.ndarray:
+        """The policy [S, A] of a candidate of the sweep.
+
+        >>> result = spibb.Auto().improve(problem)
+        >>> result.rows_of(result.sweep[0]).shape
+        (2, 2)
+        """
+        checks.instance("candidate", candidate, Candidate, "take one of the sweep")
+        wanted = candidate.algorithm, repr(candidate.n_wedge)  # no NaN equals another
+        for one, rows in zip(self.sweep, () if self.policies is None else self.policies):
+            if (one.algorithm, repr(one.n_wedge)) == wanted:
+                return np.asarray(rows)
+        raise InputError(f"candidate is {candidate.title}, which the sweep lacks: take one of it")
 
     def _facts(self) -> Mapping[str, Any]:
         """What was done, the values in the model, how much changed, and why if that is said."""
@@ -243,6 +279,14 @@ class Improvement(Frozen):
             problem.counts, self.policy, problem.baseline, problem.discount,
             rng=np.random.default_rng(checks.seed(seed)), draws=draws,
         )  # fmt: skip
+
+    def proof(self, delta: float) -> Certificate:
+        """What is proven before the verdict, which may withdraw a certificate, is asked.
+
+        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).proof(0.1).delta
+        0.1
+        """
+        return self.certificate(delta)
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none.

@@ -20,7 +20,7 @@ from spibb.algorithms.baselines import (
     is_of_log,
     without_record,
 )
-from spibb.algorithms.records import coded, distinct, fits_tables
+from spibb.algorithms.coded_log import coded, distinct, fits_tables
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded

@@ -10,7 +10,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
+from spibb.algorithms.base import Algorithm, floats
+from spibb.algorithms.problem import Circumstances, Problem
 from spibb.algorithms.safety_test import SafetyTest, TestedImprovement, check_options
 from spibb.algorithms.uncertainty import radius_of_one, reward_bound
 from spibb.kernels import ramdp

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.errors import InputError
 from spibb.kernels import dense
 

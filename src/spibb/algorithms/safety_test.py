@@ -11,7 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.kernels.formulas import is_safe
 from spibb.mdp import MDP
 from spibb.policy import Policy

@@ -11,9 +11,10 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto import N_WEDGES, Auto
-from spibb.algorithms.base import Algorithm, Circumstances, Improvement, Problem, floats
-from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
+from spibb.algorithms.auto.algorithm import N_WEDGES, Auto
+from spibb.algorithms.base import Algorithm, floats
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Circumstances, Problem
 from spibb.algorithms.threshold import SHARES, Threshold, spibb_box
 from spibb.errors import InputError
 from spibb.estimate import UNSEEN, unseen_value

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Circumstances, Problem
+from spibb.algorithms.problem import Circumstances, Problem
 from spibb.arrays import largest
 from spibb.certificate import Premises, error_radius
 from spibb.errors import InputError

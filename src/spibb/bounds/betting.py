@@ -15,7 +15,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.halving import enclosed
+from spibb.bisection import enclosed
 
 SPREADS = np.exp(np.linspace(-0.8, 0.8, 9))
 """Factors on the favoured bet that a mixture plays."""

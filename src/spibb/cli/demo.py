@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from spibb.algorithms.base import Improvement, Problem
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp

@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from spibb.algorithms.auto import AutoImprovement, Candidate
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
+from spibb.change_certificate import ChangeCertificate
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
-from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND, VARYING
 from spibb.verdict.evidence import OBSERVED, SHRUNK
@@ -171,7 +171,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
         say(console, f"The held-out episodes cannot test the policy: {reason}.")
-    if isinstance(result, AutoImprovement) and assessment.swept:
+    if assessment.swept:
         console.print(sweep_table(result.sweep, result.chosen))
     if reason := result.reason:
         say(console, f"{result.algorithm.name}: {reason}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spibb.cli.waiting import ESTIMATORS, progress
+from spibb.cli.progress import ESTIMATORS, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import numpy as np
 
 from spibb import checks
 from spibb.cases import UNKNOWN, case_number, case_numbers, check_case
-from spibb.deciding import Decisions as ManyDecisions
-from spibb.deciding import check_unseen, choose
+from spibb.decisions import Decisions as ManyDecisions
+from spibb.decisions import check_unseen, choose
 from spibb.deep.checkpoint import REMEDY, digest, read_arrays, write_arrays
 from spibb.deep.log import finite_states, matrix
 from spibb.deep.network import MLP

@@ -7,10 +7,10 @@ from importlib.resources import files
 
 import numpy as np
 
+from spibb.bisection import halved
 from spibb.checks import choice
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.errors import InputError
-from spibb.halving import halved
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.solve import evaluate, free_box, optimise

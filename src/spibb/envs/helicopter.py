@@ -10,8 +10,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import gymnasium
 import numpy as np
@@ -70,7 +70,7 @@ class Episodes(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class HelicopterLog(Frozen):
-    """N transitions, episode after episode, each in order of time.
+    """N transitions, episode after episode, each in order of time; or those of one time step.
 
     state [N, 4], action [N], reward [N], next_state [N, 4], terminated [N], truncated [N],
     episode_id [N] numbered from 0, action_prob [N]: the policy's probability of the action taken.
@@ -87,19 +87,6 @@ class HelicopterLog(Frozen):
 
     def __len__(self) -> int:
         return len(self.action)
-
-
-class _Step(NamedTuple):
-    """One time step of the episodes that still run."""
-
-    state: np.ndarray
-    action: np.ndarray
-    reward: np.ndarray
-    next_state: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    episode_id: np.ndarray
-    action_prob: np.ndarray
 
 
 def play(
@@ -142,18 +129,21 @@ def collect(
     """
     positive("n_transitions", n_transitions)
     batch = max(1, min(BATCH_EPISODES, n_transitions // 8))
-    parts: list[_Step] = []
+    parts: list[HelicopterLog] = []
     begun = recorded = 0
     while recorded < n_transitions:
         for step in _steps(policy, batch, rng, noise_factor, max_steps):
-            parts.append(step._replace(episode_id=step.episode_id + begun))
+            parts.append(replace(step, episode_id=step.episode_id + begun))
             recorded += len(step.action)
         begun += batch
-    columns = [np.concatenate(column) for column in zip(*parts)]
-    order = np.argsort(columns[_Step._fields.index("episode_id")], kind="stable")[:n_transitions]
-    log = _Step(*(column[order] for column in columns))
-    log.truncated[-1] = not log.terminated[-1]
-    return HelicopterLog(**log._asdict())
+    order = np.argsort(np.concatenate([part.episode_id for part in parts]), kind="stable")
+    first = order[:n_transitions]
+    columns = {
+        column.name: np.concatenate([getattr(part, column.name) for part in parts])[first]
+        for column in fields(HelicopterLog)
+    }
+    columns["truncated"][-1] = not columns["terminated"][-1]
+    return HelicopterLog(**columns)
 
 
 def _steps(
@@ -162,8 +152,8 @@ def _steps(
     rng: np.random.Generator,
     noise_factor: float,
     max_steps: int,
-) -> Iterator[_Step]:
-    """Run episodes side by side until the last one has ended, one time step at a time."""
+) -> Iterator[HelicopterLog]:
+    """Run episodes side by side until the last one has ended: the rows of one time step each."""
     number("noise_factor", noise_factor, 0, np.inf, "[)")
     positive("max_steps", max_steps)
     running, states = np.arange(n_episodes), initial_states(n_episodes, rng)
@@ -174,7 +164,9 @@ def _steps(
         following, rewards, terminated = kernel.step(states, actions, noise)
         truncated = ~terminated if t == max_steps else np.zeros(len(states), dtype=bool)
         taken = probs[np.arange(len(actions)), actions]
-        yield _Step(states, actions, rewards, following, terminated, truncated, running, taken)
+        yield HelicopterLog(
+            states, actions, rewards, following, terminated, truncated, running, taken
+        )
         goes_on = ~terminated
         running, states = running[goes_on], following[goes_on]
         if not len(running):

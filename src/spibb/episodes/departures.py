@@ -37,8 +37,8 @@ import numpy as np
 from spibb.counts import Counts
 from spibb.episodes.noise import Noise
 from spibb.estimate import estimate_mdp
-from spibb.evaluate import returns_to_go, standard_error
-from spibb.log import Log
+from spibb.evaluate import standard_error
+from spibb.log import Log, returns_to_go
 from spibb.mdp import MDP
 from spibb.solve import evaluate, unit_of
 

@@ -12,8 +12,7 @@ from spibb.arrays import stable_order
 from spibb.episodes.limits import discounted_steps, slack
 from spibb.episodes.propensities import at_most
 from spibb.errors import InputError
-from spibb.evaluate import returns_to_go
-from spibb.log import Log
+from spibb.log import Log, returns_to_go
 from spibb.words import apart, counted
 
 

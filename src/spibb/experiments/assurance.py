@@ -11,7 +11,7 @@ import math
 import time
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
@@ -19,9 +19,11 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms import make
-from spibb.algorithms.auto import Auto, AutoImprovement, Candidate, surest
-from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.certified import Certified
+from spibb.algorithms.auto import Auto
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.candidate import Candidate, surest
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.envs.baselines import optimal_q
 from spibb.envs.families import FAMILIES, SLOW
@@ -131,13 +133,11 @@ def improved(algorithm: Algorithm, problem: Problem) -> Improvement:
 
 
 def all_improved(algorithms: Sequence[Algorithm], problem: Problem) -> list[Improvement]:
-    """What each algorithm makes of a log; `certified` at several δ reads it once."""
-    certified = [a for a in algorithms if isinstance(a, Certified)]
-    alike = dict.fromkeys(replace(a, delta=0.5) for a in certified)
+    """What each algorithm makes of a log; configurations that share work are improved together."""
     found: dict[Algorithm, Improvement] = {}
-    for one in alike:
-        deltas = [a.delta for a in certified if replace(a, delta=0.5) == one]
-        found |= {result.algorithm: result for result in one.improve_at(deltas, problem)}
+    for kind in {type(a): None for a in algorithms if a.shares_work}:
+        alike = [a for a in algorithms if type(a) is kind]
+        found |= zip(alike, kind.improve_each(alike, problem))
     return [found.get(a) or improved(a, problem) for a in algorithms]
 
 
@@ -160,13 +160,12 @@ class OldRule(Algorithm):
     def improve(self, problem: Problem) -> Improvement:
         """Take the candidates as `auto` judges them, and choose otherwise."""
         found = improved(Auto.over_thresholds(self.delta), problem)
-        assert isinstance(found, AutoImprovement)
         sure = [c for c in moving(found) if (c.probability or 0.0) >= 1 - self.delta]
         best = max(sure, key=lambda c: c.gain, default=None)
         return (PiBSpibb(math.inf) if best is None else fitted(best)).improve(problem)
 
 
-def moving(found: AutoImprovement) -> list[Candidate]:
+def moving(found: Improvement) -> list[Candidate]:
     """The candidates of a sweep that change something."""
     return [candidate for candidate in found.sweep if candidate.states_changed]
 
@@ -310,13 +309,13 @@ def row_of(
     for (column, _), result, gain in zip(algorithms, found, gains):
         key, moved = column.key, (result.policy.probs != scene.baseline.probs).any()
         row |= {key: scene.share(gain), worse(key): gain < 0, changed(key): moved}
-        if isinstance(result, AutoImprovement) and states_bounds(column):
+        if states_bounds(column):
             row |= _stated(scene, result, key, gain)
     improved.cache_clear()
     return row
 
 
-def _stated(scene: Scene, result: AutoImprovement, key: str, gain: float) -> dict[str, float]:
+def _stated(scene: Scene, result: Improvement, key: str, gain: float) -> dict[str, float]:
     """What `auto` stated, and the truth: of its choice, and of the candidate that it likes best."""
     lower, holds, believed = math.nan, math.nan, False
     if result.chosen is not None:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms import REGISTRY
-from spibb.algorithms.base import Algorithm, Circumstances
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Circumstances
 from spibb.kernels import study
 from spibb.kernels.tuples import Task
 from spibb.policy import Policy

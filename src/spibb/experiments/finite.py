@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp

@@ -9,13 +9,15 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.algorithms.threshold import SHARES, Threshold
 from spibb.assurance.posterior import gains_over
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.values import Evaluator
 from spibb.errors import InputError
-from spibb.evaluate import returns_to_go
+from spibb.log import returns_to_go
 
 PRIOR = 0.5
 """Pseudo-visits of every outcome that a pair showed, and of the one that it never showed."""

@@ -9,10 +9,10 @@ from typing import Any
 from spibb.binning import Bins, Request
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.handling import ERROR, STRICT, Handling
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.mapping import ColumnNames
 from spibb.ingest.policy_files import read_policy as read_policy
+from spibb.irregular_tables import ERROR, STRICT, Handling
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.sql import engines

@@ -14,8 +14,8 @@ from spibb.checks import some, takes
 from spibb.columns import UNIT, ignored
 from spibb.counts import BRACKETS, Counts
 from spibb.episodes.propensities import varies
-from spibb.handling import LEVEL
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
+from spibb.irregular_tables import LEVEL
 from spibb.log import Log
 from spibb.showing import Range, Shown
 from spibb.sql import queries

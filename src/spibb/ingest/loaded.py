@@ -13,12 +13,12 @@ import numpy as np
 from spibb.binning import Bins
 from spibb.cases import CaseEncoder
 from spibb.checks import some
-from spibb.deciding import Decisions, decide
+from spibb.decisions import Decisions, decide
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.handling import AS_LEVEL, LEVEL
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
+from spibb.irregular_tables import AS_LEVEL, LEVEL
 from spibb.labels import Label, Vocabulary
 from spibb.policy import Policy
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from spibb.binning import Bins, Request
 from spibb.columns import ALIASES, OPTIONAL, REQUIRED, UNIT
 from spibb.errors import InputError
-from spibb.handling import DUPLICATES, ERROR, MISSING, Handling
+from spibb.irregular_tables import DUPLICATES, ERROR, MISSING, Handling
 from spibb.loading import (
     either,
     flag,

@@ -6,6 +6,8 @@ import json
 import re
 import shlex
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -72,15 +74,96 @@ def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> P
     >>> spibb.read_policy("baseline.csv", log).row("mild")
     {'treat': 0.6, 'wait': 0.4}
     """
-    source = policy_file(path)
-    file = source.path
-    if file is not None and file.suffix == ENDING:
-        return _of_log(
-            LoadedPolicy(**read_whole_policy(file)).policy, log, f"policy file {file.name!r}"
-        )
-    if log is None:
-        return _read(source)
-    return _read(source, log.states.names, log.actions.names, log)
+    return PolicyFile.of(path).policy(log)
+
+
+@dataclass(frozen=True, eq=False)
+class PolicyFile:
+    """A policy on labels in place; it is read once, whatever is asked of it."""
+
+    source: Source
+
+    @classmethod
+    def of(cls, path: str | Path | Source) -> PolicyFile:
+        """A file, or that in the folder that `spibb improve` wrote."""
+        return cls(policy_file(path))
+
+    @cached_property
+    def whole(self) -> LoadedPolicy | None:
+        """What `LoadedPolicy.save` wrote; None for a table."""
+        file = self.source.path
+        if file is None or file.suffix != ENDING:
+            return None
+        return LoadedPolicy(**read_whole_policy(file))
+
+    @cached_property
+    def cells(self) -> Cells:
+        """The table as it is written."""
+        cells = read_cells(self.source)
+        if cells.table.num_rows == 0:
+            raise InputError(
+                f"policy file {self.source.name!r} is empty: it needs one row per pair played"
+            )
+        return cells
+
+    def columns(self) -> dict[str, Sequence[str]]:
+        """The columns of state and action that it was written with, if it says so."""
+        if self.whole is not None:
+            policy = self.whole.policy
+            return {"state": policy.states.names, "action": policy.actions.names}
+        return dict(_own_names(self.source.path))
+
+    def policy(self, log: Log | Counts | None = None) -> Policy:
+        """As `read_policy` says."""
+        if self.whole is not None:
+            return _of_log(self.whole.policy, log, f"policy file {self.source.short!r}")
+        if log is None:
+            return self._labelled()
+        return self._labelled(log.states.names, log.actions.names, log)
+
+    def loaded(self, columns: ColumnNames) -> LoadedPolicy:
+        """As `load_policy` says."""
+        if self.whole is not None:
+            return self.whole
+        file = self.source.path
+        content = None if file is None else _sidecar_of(file)
+        if file is None or content is None:
+            return LoadedPolicy(self._mapped(columns), {}, {})
+        names = tuple(content["state"]), tuple(content["action"])
+        bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
+        policy = policy_of_cells(self.cells, f"policy file {file.name!r}", *names)
+        return LoadedPolicy(
+            policy, bins, content.get("origin", {}), visits=_visits(self.cells, policy, file),
+            verdict=content.get("verdict"), discount=content.get("discount"),
+            reading=ColumnMap.of(content["reading"]) if "reading" in content else None,
+        )  # fmt: skip
+
+    def _mapped(self, columns: ColumnNames) -> Policy:
+        """A table without policy.json, whose columns a mapping may name."""
+        state, action = (
+            None if given is None else (given,) if isinstance(given, str) else tuple(given)
+            for given in (columns.get("state"), columns.get("action"))
+        )  # fmt: skip
+        if state is None and action is None:
+            return self._labelled()
+        return self._labelled(state or ("state",), action or ("action",))
+
+    def _labelled(
+        self,
+        state_names: tuple[str, ...] | None = None,
+        action_names: tuple[str, ...] | None = None,
+        log: Log | Counts | None = None,
+    ) -> Policy:
+        cells, what = self.cells, f"policy file {self.source.short!r}"
+        present = cells.table.column_names
+        if state_names is None or action_names is None:
+            state_names, action_names = _label_columns(present)
+            _check_named(state_names, what)
+            return policy_of_cells(cells, what, state_names, action_names, log)
+        own = _own_names(self.source.path)
+        states = _as_written(state_names, present, "state", own.get("state", ()))
+        actions = _as_written(action_names, present, "action", own.get("action", ()))
+        return policy_of_cells(cells, what, states, actions, log).named(state_names, action_names)
 
 
 def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
@@ -122,25 +205,6 @@ def policy_file(given: str | Path | Source) -> Source:
     return Source(path / "policy.parquet")
 
 
-def _read(
-    source: Source,
-    state_names: tuple[str, ...] | None = None,
-    action_names: tuple[str, ...] | None = None,
-    log: Log | Counts | None = None,
-) -> Policy:
-    cells = _cells(source)
-    what = f"policy file {source.short!r}"
-    present = cells.table.column_names
-    if state_names is None or action_names is None:
-        state_names, action_names = _label_columns(present)
-        _check_named(state_names, what)
-        return policy_of_cells(cells, what, state_names, action_names, log)
-    own = _own_names(source.path)
-    states = _as_written(state_names, present, "state", own.get("state", ()))
-    actions = _as_written(action_names, present, "action", own.get("action", ()))
-    return policy_of_cells(cells, what, states, actions, log).named(state_names, action_names)
-
-
 def _as_written(
     names: tuple[str, ...], present: Sequence[str], ours: str, own: Sequence[str]
 ) -> tuple[str, ...]:
@@ -159,24 +223,6 @@ def _own_names(path: Path | None) -> dict[str, list[str]]:
     content = read_json(sidecar, FORM, repr(str(sidecar)), "write the policy again, or delete it")
     listed = path.name in content["files"]
     return {name: content[name] for name in ("state", "action")} if listed else {}
-
-
-def own_columns(path: str | Path | Source) -> dict[str, Sequence[str]]:
-    """The columns of state and action that a policy on labels was written with, if it says so."""
-    if is_vector_policy(path):
-        return {}
-    file = policy_file(path).path
-    if file is not None and file.suffix == ENDING:
-        policy = LoadedPolicy(**read_whole_policy(file)).policy
-        return {"state": policy.states.names, "action": policy.actions.names}
-    return dict(_own_names(file))
-
-
-def _cells(source: Source) -> Cells:
-    cells = read_cells(source)
-    if cells.table.num_rows == 0:
-        raise InputError(f"policy file {source.name!r} is empty: it needs one row per pair played")
-    return cells
 
 
 def _label_columns(present: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -241,22 +287,7 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     >>> spibb.load_policy("improved").best({"state": "severe"})
     'treat'
     """
-    source = policy_file(path)
-    file = source.path
-    if file is not None and file.suffix == ENDING:
-        return LoadedPolicy(**read_whole_policy(file))
-    content = None if file is None else _sidecar_of(file)
-    if file is None or content is None:
-        return LoadedPolicy(_mapped(source, columns or {}), {}, {})
-    names = tuple(content["state"]), tuple(content["action"])
-    bins = {name: Bins(tuple(edges)) for name, edges in content["bins"].items()}
-    cells = _cells(source)
-    policy = policy_of_cells(cells, f"policy file {file.name!r}", *names)
-    return LoadedPolicy(
-        policy, bins, content.get("origin", {}), visits=_visits(cells, policy, file),
-        verdict=content.get("verdict"), discount=content.get("discount"),
-        reading=ColumnMap.of(content["reading"]) if "reading" in content else None,
-    )  # fmt: skip
+    return PolicyFile.of(path).loaded(columns or {})
 
 
 def _sidecar_of(file: Path) -> dict[str, Any] | None:
@@ -282,17 +313,6 @@ def _sidecar_of(file: Path) -> dict[str, Any] | None:
             f"fit: restore it, or delete {SIDECAR}"
         )
     return content
-
-
-def _mapped(source: Source, columns: ColumnNames) -> Policy:
-    """A table without policy.json, whose columns a mapping may name."""
-    state, action = (
-        None if given is None else (given,) if isinstance(given, str) else tuple(given)
-        for given in (columns.get("state"), columns.get("action"))
-    )  # fmt: skip
-    if state is None and action is None:
-        return _read(source)
-    return _read(source, state or ("state",), action or ("action",))
 
 
 def _visits(cells: Cells, policy: Policy, path: Path) -> np.ndarray | None:

@@ -6,9 +6,9 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from spibb.errors import FixableError, InputError
-from spibb.handling import Handling
 from spibb.ingest import open_log
 from spibb.ingest.mapping import ColumnMap
+from spibb.irregular_tables import Handling
 from spibb.sql.sources import Source
 
 WRITTEN = ("encoding", "decimal", "separator")

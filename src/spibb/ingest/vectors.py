@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spibb.errors import InputError
-from spibb.handling import AS_LEVEL, ERROR, Handling
 from spibb.ingest.mapping import ColumnNames
+from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
 from spibb.labels import Vocabulary
 from spibb.log import Transitions
 from spibb.sql.typed import TypedTable, floats

@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from spibb.kernels import vectors
+from spibb.kernels import simd
 from spibb.kernels.projection import project
-from spibb.kernels.vectors import LANES
+from spibb.kernels.simd import LANES
 
 MAX_ITERATIONS = 1_000
 """Evaluations after which policy iteration gives up."""
@@ -61,7 +61,7 @@ def build_system(rows, rewards, discount: float, pi: np.ndarray, system):
     width = np.uint64(system.shape[1])
     flat = system.ravel()
     for k in range(np.uint64(0), np.uint64(len(flat)), np.uint64(LANES)):
-        vectors.store(flat, k, vectors.zeros())
+        simd.store(flat, k, simd.zeros())
     for s in range(n_states):
         row = np.uint64(s) * width
         kept = reward = size = 0.0
@@ -91,18 +91,18 @@ def close_system(system: np.ndarray, discount: float):
 def pivot_of(flat: np.ndarray, row, at, n) -> float:
     """The diagonal entry in column `at` of a row: the mass lost, and the entries behind it."""
     one, four = np.uint64(1), np.uint64(LANES)
-    pivot, others = flat[row + n], vectors.zeros()
+    pivot, others = flat[row + n], simd.zeros()
     j = at + one
     while j < n and j % four > 0:
         pivot -= flat[row + j]
         j += one
     while j + four <= n:
-        others = vectors.minus(others, 1.0, vectors.load(flat, row + j))
+        others = simd.minus(others, 1.0, simd.load(flat, row + j))
         j += four
     while j < n:
         pivot -= flat[row + j]
         j += one
-    return pivot + vectors.total(others)
+    return pivot + simd.total(others)
 
 
 @njit(cache=True, fastmath={"contract"}, inline="always")
@@ -121,9 +121,9 @@ def eliminate_block(flat: np.ndarray, k, count, n, width, inverses: np.ndarray):
             factor = flat[other + at] * inverses[at]
             if factor != 0.0:
                 for j in range(k, n + np.uint64(EXTRA), four):
-                    x = vectors.load(flat, other + j)
-                    x = vectors.minus(x, factor, vectors.load(flat, row + j))
-                    vectors.store(flat, other + j, x)
+                    x = simd.load(flat, other + j)
+                    x = simd.minus(x, factor, simd.load(flat, row + j))
+                    simd.store(flat, other + j, x)
 
 
 @njit(cache=True, fastmath={"contract"})
@@ -158,12 +158,12 @@ def solve_system(system: np.ndarray, discount: float):
                   - f2 * flat[r2 + k + three]) * i3  # fmt: skip
             if f0 != 0.0 or f1 != 0.0 or f2 != 0.0 or f3 != 0.0:
                 for j in range(k + four, end, four):
-                    x = vectors.load(flat, row + j)
-                    x = vectors.minus(x, f0, vectors.load(flat, r0 + j))
-                    x = vectors.minus(x, f1, vectors.load(flat, r1 + j))
-                    x = vectors.minus(x, f2, vectors.load(flat, r2 + j))
-                    x = vectors.minus(x, f3, vectors.load(flat, r3 + j))
-                    vectors.store(flat, row + j, x)
+                    x = simd.load(flat, row + j)
+                    x = simd.minus(x, f0, simd.load(flat, r0 + j))
+                    x = simd.minus(x, f1, simd.load(flat, r1 + j))
+                    x = simd.minus(x, f2, simd.load(flat, r2 + j))
+                    x = simd.minus(x, f3, simd.load(flat, r3 + j))
+                    simd.store(flat, row + j, x)
         k += four
 
 
@@ -185,14 +185,14 @@ def substitute(system: np.ndarray, inverses: np.ndarray):
             value -= flat[row + j] * v[j]
             size -= flat[row + j] * sizes[j]
             j += one
-        values_behind, sizes_behind = vectors.zeros(), vectors.zeros()
+        values_behind, sizes_behind = simd.zeros(), simd.zeros()
         while j < n:
-            entries = vectors.load(flat, row + j)
-            values_behind = vectors.plus(values_behind, entries, vectors.load(v, j))
-            sizes_behind = vectors.plus(sizes_behind, entries, vectors.load(sizes, j))
+            entries = simd.load(flat, row + j)
+            values_behind = simd.plus(values_behind, entries, simd.load(v, j))
+            sizes_behind = simd.plus(sizes_behind, entries, simd.load(sizes, j))
             j += four
-        v[i] = (value - vectors.total(values_behind)) * inverses[i]
-        sizes[i] = (size - vectors.total(sizes_behind)) * inverses[i]
+        v[i] = (value - simd.total(values_behind)) * inverses[i]
+        sizes[i] = (size - simd.total(sizes_behind)) * inverses[i]
     return v[: len(system)], sizes[: len(system)]
 
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from spibb.kernels import counting, dense, formulas, vectors
+from spibb.kernels import counting, dense, formulas, simd
 from spibb.kernels import hcpi_released as released_code
 from spibb.kernels.mixtures import LAST, N_LANES, Mixtures, mix, mixed
 from spibb.kernels.projection import playable
@@ -201,19 +201,19 @@ def fold(codes: np.ndarray, first: int, end: int, steps, x: np.ndarray):
     """
     factors, possible = steps.factors, steps.possible
     at0, at1, at2 = np.uint64(0), np.uint64(4), np.uint64(8)
-    x0, x1, x2 = vectors.load(x, at0), vectors.load(x, at1), vectors.load(x, at2)
+    x0, x1, x2 = simd.load(x, at0), simd.load(x, at1), simd.load(x, at2)
     alive = np.int64(-1)
     for j in range(end - 1, first - 1, -1):
         code = np.uint64(codes[j])
         gain = code * np.uint64(2 * ROOM)
         ratio = gain + np.uint64(ROOM)
         alive &= possible[code]
-        x0 = vectors.plus(vectors.load(factors, gain), vectors.load(factors, ratio), x0)
-        x1 = vectors.plus(vectors.load(factors, gain + at1), vectors.load(factors, ratio + at1), x1)
-        x2 = vectors.plus(vectors.load(factors, gain + at2), vectors.load(factors, ratio + at2), x2)
-    vectors.store(x, at0, x0)
-    vectors.store(x, at1, x1)
-    vectors.store(x, at2, x2)
+        x0 = simd.plus(simd.load(factors, gain), simd.load(factors, ratio), x0)
+        x1 = simd.plus(simd.load(factors, gain + at1), simd.load(factors, ratio + at1), x1)
+        x2 = simd.plus(simd.load(factors, gain + at2), simd.load(factors, ratio + at2), x2)
+    simd.store(x, at0, x0)
+    simd.store(x, at1, x1)
+    simd.store(x, at2, x2)
     return alive
 
 

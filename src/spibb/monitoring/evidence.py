@@ -34,10 +34,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.bisection import halved
 from spibb.bounds.betting import MOST
 from spibb.bounds.means import betting_bound, betting_shares
 from spibb.frozen import Frozen
-from spibb.halving import halved
 from spibb.kernels.wealth import wealth
 
 SHARES = MOST / 1.7 ** np.arange(18)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from spibb.algorithms.auto import Auto, AutoImprovement, Candidate
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.auto import Auto
+from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
 from spibb.arrays import release_memory
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
@@ -60,12 +61,12 @@ class Assessment:
     @property
     def swept(self) -> bool:
         """Whether the result was chosen among thresholds: then `sweep` has these."""
-        return isinstance(self.result, AutoImprovement) and _thresholds(self.result)
+        return _chose_threshold(self.result)
 
     @property
     def chosen(self) -> Candidate | None:
         """The candidate of the sweep that is the result, if one is."""
-        if isinstance(self.result, AutoImprovement) and self.swept:
+        if self.swept:
             return self.result.chosen
         mine = self.result.algorithm.name, self.n_wedge
         return next((c for c in self.sweep if (c.algorithm, c.n_wedge) == mine), None)
@@ -73,14 +74,16 @@ class Assessment:
     @property
     def n_wedge(self) -> float:
         """The threshold that made the policy; infinite where the baseline was kept, else NaN."""
-        if isinstance(self.result, AutoImprovement):
+        if self.result.sweep:
             return math.inf if self.result.chosen is None else self.result.chosen.n_wedge
         return float(getattr(self.result.algorithm, "n_wedge", math.nan))
 
 
-def _thresholds(result: AutoImprovement) -> bool:
-    """Whether all candidates have an N∧."""
-    return not any(math.isnan(candidate.n_wedge) for candidate in result.sweep)
+def _chose_threshold(result: Improvement) -> bool:
+    """Whether the log chose among candidates that all have an N∧."""
+    return bool(result.sweep) and not any(
+        math.isnan(candidate.n_wedge) for candidate in result.sweep
+    )
 
 
 def assess(
@@ -97,7 +100,7 @@ def assess(
     release_memory()  # what the estimators needed, before the sweep draws its models
     if any(found.what == ENDS for found in findings):  # also known where only counts were kept
         evidence = replace(evidence, ends_assumed=True)
-    if isinstance(result, AutoImprovement) and _thresholds(result):
+    if _chose_threshold(result):
         sweep = result.sweep
     else:
         small = len(problem.states) <= DENSE_UP_TO

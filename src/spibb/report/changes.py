@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spibb import words
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.improvement import Improvement
 from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.episodes.departures import changed_states
 from spibb.labels import Label

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from markupsafe import Markup, escape
 
-from spibb.algorithms.auto import Candidate
+from spibb.algorithms.candidate import Candidate
 from spibb.words import short
 
 WIDTH = 380

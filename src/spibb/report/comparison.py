@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.auto import FEWEST_SHARES
-from spibb.algorithms.base import Problem
+from spibb.algorithms.auto.algorithm import FEWEST_SHARES
+from spibb.algorithms.problem import Problem
 from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.improvement import Improvement
 from spibb.counts import BRACKETS
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 import spibb
-from spibb.algorithms.auto import Candidate
-from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.candidate import Candidate
+from spibb.algorithms.improvement import Improvement
 from spibb.certificate import Certificate
+from spibb.change_certificate import ChangeCertificate
 from spibb.errors import InputError
 from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ingest.policy_files import describe_policy
@@ -27,7 +27,6 @@ from spibb.report.changes import changed, policy_table
 from spibb.report.coverage import Coverage
 from spibb.report.page import render
 from spibb.tables import spreadsheet_safe, write_table
-from spibb.tested import ChangeCertificate
 from spibb.verdict import Evidence, Verdict
 
 
@@ -164,8 +163,8 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 def _limits(result: Improvement) -> list[float] | None:
     """The declared limits of every return of an episode; None where none were declared."""
     problem = result.problem
-    if isinstance(result, CertifiedImprovement) and result.grounds is not None:
-        return [result.grounds.bounds.low, result.grounds.bounds.high]
+    if result.return_limits is not None:
+        return list(result.return_limits)
     return [-problem.v_max, problem.v_max] if problem.v_max_given else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from spibb import words
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.improvement import Improvement
 from spibb.episodes.departures import MOVED
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.algorithms.base import Improvement
+from spibb.algorithms.improvement import Improvement
 from spibb.log import Log
 from spibb.sceptic.confounding import Confounding, confounding
 from spibb.sceptic.drift import Drift, drift_check

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
+from spibb.bisection import halved
 from spibb.episodes.departures import changed_states, completed_returns, values_where_seen
 from spibb.frozen import Frozen
-from spibb.halving import halved
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy

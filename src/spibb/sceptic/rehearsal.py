@@ -7,7 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.base import Algorithm, Improvement, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Belief
 from spibb.errors import InputError
 from spibb.evaluate import exact_value

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spibb.deciding import Decisions, settled
+from spibb.decisions import Decisions, settled
 from spibb.errors import InputError
 from spibb.ingest.loaded import Loaded
 from spibb.sql.commas import cells_with_points

@@ -13,9 +13,9 @@ import numpy as np
 
 from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.binning import Bins
-from spibb.deciding import settled
-from spibb.handling import LEVEL
+from spibb.decisions import settled
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.irregular_tables import LEVEL
 from spibb.labels import Label
 
 Box = tuple[frozenset[int], ...]

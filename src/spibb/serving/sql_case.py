@@ -16,8 +16,8 @@ import numpy as np
 
 from spibb.checks import NUMBER_IN_TEXT, choice, one_line, parse_value
 from spibb.errors import InputError
-from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.irregular_tables import LEVEL
 from spibb.labels import EXACT_FLOATS, Label, Vocabulary
 from spibb.serving.batch import DECISION
 from spibb.serving.rules import Rule, StateColumn, columns_of, rules_of, runs

@@ -14,8 +14,8 @@ import numpy as np
 from spibb.checks import positive
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.handling import LEVEL
 from spibb.ingest.loaded import LoadedPolicy
+from spibb.irregular_tables import LEVEL
 from spibb.serving.prose import about, plain, written
 from spibb.serving.rules import StateColumn, coded_states, columns_of
 from spibb.words import percent

@@ -11,7 +11,7 @@ import numpy as np
 from spibb.arrays import from_arrow, to_arrow
 from spibb.columns import code_states
 from spibb.errors import InputError
-from spibb.handling import LEVEL
+from spibb.irregular_tables import LEVEL
 from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from spibb.handling import LEVEL
+from spibb.irregular_tables import LEVEL
 from spibb.sql.reading import NUMBER, all_match
 
 WITH_COMMA = NUMBER.replace(r"\.", ",")

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spibb.binning import Bins
 from spibb.columns import FLAGS, UNIT
 from spibb.errors import InputError
-from spibb.handling import ERROR, LEVEL, STRICT, WORDS, Handling
+from spibb.irregular_tables import ERROR, LEVEL, STRICT, WORDS, Handling
 from spibb.sql.engines import (
     FLAG,
     INTEGER,

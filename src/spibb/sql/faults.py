@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from spibb.checks import such_rows
 from spibb.errors import FixableError, InputError
-from spibb.handling import AS_LEVEL, DROP, ERROR, WORDS, Handling
+from spibb.irregular_tables import AS_LEVEL, DROP, ERROR, WORDS, Handling
 from spibb.sql import queries
 from spibb.sql.engines import Engine, quoted
 from spibb.sql.expressions import Expressions

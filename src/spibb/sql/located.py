@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 from spibb.binning import Bins, Request, bins_at, check_requests, quantile_bins
 from spibb.columns import UNIT, resolve
 from spibb.errors import InputError
-from spibb.handling import DROP, STRICT, Handling
+from spibb.irregular_tables import DROP, STRICT, Handling
 from spibb.sql import queries
 from spibb.sql.drawing import Draw, by_name, salt_query
 from spibb.sql.engines import Engine, quoted

@@ -15,7 +15,7 @@ from spibb.arrays import from_arrow
 from spibb.checks import did_you_mean, per_cent, some
 from spibb.columns import EMPTY, UNIT
 from spibb.errors import InputError
-from spibb.handling import AS_LEVEL
+from spibb.irregular_tables import AS_LEVEL
 from spibb.labels import factorize
 from spibb.sql import queries
 from spibb.sql.coding import Coder, Labels

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from scipy.special import ndtri
 
-from spibb.algorithms.auto import FEWEST_REWARDS, JUDGED_FROM
+from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport

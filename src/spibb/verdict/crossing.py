@@ -17,7 +17,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import by_content
 from spibb.counts import Counts
 from spibb.episodes.departures import Departures, single_departures, values_where_seen

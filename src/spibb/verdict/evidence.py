@@ -10,9 +10,10 @@ from functools import cached_property, partial
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto import AutoImprovement, telling_rewards
-from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.auto.algorithm import telling_rewards
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
@@ -26,7 +27,6 @@ from spibb.episodes.departures import (
     typical_model,
     values_where_seen,
 )
-from spibb.episodes.limits import discounted_steps
 from spibb.errors import InputError
 from spibb.evaluate import monte_carlo_value, standard_error
 from spibb.frozen import Frozen
@@ -302,13 +302,13 @@ def gather_for(
     held_out: Log | None = None,
     bounds: Sequence[str] = ("student-t",),
 ) -> Evidence:
-    """The same for an improvement; a policy that `auto` chose has the quantile that it chose by.
+    """The same for an improvement; a policy that the log chose has the quantile that it chose by.
 
     Without `delta` it is the algorithm's own where that is the level of its answer, else 0.05. A
     policy that was chosen at one level cannot be judged at another.
     """
     own = getattr(result.algorithm, "delta", DELTA)
-    if isinstance(result, AutoImprovement) and delta is not None and delta != own:
+    if result.sweep and delta is not None and delta != own:
         raise InputError(
             f"delta is {checks.delta(delta):g}, and {own:g} as an option of "
             f"{result.algorithm.name}, which chose the policy at that level: give it once"
@@ -316,21 +316,20 @@ def gather_for(
     if delta is None and result.algorithm.answers_at_delta:
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
-    level = DELTA if isinstance(result, CertifiedImprovement) else delta  # its tests draw no models
+    level = DELTA if result.by_tests else delta  # tests draw no models
     found = gather(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
-        limits=_limits(result),
+        limits=result.estimate_limits,
     )  # fmt: skip
-    searched = isinstance(result, AutoImprovement | CertifiedImprovement)
+    searched = bool(result.sweep) or result.by_tests
     found = replace(
         found, considered=result.considered, searched=searched, algorithm=result.algorithm
     )
-    if isinstance(result, CertifiedImprovement):
+    if result.by_tests:
         return replace(found, certified=True)
-    if not isinstance(result, AutoImprovement) or result.chosen is None:
+    if (chosen := result.chosen) is None:
         return found
-    chosen = result.chosen
     return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
 
 
@@ -338,7 +337,7 @@ def whole_episodes(result: Improvement, delta: float) -> OffPolicyReport | None:
     """The estimates on its own log that `gather_for` an improvement has, and nothing else."""
     ask = partial(
         _off_policy, result.problem, result.policy, delta=delta, rng=np.random.default_rng(0),
-        bounds=("student-t",), limits=_limits(result),
+        bounds=("student-t",), limits=result.estimate_limits,
     )  # fmt: skip
     return _estimates(result.problem.log, ask)[0]
 
@@ -401,16 +400,3 @@ def _off_policy(
         model=typical_model(problem.counts, problem.discount), rng=rng,
         bounds=[b for b in bounds if b != "bca" or log.n_episodes <= RESAMPLED_UP_TO],
     )  # fmt: skip
-
-
-def _limits(result: Improvement) -> tuple[float, float] | None:
-    """The limits of returns that were declared to `certified`.
-
-    The estimators take a lowest return L to say that no reward is below (1 − γ)·L: where a lower
-    reward is declared, over few steps, L is what that reward would add up to for ever.
-    """
-    if not isinstance(result, CertifiedImprovement) or result.grounds is None:
-        return None
-    bounds, reward = result.grounds.bounds, result.grounds.declared.lowest_reward
-    endless = math.inf if reward is None else reward * discounted_steps(result.problem.discount)
-    return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high

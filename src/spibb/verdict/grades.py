@@ -9,16 +9,15 @@ from typing import TypeGuard
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified import Certified
-from spibb.algorithms.certified_result import CertifiedImprovement
+from spibb.algorithms.certified import Certified, CertifiedImprovement
+from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
 from spibb.certificate import Certificate
+from spibb.change_certificate import ChangeCertificate, nearest
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log, returns_to_go
-from spibb.tested import ChangeCertificate, nearest
 from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
@@ -128,16 +127,9 @@ def judge(
 
 def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
     """The verdict on an improvement, and the certificate that it leaves."""
-    proof = _proof(result, evidence.delta)
+    proof = result.proof(evidence.delta)
     verdict = decide(evidence, proof, Unchanged.of(result))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
-
-
-def _proof(result: Improvement, delta: float) -> Certificate:
-    """What is proven before the verdict: `certified` asks it which of its certificates stand."""
-    if isinstance(result, CertifiedImprovement):
-        return result.tested(delta)
-    return result.certificate(delta)
 
 
 def decide(
@@ -156,7 +148,7 @@ def is_favourable(result: Improvement) -> bool:
     """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
     not tried."""
     evidence = gather_for(result)
-    proof = _proof(result, evidence.delta)
+    proof = result.proof(evidence.delta)
     return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
 
 

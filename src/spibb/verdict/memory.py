@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.base import Problem
+from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import draws_for, posterior_improvement
 from spibb.counts import Counts
 from spibb.labels import Vocabulary

@@ -18,7 +18,8 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.problem import Problem
 from spibb.episodes.departures import Departures
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport

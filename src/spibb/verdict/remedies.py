@@ -7,10 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.auto import AutoImprovement, Candidate, surest
-from spibb.algorithms.base import Improvement
-from spibb.algorithms.certified_result import CertifiedImprovement
-from spibb.tested import nearest
+from spibb.algorithms.candidate import Candidate, surest
+from spibb.algorithms.improvement import Improvement
 from spibb.verdict.evidence import Earned, Evidence, visits_behind
 from spibb.words import roughly
 
@@ -67,17 +65,13 @@ class Unchanged:
     def _said(cls, result: Improvement) -> Unchanged:
         """What the algorithm itself says."""
         reason = result.reason or UNKNOWN.reason
-        if isinstance(result, CertifiedImprovement):
-            more = nearest(result.tests)
-            return cls(reason) if more is None else cls(reason, more_episodes(more))
-        if isinstance(result, AutoImprovement):
-            best = surest([c for c in result.sweep if c.states_changed])
-            if best is not None:
-                return cls(reason, more_episodes(_until(result, best)))
-        return cls(reason)
+        if (more := result.more_episodes) is not None:
+            return cls(reason, more_episodes(more))
+        best = surest([c for c in result.sweep if c.states_changed])
+        return cls(reason) if best is None else cls(reason, more_episodes(_until(result, best)))
 
 
-def _until(result: AutoImprovement, candidate: Candidate) -> float | None:
+def _until(result: Improvement, candidate: Candidate) -> float | None:
     """How many more episodes make a candidate sure, and its changes seen often enough."""
     n = result.problem.n_episodes
     more = until_sure(n, candidate.gain, candidate.lower)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spibb.cli.options import ForceFile, PolicyArgument
-from spibb.cli.waiting import new_console, progress
+from spibb.cli.progress import new_console, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import DiscountOption, named, with_columns
-from spibb.cli.waiting import new_console, progress
+from spibb.cli.progress import new_console, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,11 +42,12 @@ def compare(
     from spibb.errors import InputError
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.policies import load_together
+    from spibb.policies import load_together, policy_in
 
     console = new_console()
     with progress(console, "reading and comparing"):
-        first, second = load_together((a, b), columns=column_map.columns)
+        files = policy_in(a), policy_in(b)
+        first, second = load_together(files, columns=column_map.columns)
         tables = [isinstance(policy, LoadedPolicy) for policy in (first, second)]
         if tables[0] != tables[1]:
             raise InputError(
@@ -57,7 +58,7 @@ def compare(
         gamma, source = discount_for(discount, policies if log is not None else {})
         table = None if log is None else open_as(log, column_map, first, second)
         trained = log is not None and _trained(first, log)
-        both = (a, first), (b, second)
+        both = (files[0], first), (files[1], second)
         doubts = doubts_about(table)
         if tables[0]:
             show = _compare_tables(*both, table, gamma, seed, trained)
@@ -85,23 +86,22 @@ def _trained(policy: Any, log: str) -> bool:
 
 
 def _compare_tables(
-    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int, trained: bool
+    a: tuple[Any, Any], b: tuple[Any, Any], table: Any, gamma: float, seed: int, trained: bool
 ) -> Show:
     """Compare two tables; the answer prints."""
     from spibb.cli.terminal import print_comparison
-    from spibb.ingest import read_policy
     from spibb.report.comparison import compare as compare_policies
 
     records = None if table is None else table.log()
     left, right = (
-        policy.policy if records is None else read_policy(path, records) for path, policy in (a, b)
+        policy.policy if records is None else file.policy(records) for file, policy in (a, b)
     )
     found = compare_policies(left, right, records, discount=gamma, seed=seed, trained=trained)
     return lambda console, doubts: print_comparison(console, found, doubts)
 
 
 def _compare_vectors(
-    a: tuple[str, Any], b: tuple[str, Any], table: Any, gamma: float, seed: int
+    a: tuple[Any, Any], b: tuple[Any, Any], table: Any, gamma: float, seed: int
 ) -> Show:
     """Compare two policies on vectors; the answer prints."""
     from spibb.cli.vectors import print_vector_comparison

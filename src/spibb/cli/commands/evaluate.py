@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import DiscountOption, LogArgument, named, with_columns
+from spibb.cli.progress import ESTIMATORS, new_console, progress
 from spibb.cli.vectors import evaluate_vectors, refuse_behaviour
-from spibb.cli.waiting import ESTIMATORS, new_console, progress
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from spibb.ingest.mapping import ColumnMap
+    from spibb.ingest.policy_files import PolicyFile
 
 Policy = Annotated[
     str, typer.Option(help="The policy to evaluate: a table of state, action, probability.")
@@ -59,9 +60,8 @@ def evaluate(
     import numpy as np
 
     from spibb.cli.logs import doubts_about, open_as, say_assumptions, say_discount
-    from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.policies import load_any
+    from spibb.policies import VectorFile, policy_in
 
     console = new_console()
     bounds: dict[str, Any] = {
@@ -70,34 +70,34 @@ def evaluate(
         "highest_return": highest_return,
     }
     with progress(console, "reading"):
-        loaded = load_any(policy, columns=column_map.columns)
-        if not isinstance(loaded, LoadedPolicy):
+        file = policy_in(policy)
+        loaded = file.loaded(column_map.columns)
+        if isinstance(file, VectorFile):
             refuse_behaviour(behaviour)
         gamma, source = discount_for(discount, {named(policy): loaded})
         table = open_as(log, column_map, loaded)
         records, doubts = table.log(), doubts_about(table)
-    if not isinstance(loaded, LoadedPolicy):
+    if isinstance(file, VectorFile):
         evaluate_vectors(console, loaded, records, gamma, doubts=doubts, seed=seed, **bounds)
     else:
         bounds["rng"] = np.random.default_rng(seed)
-        _evaluate(console, policy, records, gamma, behaviour, doubts, bounds)
+        _evaluate(console, file, records, gamma, behaviour, doubts, bounds)
     say_assumptions(console, table)
     say_discount(console, table, gamma, source)
 
 
 def _evaluate(
-    console: Console, policy: str, records: Any, gamma: float, behaviour: str | None,
+    console: Console, file: PolicyFile, records: Any, gamma: float, behaviour: str | None,
     doubts: Sequence[str], bounds: dict[str, Any],
 ) -> None:  # fmt: skip
     """Off-policy estimates of a table."""
     from spibb.algorithms.baselines import behaviour_of, is_of_log
     from spibb.cli import terminal
-    from spibb.ingest import read_policy
     from spibb.ope import off_policy_estimates
 
     with progress(console, "evaluating", compiles=ESTIMATORS):
         made = None if behaviour is None else behaviour_of(behaviour, records)
-        report = off_policy_estimates(records, read_policy(policy, records), made, gamma, **bounds)
+        report = off_policy_estimates(records, file.policy(records), made, gamma, **bounds)
     terminal.print_conclusion(console, report, doubts)
     terminal.print_estimates(console, report)
     if behaviour is not None and is_of_log(behaviour) and made is not None:

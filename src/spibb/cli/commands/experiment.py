@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.waiting import STUDY, new_console, progress
+from spibb.cli.progress import STUDY, new_console, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:

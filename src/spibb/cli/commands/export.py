@@ -9,7 +9,7 @@ import typer
 
 from spibb.cli.commands.act import say_doubt
 from spibb.cli.options import ForceFile, PolicyArgument
-from spibb.cli.waiting import new_console
+from spibb.cli.progress import new_console
 
 Out = Annotated[Path, typer.Option(help="The file to write; for file, a name that ends in .spibb.")]
 Kind = Annotated[

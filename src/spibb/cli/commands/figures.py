@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spibb.cli.waiting import new_console, progress
+from spibb.cli.progress import new_console, progress
 
 
 def figures(

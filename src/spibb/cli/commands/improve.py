@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import ForceFolder, LogArgument, with_columns
-from spibb.cli.waiting import SOLVER, new_console, stages
+from spibb.cli.progress import SOLVER, new_console, stages
 from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
 from spibb.names import ALGORITHMS, DQN
@@ -173,7 +173,7 @@ def _chosen(
     from spibb.policies import need_deep
 
     need_deep()
-    from spibb.vector_running import settings_of
+    from spibb.running.vector_work import settings_of
 
     return settings_of(algorithm, options), delta
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spibb.cli.options import LogArgument, with_columns
-from spibb.cli.waiting import new_console, progress
+from spibb.cli.progress import new_console, progress
 from spibb.errors import FixableError, InputError, masked
 
 if TYPE_CHECKING:

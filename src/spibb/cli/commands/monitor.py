@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spibb.cli.options import with_columns
-from spibb.cli.waiting import new_console, progress
+from spibb.cli.progress import new_console, progress
 
 if TYPE_CHECKING:
     from spibb.ingest.mapping import ColumnMap
@@ -91,7 +91,7 @@ def monitor(
 
         print(json.dumps(found.summary, indent=2, ensure_ascii=False))
     else:
-        from spibb.cli.watching import print_monitoring
+        from spibb.cli.monitor_output import print_monitoring
 
         print_monitoring(console, found)
         say_assumptions(console, table.whole)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
+from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes, nearest
+from spibb.episodes.limits import discounted_steps
 from spibb.episodes.visits import Declared, ReturnBounds
-from spibb.tested import ChangeCertificate, ChangeTest, certify_changes, nearest
 from spibb.words import counted, short
 
 
@@ -80,6 +82,35 @@ class CertifiedImprovement(Improvement):
     reason: str = field(kw_only=True)
     grounds: Grounds | None
     episodes: tuple[int, int]
+
+    by_tests: ClassVar[bool] = True
+
+    @property
+    def more_episodes(self) -> int | None:
+        """Further episodes that the nearest of the changes that failed needs."""
+        return nearest(self.tests)
+
+    @property
+    def return_limits(self) -> tuple[float, float] | None:
+        """The declared limits of returns from any step on."""
+        return None if self.grounds is None else (self.grounds.bounds.low, self.grounds.bounds.high)
+
+    @property
+    def estimate_limits(self) -> tuple[float, float] | None:
+        """The estimators take a lowest return L to say that no reward is below (1 − γ)·L.
+
+        Where a lower reward is declared, over few steps, L is what that reward would add up to for
+        ever.
+        """
+        if self.grounds is None:
+            return None
+        bounds, reward = self.grounds.bounds, self.grounds.declared.lowest_reward
+        endless = math.inf if reward is None else reward * discounted_steps(self.problem.discount)
+        return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high
+
+    def proof(self, delta: float) -> ChangeCertificate:
+        """What the tests alone prove."""
+        return self.tested(delta)
 
     def certificate(self, delta: float | None = None) -> ChangeCertificate:
         """The tested changes; refused at a δ that they do not pass, and where the verdict

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Improvement, Problem
-from spibb.algorithms.cautious import cautious_policy
-from spibb.algorithms.ordered import Ordered
-from spibb.algorithms.problem import AS_BASELINE, TREATMENTS
+from spibb.algorithms.auto.cautious import CAUTIOUS, cautious_policy
+from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.auto.result import AutoImprovement
+from spibb.algorithms.base import Algorithm
+from spibb.algorithms.candidate import Candidate, OffPolicyValue, surest
+from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Problem
 from spibb.algorithms.threshold import SHARES, Threshold, solve_each
-from spibb.assurance.posterior import Posterior, draws_for, gains_over
+from spibb.assurance.posterior import draws_for, gains_over
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
-from spibb.errors import InputError
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.ope import Candidates, Estimate, contributions
@@ -26,7 +27,6 @@ from spibb.policy import Policy
 from spibb.solve import METHODS, Solution, evaluate
 from spibb.words import at_least, general
 
-CAUTIOUS = "cautious"
 KINDS = (CAUTIOUS, *SHARES)
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Of a sweep over thresholds alone."""
@@ -43,56 +43,6 @@ ESTIMATOR = "wpdis"
 
 
 @dataclass(frozen=True)
-class OffPolicyValue:
-    """An off-policy estimate of ρ(π) from the log that trained π, so it is optimistic."""
-
-    value: float
-    interval: tuple[float, float]
-    effective_sample_size: float
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """One policy of the sweep.
-
-    `value` is ρ(π, M̂), `probability` P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D), `gain` the posterior mean of
-    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
-    number of distinct candidates or 4, and `states_changed` the number of rows that differ from the
-    baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
-    where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
-    cannot have made it, or where fewer than two episodes, in effect, are like the policy's. `share`
-    is the failure rate of `lower`.
-    """
-
-    algorithm: str
-    n_wedge: float
-    value: float
-    probability: float | None = field(repr=False)
-    gain: float
-    interval: tuple[float, float]
-    lower: float
-    states_changed: int
-    off_policy: OffPolicyValue | None = None
-    share: float | None = field(default=None, repr=False)
-
-    @property
-    def title(self) -> str:
-        """The candidate in words."""
-        if math.isnan(self.n_wedge):
-            return f"the {self.algorithm} policy"
-        return f"{self.algorithm} with n_wedge = {self.n_wedge:g}"
-
-
-def surest(candidates: Sequence[Candidate]) -> Candidate | None:
-    """The one with the largest quantile; of equal ones that with the largest N∧."""
-    return max(
-        candidates,
-        key=lambda c: (c.lower, -math.inf if math.isnan(c.n_wedge) else c.n_wedge),
-        default=None,
-    )
-
-
-@dataclass(frozen=True)
 class Auto(Algorithm):
     """The candidate whose gain has the largest lower limit (percentile criterion, Equation 1):
 
@@ -102,7 +52,7 @@ class Auto(Algorithm):
     `assurance.posterior` (`draws`, `seed`). k is the number of candidates that differ from each
     other and from the baseline, or 4 if that is more.
 
-    The first candidate is the *cautious* policy (`algorithms.cautious`): in every state the
+    The first candidate is the *cautious* policy (`auto.cautious`): in every state the
     baseline's row without its worst actions, if the advantage outweighs its uncertainty. The
     others are Π_≤b-SPIBB, or what `kinds` names, at every N∧ of `n_wedges`.
 
@@ -348,39 +298,3 @@ def _with_interval(estimate: Estimate) -> OffPolicyValue | None:
     low = student_t_bound(estimate.contributions, (1 - LEVEL) / 2)
     interval = low, 2 * estimate.value - low
     return OffPolicyValue(estimate.value, interval, estimate.effective_sample_size)
-
-
-@dataclass(frozen=True, eq=False)
-class AutoImprovement(Improvement):
-    """What the sweep chose and why; `chosen` is None where the baseline was returned.
-
-    `values_in_models` [draws, 2] are ρ(π, M) and ρ(π_b, M) in the models that were drawn to choose,
-    `policies` [M, S, A] the candidates' own.
-    """
-
-    chosen: Candidate | None
-    reason: str = field(kw_only=True)
-    values_in_models: np.ndarray
-    policies: np.ndarray
-
-    @property
-    def considered(self) -> np.ndarray:
-        """As for any improvement; the cautious policy may change every state."""
-        if self.chosen is None or self.chosen.algorithm != CAUTIOUS:
-            return super().considered
-        return np.ones(len(self.bootstrapped), dtype=bool)
-
-    def rows_of(self, candidate: Candidate) -> np.ndarray:
-        """The policy [S, A] of a candidate of the sweep."""
-        checks.instance("candidate", candidate, Candidate, "take one of the sweep")
-        wanted = candidate.algorithm, repr(candidate.n_wedge)  # no NaN equals another
-        for one, rows in zip(self.sweep, self.policies):
-            if (one.algorithm, repr(one.n_wedge)) == wanted:
-                return np.asarray(rows)
-        raise InputError(f"candidate is {candidate.title}, which the sweep lacks: take one of it")
-
-    def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
-        """As for any improvement; models that were drawn to choose are not drawn again."""
-        if (draws, seed) == (len(self.values_in_models), getattr(self.algorithm, "seed", None)):
-            return Posterior.of(self.values_in_models)
-        return super().posterior(draws=draws, seed=seed)

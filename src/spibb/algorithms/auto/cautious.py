@@ -10,6 +10,8 @@ from spibb.assurance.posterior import Belief
 from spibb.assurance.rows import Models
 from spibb.assurance.values import Evaluator
 
+CAUTIOUS = "cautious"
+"""The name of the candidate."""
 CAUTION = 0.5
 """Standard deviations by which a change must gain in its state."""
 DRAWS = 500

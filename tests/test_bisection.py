@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spibb.halving import enclosed, halved
+from spibb.bisection import enclosed, halved
 
 
 @given(st.floats(1e-6, 1 - 1e-6), st.sampled_from(["line", "cube", "log", "steps", "plateau"]))

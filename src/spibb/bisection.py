@@ -16,7 +16,7 @@ def halved(
 
     It was seen to hold at the first, and not at the second, unless they never moved.
 
-    >>> from spibb.halving import halved
+    >>> from spibb.bisection import halved
     >>> halved(lambda x: x * x <= 2, 0.0, 2.0, 3)
     (1.25, 1.5)
     """
@@ -35,7 +35,7 @@ def enclosed(
     Interpolates where three points show that it pays, and halves elsewhere (Chandrupatla 1997), so
     that a smooth f is tried about ten times.
 
-    >>> from spibb.halving import enclosed
+    >>> from spibb.bisection import enclosed
     >>> low, high = enclosed(lambda x: 2 - x * x, 0.0, 2.0, 1e-12)
     >>> low**2 <= 2 < high**2, high - low < 3e-12
     (True, True)

@@ -11,11 +11,11 @@ import pytest
 from oracles_ope import random_mdp, simulate
 from scipy.special import ndtr
 
-from spibb.algorithms import chooser as module
-from spibb.algorithms import windows
-from spibb.algorithms.chooser import Chooser
-from spibb.algorithms.plans import PlannedTest
-from spibb.algorithms.windows import EARLIEST, FOREVER, Passages
+from spibb.algorithms.certified import change_search as module
+from spibb.algorithms.certified import window_sums as windows
+from spibb.algorithms.certified.change_search import Chooser
+from spibb.algorithms.certified.planned_tests import PlannedTest
+from spibb.algorithms.certified.window_sums import EARLIEST, FOREVER, Passages
 from spibb.bounds.betting import MOST, growth
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.log import Log

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.chooser import Chooser
+from spibb.algorithms.certified.change_search import Chooser
 from spibb.algorithms.problem import Problem
 from spibb.episodes.conformity import recorded_probs, recorded_table
 from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns
@@ -16,7 +16,7 @@ from spibb.splits import shuffled_by_content
 
 
 @dataclass(frozen=True, eq=False)
-class Halves:
+class SplitLog:
     """A log as `certified` reads it, whatever δ is.
 
     `chooser` knows the choosing episodes, `judging` are the visits of the others; both are in units
@@ -32,7 +32,7 @@ class Halves:
     @classmethod
     def of(
         cls, problem: Problem, log: Log, declared: Declared, known: bool, n_choose: int, seed: int
-    ) -> Halves:
+    ) -> SplitLog:
         """Let the first `n_choose` shuffled episodes choose.
 
         `known` says that the probabilities of the log's actions are known.

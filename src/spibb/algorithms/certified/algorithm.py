@@ -10,14 +10,17 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm, Problem
+from spibb.algorithms.base import Algorithm
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.certified_result import CertifiedImprovement, Grounds, reason_for
-from spibb.algorithms.chooser import Chooser
-from spibb.algorithms.halves import Halves
-from spibb.algorithms.judge import Family, Judge
-from spibb.algorithms.plans import best_group, worth_testing
-from spibb.algorithms.shared import best_shared
+from spibb.algorithms.certified.change_search import Chooser
+from spibb.algorithms.certified.change_tests import Family, Judge
+from spibb.algorithms.certified.planned_tests import best_group, worth_testing
+from spibb.algorithms.certified.result import CertifiedImprovement, Grounds, reason_for
+from spibb.algorithms.certified.shared_changes import best_shared
+from spibb.algorithms.certified.split_log import SplitLog
+from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
+from spibb.change_certificate import ChangeTest
 from spibb.episodes.conformity import decisions, recorded_table
 from spibb.episodes.propensities import behaviour_probs, varies
 from spibb.episodes.value_limits import narrowed
@@ -27,7 +30,6 @@ from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
-from spibb.tested import ChangeTest
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and
@@ -42,7 +44,7 @@ class Certified(Algorithm):
     **Guarantee.** If A^{π_b}(s, π) = Σ_a (π − π_b)(a|s) Q^{π_b}(s, a) ≥ 0 in every state s where π
     differs from π_b, then V^π ≥ V^{π_b} in every state (policy improvement theorem), and ζ = 0 from
     any start. `choose_share` of the episodes, drawn at random, choose the changes; the others test
-    each of them by betting on unbiased, bounded samples of A (`algorithms.plans`, `betting`). A
+    each of them by betting on unbiased, bounded samples of A (`planned_tests`, `betting`). A
     change of negative A is accepted with probability at most δ over all changes together
     (`betting.adjusted_p_values`), in a sample of any size. The number of states, of actions and
     1/(1 − γ) do not enter, and no model is used.
@@ -59,7 +61,7 @@ class Certified(Algorithm):
        labels. Other names of labels let other episodes choose, which is just as fair.
     4. Where all episodes have one step (bandits), a single test of many contexts' changes together
        is made instead if it promises more, and beside it one of a change that contexts share
-       (`algorithms.shared`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
+       (`shared_changes`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
 
     Parameters:
         delta: δ, failure probability of all accepted changes together.
@@ -81,6 +83,7 @@ class Certified(Algorithm):
     needs_log: ClassVar[bool] = True
     answers_at_delta: ClassVar[bool] = True
     needs_limits: ClassVar[bool] = True
+    shares_work: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
@@ -110,6 +113,15 @@ class Certified(Algorithm):
         """Choose changes on some episodes, test them on the others."""
         return self.improve_at((self.delta,), problem)[0]
 
+    @classmethod
+    def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
+        """Those that differ in δ alone read the log once."""
+        found: dict[Self, Improvement] = {}
+        for alike in dict.fromkeys(replace(one, delta=0.5) for one in algorithms):
+            same = [one for one in algorithms if replace(one, delta=0.5) == alike]
+            found |= zip(same, alike.improve_at([one.delta for one in same], problem))
+        return [found[one] for one in algorithms]
+
     @checks.takes(problem=Problem)
     def improve_at(self, deltas: Sequence[float], problem: Problem) -> list[CertifiedImprovement]:
         """The same at several δ, for little more than one of them costs.
@@ -138,8 +150,8 @@ class Certified(Algorithm):
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
         declared = self._declared(problem, log)
-        halves = Halves.of(problem, log, declared, known, n_choose, self.seed)
-        return [one._tested(problem, log, halves) for one in algorithms]
+        split = SplitLog.of(problem, log, declared, known, n_choose, self.seed)
+        return [one._tested(problem, log, split) for one in algorithms]
 
     def _share(self, problem: Problem, log: Log, known: bool) -> float:
         """The share of the episodes that choose."""
@@ -149,10 +161,10 @@ class Certified(Algorithm):
         many = np.count_nonzero(problem.counts.pairs) > MANY
         return CHOOSE_AMONG_MANY if single and many else CHOOSE
 
-    def _tested(self, problem: Problem, log: Log, halves: Halves) -> CertifiedImprovement:
+    def _tested(self, problem: Problem, log: Log, split: SplitLog) -> CertifiedImprovement:
         """Choose changes with some of the episodes, and test them with the others."""
-        chooser, visits, bounds = halves.chooser.at(self.delta), halves.judging, halves.bounds
-        one_step = halves.declared.horizon == 1
+        chooser, visits, bounds = split.chooser.at(self.delta), split.judging, split.bounds
+        one_step = split.declared.horizon == 1
         families, rules = _families(chooser, one_step, log.states.labels)
         if chooser.spent:
             visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
@@ -160,11 +172,11 @@ class Certified(Algorithm):
         families, tests = judge.best(families, rules)
         probs = judge.accepted(families, tests, problem.baseline.probs)
         grounds = Grounds(
-            bounds, halves.declared, chooser.known, log.action_prob is not None, chooser.by_row,
+            bounds, split.declared, chooser.known, log.action_prob is not None, chooser.by_row,
             visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
         reason = reason_for(problem, tests)
-        return self._result(problem, probs, tests, reason, grounds, halves.sizes)
+        return self._result(problem, probs, tests, reason, grounds, split.sizes)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -219,7 +231,7 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
 
     Every recorded probability must be the given baseline's, or, if none was given, that of the same
     pair elsewhere in the log, unless all episodes have one step. Actions that the log never takes
-    in a state share what is left; no change keeps them (`plans`).
+    in a state share what is left; no change keeps them (`planned_tests`).
     """
     log = problem.log
     assert log is not None  # `improve` has checked it

@@ -124,7 +124,7 @@ def test_a_mapping_file_says_that_a_log_is_a_bandits(tmp_path):
     path = tmp_path / "map.toml"
     path.write_text('bandit = true\nmissing = "drop"\n[columns]\nstate = "user"\n')
     found = read_mapping(path)
-    assert found.handling == spibb.handling.Handling(bandit=True, missing="drop")
+    assert found.handling == spibb.irregular_tables.Handling(bandit=True, missing="drop")
     assert found.updated({}, {}, missing="error").handling.missing == "error"
     assert ColumnMap().reading == {
         "columns": {}, "bins": {}, "bandit": False, "missing": "error", "duplicates": "error",

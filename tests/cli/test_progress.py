@@ -8,8 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from spibb.cli import waiting
-from spibb.cli.waiting import Line, is_compiled, progress
+from spibb.cli.progress import ESTIMATORS, SOLVER, Line, is_compiled, progress
 
 
 def shown(**options):
@@ -36,10 +35,10 @@ def test_compiling_is_announced_only_if_it_must_be_done(tmp_path, monkeypatch, s
     if stored:
         (tmp_path / "kernels_1").mkdir()
         (tmp_path / "kernels_1" / "dense.policy_iteration-33.py311.nbi").touch()
-    assert ("compiling once, about 8 s" in shown(compiles=waiting.SOLVER)) == (not stored)
+    assert ("compiling once, about 8 s" in shown(compiles=SOLVER)) == (not stored)
 
 
-@pytest.mark.parametrize("kernel", [waiting.SOLVER, waiting.ESTIMATORS])
+@pytest.mark.parametrize("kernel", [SOLVER, ESTIMATORS])
 def test_the_kernels_asked_for_are_those_that_the_work_compiles(kernel):
     from spibb.kernels import dense, ope
 
@@ -57,4 +56,4 @@ def test_a_kernel_that_ran_is_compiled(monkeypatch):
     monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
     log = Log.from_arrays(["x", "x"], ["a", "b"], np.array([0.0, 1.0]), terminated=[True, True])
     BasicRL().improve(Problem.from_log(log, Policy.uniform(log.states, log.actions), discount=0.9))
-    assert is_compiled(waiting.SOLVER[0])
+    assert is_compiled(SOLVER[0])

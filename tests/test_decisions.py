@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spibb import Bins, Policy, Vocabulary
-from spibb.deciding import draw, uniforms
+from spibb.decisions import draw, uniforms
 from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from spibb.kernels import vectors
+from spibb.kernels import simd
 
 
 @njit
 def combined(flat, factor):
     """x + y·z, then less factor·x, into flat[13:17]; their sum."""
-    x, y, z = vectors.load(flat, 1), vectors.load(flat, 5), vectors.load(flat, np.uint64(9))
-    found = vectors.minus(vectors.plus(x, y, z), factor, x)
-    vectors.store(flat, 13, found)
-    return vectors.total(found), vectors.total(vectors.zeros())
+    x, y, z = simd.load(flat, 1), simd.load(flat, 5), simd.load(flat, np.uint64(9))
+    found = simd.minus(simd.plus(x, y, z), factor, x)
+    simd.store(flat, 13, found)
+    return simd.total(found), simd.total(simd.zeros())
 
 
 def test_each_place_is_computed_alone():

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.chooser import NOTHING, TRUSTED, Chooser
-from spibb.algorithms.plans import PlannedTest
+from spibb.algorithms.certified.change_search import NOTHING, TRUSTED, Chooser
+from spibb.algorithms.certified.planned_tests import PlannedTest
 from spibb.bounds.betting import MOST
 from spibb.frozen import Frozen
 from spibb.labels import Label

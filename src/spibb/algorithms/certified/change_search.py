@@ -1,7 +1,7 @@
 """Which changes the choosing episodes suggest, and how each is best tested on the others.
 
-All changes and windows of all states are predicted together, as arrays; `plans` says what is
-tested, and `windows` sums it.
+All changes and windows of all states are predicted together, as arrays; `planned_tests` says
+what is tested, and `window_sums` sums it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from spibb.algorithms.plans import PlannedTest
-from spibb.algorithms.windows import Departing, Passages
+from spibb.algorithms.certified.planned_tests import PlannedTest
+from spibb.algorithms.certified.window_sums import Departing, Passages
 from spibb.bounds.betting import MOST
 from spibb.counts import Counts
 from spibb.episodes.departures import values_where_seen

@@ -5,27 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 
 from spibb import checks, ope
-from spibb.algorithms.base import Algorithm, Circumstances, Problem, floats
-from spibb.algorithms.hcpi_result import ALPHAS, HCPIImprovement, Tests, reason_for
-from spibb.algorithms.records import coded, distinct, fits_tables
+from spibb.algorithms.base import Algorithm, floats
+from spibb.algorithms.coded_log import fits_tables
+from spibb.algorithms.hcpi.candidate_tests import (
+    by_contributions,
+    by_tables,
+    log_of,
+    replay_uniforms,
+    t_limit,
+)
+from spibb.algorithms.hcpi.result import ALPHAS, HCPIImprovement, Tests, reason_for
+from spibb.algorithms.problem import Circumstances, Problem
 from spibb.algorithms.released import only_the_end_pays
-from spibb.bounds.means import t_quantile
 from spibb.episodes.conformity import contradiction
 from spibb.episodes.propensities import behaviour_probs
 from spibb.errors import InputError
-from spibb.estimate import pessimistic_model
 from spibb.kernels import hcpi as kernels
 from spibb.kernels import hcpi_released as released_code
-from spibb.kernels.mixtures import LAST, Mixtures
-from spibb.kernels.tuples import Record
-from spibb.log import Log
-from spibb.ope.estimate import NO_EVIDENCE
+from spibb.kernels.mixtures import LAST
 from spibb.policy import Policy
 from spibb.solve import evaluate
 
@@ -156,16 +158,16 @@ class HCPI(Algorithm):
     def improve(self, problem: Problem) -> HCPIImprovement:
         """Train on the first episodes, test on the rest."""
         self.check(problem)
-        log = _log_of(problem)
+        log = log_of(problem)
         propensities = np.ones(len(log))  # as released, ratios divide by the baseline
         if not self.released:
             propensities = behaviour_probs(log, self._behaviour(problem))
-        n_test = log.n_episodes - self._n_train(log.n_episodes)
+        n_test = log.n_episodes - self.n_train(log.n_episodes)
         if n_test < 2:
             return self._keep(problem, f"{n_test} test episodes, and a bound needs at least 2")
         if self._in_tables and fits_tables(log):
-            return self._choose(problem, self._by_tables(problem, propensities))
-        return self._choose(problem, self._by_contributions(problem, propensities))
+            return self._choose(problem, by_tables(self, problem, propensities))
+        return self._choose(problem, by_contributions(self, problem, propensities))
 
     def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
         """The same with the true performance and, unless as released, the true behaviour."""
@@ -191,42 +193,6 @@ class HCPI(Algorithm):
     def _has_released_form(self) -> bool:
         return self._in_tables and (self.behaviour, self.lowest_return) == ("baseline", None)
 
-    def _by_tables(self, problem: Problem, propensities: np.ndarray) -> Tests:
-        """The test by the kernels of the studies."""
-        data, unit, grid = problem.data, problem.unit, self.columns([self], problem.circumstances)
-        record = distinct(coded(_log_of(problem), propensities, unit))
-        discount, old = problem.discount, self.released
-        model, trained, testing = kernels.prepare(record, data.baseline, discount, grid)
-        mixtures = Mixtures(trained[1] if old else trained[0], data.baseline, ALPHAS)
-        lowest = self._lowest_return(record, data.r_low, discount, unit)
-        code = kernels.ESTIMATORS.index
-        found = kernels.test(record, testing, mixtures, model, code(self.estimator), lowest, old)
-        rival = self.baseline_value
-        if rival is None:
-            pdis = kernels.test(record, testing, mixtures, model, code("pdis"), lowest, False)
-            rival = float(pdis.mean[LAST]) * unit
-        bounds = np.empty(len(ALPHAS))
-        kernels.decide(found, float(grid.quantile[0]), rival / unit, old, bounds)
-        return Tests(mixtures, bounds * unit, [NO_EVIDENCE.format(found.n)] * len(bounds), rival)
-
-    def _by_contributions(self, problem: Problem, propensities: np.ndarray) -> Tests:
-        """The test by `ope`, for any estimator, bound and log."""
-        log, discount = _log_of(problem), problem.discount
-        training = _training(problem, self._n_train(log.n_episodes))
-        mixtures = Mixtures(self._train(training), problem.baseline.probs, ALPHAS)
-        if self.bound in ope.EXACT:
-            self._check_limits(log, discount)
-        record = coded(log, propensities)
-        lowest = self._lowest_return(record, problem.counts.reward_range[0], discount)
-        found = self._contributions(log, propensities, training, mixtures, lowest)
-        rng = np.random.default_rng(self.seed)
-        estimates = [found.estimate(self.estimator, k).pessimistic for k in range(len(ALPHAS))]
-        tests = [self._bound(estimate, rng) for estimate in estimates]
-        bounds, refusals = np.array([t.value for t in tests]), [t.refusal for t in tests]
-        estimated = found.estimate("pdis", LAST).pessimistic.value
-        rival = estimated if self.baseline_value is None else self.baseline_value
-        return Tests(mixtures, bounds, refusals, rival)
-
     @property
     def _training(self) -> tuple[float, ...]:
         return self.train_share, self.updates, self.step_size, self.seed
@@ -245,11 +211,11 @@ class HCPI(Algorithm):
         """Estimators, quantiles, rivals and lowest returns; all train alike."""
         unit = known.unit
         like = algorithms[0] if algorithms else cls()
-        n_train = like._n_train(known.n_episodes)
+        n_train = like.n_train(known.n_episodes)
         freedom = known.n_episodes - n_train - 1
         return kernels.Grid(
             floats(kernels.ESTIMATORS.index(a.estimator) for a in algorithms),
-            floats(_quantile(freedom, a.delta) for a in algorithms),
+            floats(t_limit(freedom, a.delta) for a in algorithms),
             floats((a.baseline_value or 0.0) / unit for a in algorithms),
             floats(
                 math.nan if a.lowest_return is None else a.lowest_return / unit for a in algorithms
@@ -258,7 +224,8 @@ class HCPI(Algorithm):
             ALPHAS, replay_uniforms(like.seed, like.updates), like.step_size, n_train,
         )  # fmt: skip
 
-    def _n_train(self, n_episodes: int) -> int:
+    def n_train(self, n_episodes: int) -> int:
+        """How many episodes train."""
         return max(1, int(self.train_share * n_episodes))
 
     def _behaviour(self, problem: Problem) -> np.ndarray | None:
@@ -272,63 +239,6 @@ class HCPI(Algorithm):
                 )
             return made
         return problem.behaviour_rows if self.behaviour == "baseline" else None
-
-    def _lowest_return(
-        self, record: Record, low: float, discount: float, unit: float = 1.0
-    ) -> float:
-        """The limit given, or the lowest recorded return if it is negative, else 0."""
-        if self.lowest_return is not None:
-            return self.lowest_return / unit
-        return kernels.lowest_return(record, low, discount)
-
-    def _check_limits(self, log: Log, discount: float) -> None:
-        """Exact bounds want a limit that the log does not contradict."""
-        reasons = ope.no_limits(log, discount, self.lowest_return or 0.0)
-        if self.estimator in reasons:
-            raise InputError(f"{self.bound}: {reasons[self.estimator]}: give a lower lowest_return")
-
-    def _train(self, training: Problem) -> np.ndarray:
-        """π_t [S, A]."""
-        if self.trainer is not None:
-            return self.trainer.improve(training).policy.probs
-        log, data = _log_of(training), training.data
-        record = coded(log, np.ones(len(log)))
-        codes, uniforms = record.episodes.codes[log.known], replay_uniforms(self.seed, self.updates)
-        trained = kernels.train(
-            codes, record.codebook, data.model, data.baseline, uniforms, self.step_size
-        )
-        return np.asarray(trained[0])
-
-    def _contributions(
-        self,
-        log: Log,
-        propensities: np.ndarray,
-        training: Problem,
-        mixtures: Mixtures,
-        lowest: float,
-    ) -> ope.Contributions:
-        """Off-policy evaluation of the candidates on the episodes after the training ones."""
-        n_train = _log_of(training).n_episodes
-        return ope.contributions(
-            log.episodes(np.arange(n_train, log.n_episodes)),
-            ope.Candidates.mixtures(*mixtures),
-            propensities[log.episode_starts[n_train] :],
-            training.discount,
-            names=tuple({self.estimator, "pdis"}),
-            model=pessimistic_model(training.counts, training.discount, lowest),
-            truncated=self.truncated,
-            lowest_return=lowest,
-        )
-
-    def _bound(self, estimate: ope.Estimate, rng: np.random.Generator) -> ope.LowerBound:
-        """The lower bound of one candidate, −∞ where there is no evidence or it does not apply."""
-        refusal = estimate.warning if estimate.effective_sample_size == 0 else None
-        if refusal is None:
-            try:
-                return ope.lower_bound(estimate, self.bound, self.delta, rng=rng)
-            except InputError as error:
-                refusal = str(error)
-        return ope.LowerBound(self.bound, -math.inf, self.delta, "", refusal)
 
     def _choose(self, problem: Problem, tests: Tests) -> HCPIImprovement:
         """The candidate of the highest lower bound, if it beats the baseline."""
@@ -379,27 +289,3 @@ class HCPI(Algorithm):
             alphas=ALPHAS,
             lower_bounds=bounds,
         )
-
-
-def _training(problem: Problem, n_train: int) -> Problem:
-    """The problem of the first episodes only."""
-    log = _log_of(problem).episodes(np.arange(n_train))
-    given = problem.v_max if problem.v_max > 0 else None
-    return Problem.from_log(log, problem.baseline, discount=problem.discount, v_max=given)
-
-
-def _log_of(problem: Problem) -> Log:
-    assert problem.log is not None  # `improve` has checked it
-    return problem.log
-
-
-@lru_cache(maxsize=1024)
-def _quantile(freedom: int, delta: float) -> float:
-    """Of Student's t at 1 − δ; nothing is asked at δ = 1, and a bound needs a degree of freedom."""
-    return t_quantile(freedom, delta) if freedom > 0 and delta < 1 else -math.inf
-
-
-@lru_cache(maxsize=8)
-def replay_uniforms(seed: int, size: int) -> np.ndarray:
-    """The uniforms in [0, 1) behind the rows that Q-learning replays [size]."""
-    return np.random.default_rng(seed).random(size)

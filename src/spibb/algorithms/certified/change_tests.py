@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.plans import PlannedTest
+from spibb.algorithms.certified.planned_tests import PlannedTest
 from spibb.algorithms.problem import Problem
 from spibb.bounds import betting
 from spibb.bounds.betting import Sample
+from spibb.change_certificate import Change, ChangeTest
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.errors import InputError
-from spibb.tested import Change, ChangeTest
 
 TOLERATED = 1e-9
 """Of the largest loss: values below it by less are rounding."""

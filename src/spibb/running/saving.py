@@ -1,0 +1,53 @@
+"""How an improvement that was made in Python is saved and reported."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from spibb import checks
+from spibb.algorithms import Improvement
+from spibb.errors import InputError
+from spibb.files import Held, write_text
+from spibb.ingest.inspection import inspect_log
+from spibb.report.assessment import Assessment, assess
+from spibb.report.folder import claim, write_result
+from spibb.report.origin import Origin
+from spibb.report.page import render
+
+
+def save_result(
+    result: Improvement, folder: str | Path, delta: float | None, seed: int, force: bool, safe: bool
+) -> Path:
+    """What `Improvement.save` does, where the report is known."""
+    with claimed("folder", folder, force) as held:
+        known = _assessed(result, delta, seed)
+        held.publish(lambda aside: write_result(known, aside, safe=safe))
+        return held.folder
+
+
+def save_report(result: Improvement, path: str | Path, delta: float | None, seed: int) -> Path:
+    """What `Improvement.report` does, where the report is known."""
+    checks.instance("path", path, (str, Path), "give the name of a file, such as report.html")
+    written = Path(path)
+    if written.suffix.lower() not in (".html", ".htm"):
+        raise InputError(f"cannot write {written.name!r}: the name must end in .html")
+    write_text(written, render(_assessed(result, delta, seed)))
+    return written
+
+
+def _assessed(result: Improvement, delta: float | None, seed: int) -> Assessment:
+    """All about an improvement that was made in Python."""
+    problem = result.problem
+    looked = () if problem.log is None else inspect_log(problem.log, problem.counts).findings
+    command = (
+        f"{result.algorithm!r}.improve(Problem.from_log(log, baseline, "
+        f"discount={problem.discount:g}, v_max={problem.v_max:g}))"
+    )
+    return assess(result, Origin.of(command, checks.seed(seed)), delta=delta, findings=looked)
+
+
+def claimed(name: str, folder: str | Path, force: bool) -> AbstractContextManager[Held]:
+    """A folder to write into, which an argument of that name gave."""
+    checks.instance(name, folder, (str, Path), "give the name of a folder")
+    return claim(Path(folder), checks.flag("force", force))
