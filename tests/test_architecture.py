@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import graphlib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -39,20 +40,32 @@ def module_of(path: Path) -> str:
     )
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """The code of a file."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    """All parts of the code of a file."""
+    return list(ast.walk(tree_of(path)))
+
+
 MODULES = {module_of(path): path for path in FILES}
 
 
+@cache
 def imported_modules(path: Path) -> set[str]:
     """The files that a file imports, lazily or not, but not for type hints only."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     hints = {
         id(inner)
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
         for inner in ast.walk(node)
     }
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(path):
         if id(node) in hints:
             continue
         if isinstance(node, ast.ImportFrom):
@@ -79,7 +92,7 @@ methods. Everything else goes one way."""
 
 def taken_from_the_package(path: Path) -> set[str]:
     """Names X of `spibb.X` in the code of a file, which are imported when they are first used."""
-    nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    nodes = nodes_of(path)
     whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     if "spibb" not in whole:  # `from spibb.kernels import spibb` is another
         return set()
@@ -136,7 +149,7 @@ def test_one_word_names_one_class():
     found = Counter(
         node.name
         for path in FILES
-        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        for node in tree_of(path).body
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     shared = {"Grid", "Bin", "Episodes", "Line"}
@@ -145,10 +158,9 @@ def test_one_word_names_one_class():
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.py")), ids=lambda p: p.name)
 def test_kernels_import_numpy_and_numba_only(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
     modules = {
         name.split(".")[0] if not name.startswith("spibb") else ".".join(name.split(".")[:2])
-        for node in ast.walk(tree)
+        for node in nodes_of(path)
         for name in (
             [a.name for a in node.names] if isinstance(node, ast.Import)
             else [node.module] if isinstance(node, ast.ImportFrom) else []
@@ -160,7 +172,7 @@ def test_kernels_import_numpy_and_numba_only(path):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.py")), ids=lambda p: p.name)
 def test_kernels_take_at_most_eight_arguments(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.FunctionDef):
             assert len(node.args.args) <= 8, f"{path.name}: {node.name}"
 
@@ -169,11 +181,7 @@ def test_kernels_take_at_most_eight_arguments(path):
 def test_one_module_reads_structured_files(path):
     """Everything else gets their content checked, from spibb.loading."""
     readers = {"json.load", "json.loads", "np.load", "tomllib.load", "tomllib.loads"}
-    calls = {
-        ast.unparse(node)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Attribute)
-    }
+    calls = {ast.unparse(node) for node in nodes_of(path) if isinstance(node, ast.Attribute)}
     assert path.name == "loading.py" or not calls & readers
 
 
@@ -207,11 +215,7 @@ def test_every_public_name_can_be_imported():
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_only_one_module_knows_how_to_write_a_file_whole(path):
     """What is written any other way can be found half-written."""
-    calls = {
-        ast.unparse(node.func)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Call)
-    }
+    calls = {ast.unparse(node.func) for node in nodes_of(path) if isinstance(node, ast.Call)}
     own = {"os.replace", "os.link", "os.symlink", "os.fsync", "os.umask", "tempfile.mkstemp",
            "fcntl.flock", "hashlib.file_digest"}  # fmt: skip
     assert path.name == "files.py" or not calls & own

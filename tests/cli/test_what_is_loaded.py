@@ -22,7 +22,11 @@ POLICY = (
     "state,action,probability\nmild,treat,0.5\nmild,wait,0.5\nsevere,treat,0.5\nsevere,wait,0.5\n"
 )
 STUDIES = ["spibb.paper", "spibb.experiments", "spibb.envs", "spibb.deep"]
-NEVER = ["matplotlib", "gymnasium", "jax", "ibis", "distributed", "pandas", *STUDIES]
+UNUSED = ["numpy.f2py.crackfortran", "numpy.testing._private"]
+"""Parts of modules whose execution is postponed for good."""
+NEVER = ["matplotlib", "gymnasium", "jax", "ibis", "distributed", "pandas", *UNUSED, *STUDIES]
+LARGE = ["scipy.sparse"]
+"""For models of many states, which the log here has not."""
 SOLVERS = ["numba", "scipy", "jinja2"]
 NOTHING = [*NEVER, *SOLVERS, "duckdb", "pyarrow", "numpy", "rich.console", "pydantic"]
 OTHERS = ["jax", "ibis", "distributed", "spibb.deep"]
@@ -31,10 +35,10 @@ EXPERIMENT = "experiment gridworld --runs 1 --jobs 1 --sizes 10 --column pi-b:n_
 IMPROVE = "improve log.csv --baseline policy.csv --out out"
 COMMANDS = {
     "inspect log.csv": [*NEVER, *SOLVERS],
-    IMPROVE: NEVER,
-    "evaluate log.csv --policy policy.csv --behaviour policy.csv": [*NEVER, "jinja2"],
-    "compare policy.csv policy.csv": [*NEVER, "jinja2"],
-    "monitor out log.csv --lowest-return -1 --highest-return 1": [*NEVER, "jinja2"],
+    IMPROVE: [*NEVER, *LARGE],
+    "evaluate log.csv --policy policy.csv --behaviour policy.csv": [*NEVER, *LARGE, "jinja2"],
+    "compare policy.csv policy.csv": [*NEVER, *LARGE, "jinja2"],
+    "monitor out log.csv --lowest-return -1 --highest-return 1": [*NEVER, *LARGE, "jinja2"],
     "act policy.csv --state mild": [*NEVER, *SOLVERS],
     "act out --state mild": [*NEVER, *SOLVERS, "duckdb", "pyarrow.compute", "numpy.ma"],
     "export out --out out.spibb": ["matplotlib", "gymnasium", "jax", "ibis", *STUDIES],
@@ -46,10 +50,13 @@ COMMANDS = {
     "--help": NOTHING,
     "--version": NOTHING,
 }
-LENT = ["numpy", "duckdb", "pyarrow.compute", "scipy.sparse.linalg", "scipy.special", "numba"]
+LENT = ["numpy", "duckdb", "pyarrow.compute", "scipy.special", "numba"]
 """What takes long to load."""
 RUN = """
 import importlib, json, os, sys
+from spibb.__main__ import Postponing
+
+sys.meta_path.insert(0, Postponing)
 
 def loaded_by(command):
     from spibb.cli.app import app
@@ -110,6 +117,22 @@ def test_a_command_does_not_load(command, modules):
     loaded = modules[command]
     assert "spibb.cli.app" in loaded
     assert sorted(loaded & set(COMMANDS[command])) == []
+
+
+POSTPONED = """
+import sys
+from spibb.__main__ import Postponing
+sys.meta_path.insert(0, Postponing)
+import numpy
+numpy.f2py, numpy.testing
+assert not {"numpy.f2py.crackfortran", "numpy.testing._private"} & set(sys.modules)
+from numpy.testing import assert_equal
+assert_equal(numpy.f2py.get_include()[-3:], "src")
+"""
+
+
+def test_what_is_postponed_is_there_when_it_is_used():
+    subprocess.run([sys.executable, "-c", POSTPONED], check=True)
 
 
 def test_every_command_is_looked_at():

@@ -127,10 +127,11 @@ def test_class_policies_and_study_agree_on_random_worlds(batch):
         for name, group in groups.items():
             given = played if name == "certified" else problem  # it improves what made the log
             alone = np.array([one.improve(given).policy.probs for one in group])
-            together = type(group[0]).policies(group, given)
-            in_study = studied[begin : begin + len(group)]
+            routes = {"study": studied[begin : begin + len(group)]}
             begin += len(group)
-            for route, found in (("policies", together), ("study", in_study)):
+            if type(group[0]) in kinds():  # else `policies` calls `improve`, and the study it
+                routes["policies"] = type(group[0]).policies(group, given)
+            for route, found in routes.items():
                 np.testing.assert_allclose(
                     found, alone, atol=1e-9, err_msg=f"{route} of {name}, world {seed}"
                 )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from spibb.frozen import Frozen
 
@@ -31,6 +29,9 @@ class Systems(Frozen):
     @classmethod
     def of(cls, row: np.ndarray, column: np.ndarray, size: int) -> Systems:
         """For entries of Q at `row` and `column` [K]."""
+        from scipy import sparse  # in the functions that need them: few commands solve large models
+        from scipy.sparse.linalg import splu
+
         pattern = sparse.csc_matrix((np.full(len(row), 0.5), (row, column)), shape=(size, size))
         half = pattern / (2 * max(pattern.sum(axis=1).max(), 1.0))  # so that none is singular
         likely = sparse.identity(size, format="csc") - half
@@ -47,6 +48,9 @@ class Systems(Frozen):
 
     def solved(self, entries: np.ndarray, right: np.ndarray) -> np.ndarray:
         """x [N, S] of (I − Q) x = b for Q's entries [N, K] and b [N, S]."""
+        from scipy import sparse
+        from scipy.sparse.linalg import splu
+
         size, found = len(self.order), np.empty(right.shape)
         # one matrix for all: to make another takes as long as to factor it
         matrix = sparse.csc_matrix((np.empty(len(self.indices)), self.indices, self.indptr),
