@@ -28,6 +28,7 @@ from spibb.frozen import Frozen
 from spibb.irregular_tables import ERROR, Handling
 from spibb.labels import Label, Vocabulary, factorize, vocabulary
 from spibb.showing import Range
+from spibb.time_order import TimeOrder, by_names
 
 Labels = Vocabulary | Sequence[Label]
 BLOCK = 1 << 18
@@ -121,6 +122,7 @@ class Log(Transitions):
         ends_assumed: no column told what terminated, so the last row of every episode that is not
             truncated was taken to end it.
         one_per: columns of the unit, such as a user, of which only one row was read.
+        untimed: nothing tells whether the order of the episodes is that of time.
 
     >>> log
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
@@ -141,6 +143,7 @@ class Log(Transitions):
     bins: Mapping[str, Bins] = field(default_factory=dict, kw_only=True)
     ends_assumed: bool = field(default=False, kw_only=True)
     one_per: tuple[str, ...] = field(default=(), kw_only=True)
+    untimed: bool = field(default=False, kw_only=True)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._sized(states=len(self.states), actions=len(self.actions))
@@ -198,6 +201,7 @@ class Log(Transitions):
         """
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
+        names, codes = (None, None) if episode_id is None else factorize(episode_id, "episode_id")
         columns = Columns(
             state=labels_column(state, "state"),
             action=labels_column(action, "action"),
@@ -205,7 +209,7 @@ class Log(Transitions):
             next_state=None if next_state is None else labels_column(next_state, "next_state"),
             terminated=flag_column(terminated, "terminated"),
             truncated=flag_column(truncated, "truncated"),
-            episode=None if episode_id is None else factorize(episode_id, "episode_id")[1],
+            episode=codes,
             step=None if step is None else step_column(step),
             action_prob=None if action_prob is None else float_column(action_prob, "action_prob"),
         )
@@ -216,7 +220,8 @@ class Log(Transitions):
             None if given_states is None else vocabulary(given_states, "state"),
             None if given_actions is None else vocabulary(given_actions, "action"),
         )
-        return cls(**fields)
+        order = TimeOrder(None, "by row") if names is None else _in_time(names, columns)
+        return order.of(cls(**fields))
 
     @classmethod
     def from_frame(
@@ -252,7 +257,7 @@ class Log(Transitions):
 
         handling = Handling(bandit, missing, duplicates)
         table = TypedTable.open(open_frame(frame), columns or {}, {}, handling)
-        return cls(**table.fields(state_labels, action_labels))
+        return table.time_order().of(cls(**table.fields(state_labels, action_labels)))
 
     @takes(path=(str, Path))
     def save(self, path: str | Path) -> None:
@@ -289,6 +294,17 @@ class Log(Transitions):
             self, state=rows[self.state], action=columns[self.action], states=states,
             actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
+
+
+def _in_time(names: Vocabulary, columns: Columns) -> TimeOrder:
+    """The order of the episodes in time: by steps that are times, and else by names."""
+    step, episode = columns.step, columns.episode
+    if step is not None and episode is not None and step.dtype.kind == "M":
+        rows = np.lexsort((step, episode))
+        first = rows[np.flatnonzero(np.diff(episode[rows], prepend=-1))]
+        return TimeOrder(np.argsort(step[first], kind="stable"), "by the first step of each")
+    text = [name for name in names.labels if isinstance(name, str)]
+    return by_names(text, "by episode_id") if text else TimeOrder(None, "by episode_id")
 
 
 class Rewarded(Protocol):

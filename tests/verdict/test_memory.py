@@ -54,3 +54,28 @@ def test_decisions_of_a_policy_on_states_do_not_remember():
              for k in range(40)]  # fmt: skip
     assert np.mean(np.array(found) < 0.05) <= 0.15  # P(> 6 of 40) = 0.3 % at a rate of 5 %
     assert decisions_remember(cases(0, seen=True), np.random.default_rng(0)) < 0.01
+
+
+def patients(seed: int, episodes: int = 250, steps: int = 4):
+    """A cause that stays: action 1 costs 0.1, and is taken in 70 % of the good cases, 30 % of the
+    others. A single step says little of it."""
+    rng = np.random.default_rng(seed)
+    good = np.repeat(rng.random(episodes) < 0.5, steps)
+    action = (rng.random(len(good)) < np.where(good, 0.7, 0.3)).astype(int)
+    reward = 0.8 * good - 0.1 * action + 0.5 * rng.standard_normal(len(good))
+    return spibb.Log.from_arrays(
+        state=rng.integers(0, 3, len(good)), action=action, reward=reward,
+        episode_id=np.repeat(np.arange(episodes), steps), step=np.tile(np.arange(steps), episodes),
+        terminated=np.tile(np.arange(steps) == steps - 1, episodes),
+    )  # fmt: skip
+
+
+def test_a_cause_that_stays_leaves_an_echo():
+    found = []
+    for seed in range(6):
+        problem = spibb.Problem.from_log(patients(seed), None, discount=0.9)
+        result = spibb.PiBSpibb(10).improve(problem)
+        assert (result.policy.probs[:, 1] > 0.9).any()  # which is wrong
+        found.append(result.verdict)
+    assert not any(verdict.favourable for verdict in found)
+    assert sum("both the decisions and what follows" in v.sentence for v in found) >= 4

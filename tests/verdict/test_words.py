@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import spibb
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.problem import Problem
@@ -60,10 +61,34 @@ def test_one_action_only_is_not_beyond_chance():
 def test_weak_estimates_give_their_own_reason():
     evidence = gather_for(PiBSpibb(5).improve(problem_of(bandit(200))))
     rows = evidence.estimates.rows
-    doubtful = replace(rows[0].estimate, warning="the weights are odd")
-    report = replace(evidence.estimates, rows=(replace(rows[0], estimate=doubtful), *rows[1:]))
-    verdict = decide(replace(evidence, estimates=report))
-    assert named(verdict, "whole episodes").found == "the weights are odd"
+    found = {}
+    for k, row in enumerate(rows):
+        doubtful = replace(row, estimate=replace(row.estimate, warning="the weights are odd"))
+        report = replace(evidence.estimates, rows=(*rows[:k], doubtful, *rows[k + 1 :]))
+        verdict = decide(replace(evidence, estimates=report))
+        found[row.estimate.name] = named(verdict, "whole episodes").found
+    assert found.pop("wpdis") == "the weights are odd"
+    assert not any("odd" in text for text in found.values())  # estimators that are not asked
+
+
+def test_a_constant_does_not_silence_whole_episodes():
+    """Two changes gain alone and lose together, which only whole episodes show; estimators that are
+    of no use far from 0 must not hide the one that is."""
+    rng, n = np.random.default_rng(0), 500
+    a, noise = rng.integers(3, size=(n, 3)), rng.standard_normal((n, 3))
+    good = a == 1
+    reward = np.stack(
+        [1.9 * good[:, 0], np.zeros(n), 1.9 * good[:, 2] - 4 * (good[:, 0] & good[:, 2])], 1
+    ) + noise * [1, 0, 1]
+    for constant in (0, 100, 1000, -1000):
+        log = spibb.Log.from_arrays(
+            np.tile([0, 1, 2], n), a.ravel(), (reward + constant).ravel(),
+            terminated=np.tile([False, False, True], n), episode_id=np.repeat(np.arange(n), 3),
+            step=np.tile([0, 1, 2], n),
+        )  # fmt: skip
+        result = spibb.improve(log, np.full((3, 3), 1 / 3), discount=0.99, algorithm=PiBSpibb(10))
+        assert (result.policy.probs[[0, 2], 1] > 0.99).all()
+        assert named(result.verdict, "whole episodes").passed is False, constant
 
 
 def test_completed_returns_have_their_own_standard_error():

@@ -33,7 +33,10 @@ def real_array(name: str, values: Any) -> np.ndarray:
     kind = array.dtype.kind
     if kind not in "biufO" or (kind == "O" and not all(map(_is_real, array.flat))):
         raise InputError(f"{name} is {shown(values)}, expected an array of numbers")
-    return array.astype(np.float64, copy=False)
+    try:
+        return array.astype(np.float64, copy=False)
+    except OverflowError:
+        raise InputError(f"{name} has a number beyond 1.8e308: give finite numbers") from None
 
 
 def _is_real(value: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import traceback
 from itertools import pairwise
 from typing import Annotated, Any, NoReturn
 
@@ -54,6 +55,9 @@ USAGE: Any = next(k for k in typer.BadParameter.__mro__ if k.__name__ == "ClickE
 """What a wrong command line raises; Typer brings its own copy of Click."""
 
 
+BROKEN_PIPE, FAULT = 141, 70
+"""Exit codes of a pipe that nobody reads, as shells have it, and of a fault of ours: 1 is the alarm
+of `spibb monitor`, and must mean nothing else."""
 LONGEST = 500
 """Characters of a message; a hostile file may have column names of any length."""
 
@@ -87,11 +91,14 @@ def main() -> None:
         _refuse("there is not enough memory: ask for less, or use fewer states and actions")
     except BrokenPipeError:  # as in `spibb inspect log.csv | head`
         _discard_output()
-        sys.exit(1)
+        sys.exit(BROKEN_PIPE)
     except OSError as error:
         _discard_output()
         remedy = "free some space" if is_full(error) else "check file and disk"
         _refuse(f"{error.strerror or error} ({error.filename or 'no file'}): {remedy}")
+    except Exception:
+        traceback.print_exc()
+        sys.exit(FAULT)
 
 
 def _refuse(message: str, code: Any = 2) -> NoReturn:

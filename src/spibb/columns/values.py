@@ -62,6 +62,8 @@ def float_column(values: Any, name: str) -> np.ndarray:
         return array.astype(np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name} holds something that is not a number: check the column") from None
+    except OverflowError:
+        raise InputError(f"{name} holds a number beyond 1.8e308: check the column") from None
 
 
 def _has_underscores(array: np.ndarray) -> bool:

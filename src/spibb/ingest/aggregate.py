@@ -19,6 +19,7 @@ from spibb.sql.coding import CodedRows, Labels, cast
 from spibb.sql.engines import open_arrow
 from spibb.sql.typed import TypedTable
 from spibb.tables import log_table
+from spibb.time_order import TimeOrder
 
 ORDER_UP_TO = 2_000_000
 """Rows up to which a log is always put in order, which checks every single row."""
@@ -33,11 +34,16 @@ class LogTable(TypedTable):
         """The table of a log in memory."""
         return cls.open(open_arrow(log_table(log)), log.columns, {})
 
-    def log(self, state_labels: Labels | None = None, action_labels: Labels | None = None) -> Log:
-        """All rows."""
+    def log(
+        self,
+        state_labels: Labels | None = None,
+        action_labels: Labels | None = None,
+        order: TimeOrder | None = None,
+    ) -> Log:
+        """All rows, with the episodes in the order of time; None takes what the table tells."""
         found = Log(**self.fields(state_labels, action_labels))
         release_memory()
-        return found
+        return (order or self.time_order()).of(found)
 
     def counts(self) -> Counts:
         """Count, in the order of the rows where that is needed."""

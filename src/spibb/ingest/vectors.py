@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from spibb.labels import Vocabulary
 from spibb.log import Transitions
 from spibb.sql.typed import TypedTable, floats
 from spibb.tables import Progress
+from spibb.time_order import TimeOrder
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +25,8 @@ class VectorLog(Transitions):
 
     `state` and `next_state` [N, d] have the columns `features`; a next state is NaN where nothing
     follows: the process ended (`terminated`), or the record stops without saying what came next.
-    `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1] and `action_prob`
-    are those of a `Log`.
+    `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1], `action_prob`
+    and `untimed` are those of a `Log`.
     """
 
     state: np.ndarray
@@ -38,6 +39,7 @@ class VectorLog(Transitions):
     features: tuple[str, ...]
     actions: Vocabulary
     action_prob: np.ndarray | None = None
+    untimed: bool = field(default=False, kw_only=True)
 
     def _facts(self) -> Mapping[str, Any]:
         return self._sized(features=len(self.features), actions=len(self.actions))
@@ -54,8 +56,11 @@ class VectorTable(TypedTable):
 
     numbers: ClassVar[bool] = True
 
-    def log(self) -> VectorLog:
-        """All rows: next states and cuts by the rules of `TypedTable.fields`."""
+    def log(self, order: TimeOrder | None = None) -> VectorLog:
+        """All rows: next states and cuts by the rules of `TypedTable.fields`.
+
+        Episodes are in the order of time; None takes what the table tells of it.
+        """
         found = self.ordered
         shared = self.shared(found)
         d = len(self.names["state"])
@@ -63,10 +68,11 @@ class VectorTable(TypedTable):
         actions, action = self.coder.actions(found.columns[d:width])
         following = _matrix(found.columns[width : width + d])
         following[shared["terminated"]] = np.nan
-        return VectorLog(
+        rows = VectorLog(
             state=_matrix(found.columns[:d]), action=action, next_state=following,
             features=self.names["state"], actions=actions, **shared,
         )  # fmt: skip
+        return (order or self.time_order()).of(rows)
 
 
 def read_vectors(

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -40,10 +39,6 @@ FOR_CHANGES = 0.2
 """The share of δ for alarms that leave out the first episodes, which may have been better."""
 FIRST_START = 50
 """The fewest first episodes that an alarm leaves out."""
-_WHOLE = re.compile(r"[+-]?[0-9]+")
-_NUMBER = re.compile(r"([0-9]+)")
-_MONTH, _DAY = "(0[1-9]|1[0-2])", "(0[1-9]|[12][0-9]|3[01])"
-_DATE = re.compile(f"[^0-9]*(19|20)[0-9]{{2}}([^0-9]+{_MONTH}|{_MONTH}{_DAY}[0-9]{{0,6}})(?![0-9])")
 BY_LOG = "the order of the log's episodes"
 
 
@@ -278,41 +273,21 @@ def _recent(
 def chronological(table: LogTable | VectorTable, column: str | None) -> tuple[Log | VectorLog, str]:
     """The log with its episodes in the order of time, and what that order is, in words.
 
-    By the first value of a column in each episode; without one by the step where steps are times,
-    and else by the names of the episodes: numbers by value, also within text of one form (p9, p10;
-    2026-01-31).
+    By the first value of a column in each episode; without one as in `TypedTable.time_order`.
     """
     if table.draw is not None:
         return _first_of_each(table.whole, column)
-    order, how = _by_time(table, column)
-    return (table.log() if order is None else table.log().episodes(order)), how
+    order = table.time_order(column)
+    ask = "" if order.known else ": give --order and a column of numbers or times"
+    return table.log(order=order), f"{order.how}{ask}"
 
 
 def name_in_time(table: LogTable | VectorTable, column: str | None, k: int) -> str:
     """What the k-th episode of the chronological log is called, or its number from 1."""
     if table.draw is not None or not table.names["episode_id"]:
         return _numbered(k)
-    order, _ = _by_time(table, column)
-    return table.episode_names()[k if order is None else int(order[k])]
-
-
-def _by_time(table: LogTable | VectorTable, column: str | None) -> tuple[np.ndarray | None, str]:
-    """Numbers of the episodes [E] in the order of time, None for that of the log; and in words."""
-    column = column or table.time_column
-    if column is not None:
-        return table.episode_order(column), f"by the first {column} of each"
-    how = f"by {(*table.names['episode_id'], 'row')[0]}"
-    if not table.episodes_are_text:
-        return None, how
-    names = table.episode_names()
-    if all(map(_WHOLE.fullmatch, names)):
-        return _sorted_by([int(name) for name in names]), how
-    if (places := _by_numbers_within(names)) is None:
-        return None, (
-            f"{how}, which is text ({checks.some(names, 3)}) and may not be the order of time: "
-            "give --order and a column of numbers or times"
-        )
-    return places, f"{how}, by the numbers in it"
+    places = table.time_order(column).places
+    return table.episode_names()[k if places is None else int(places[k])]
 
 
 def _first_of_each(table: LogTable | VectorTable, column: str | None) -> tuple[Any, str]:
@@ -329,29 +304,6 @@ def _first_of_each(table: LogTable | VectorTable, column: str | None) -> tuple[A
         log.episodes(order[first]),
         f"by {how}, the first row of every {unit} ({len(first):,} of {len(log):,})",
     )
-
-
-def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:
-    """Numbers of names [E] by the numbers in them; None where they differ in anything else, or in
-    several numbers of which it is not certain that the first counts most, as in 31.01.2026."""
-    parts = [_NUMBER.split(name) for name in names]
-    if len({tuple(part[::2]) for part in parts}) > 1 or len(parts[0]) == 1:
-        return None
-    groups = list(zip(*(part[1::2] for part in parts)))
-    if sum(len(set(group)) > 1 for group in groups) > 1 and not _begin_with_dates(names, groups):
-        return None
-    return _sorted_by([tuple(map(int, part[1::2])) for part in parts])
-
-
-def _begin_with_dates(names: Sequence[str], groups: Sequence[Sequence[str]]) -> bool:
-    """Whether year and month come first (2026-01, 20260131T0930), and all numbers are padded."""
-    padded = all(len(set(map(len, group))) == 1 for group in groups)
-    return padded and all(map(_DATE.match, names))
-
-
-def _sorted_by(keys: Sequence[Any]) -> np.ndarray:
-    """Places [E] in the order of the keys; equal ones stay as they are."""
-    return np.array(sorted(range(len(keys)), key=keys.__getitem__), np.int64)
 
 
 def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> tuple[float, float]:

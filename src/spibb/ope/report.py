@@ -72,21 +72,17 @@ class OffPolicyReport(Shown):
     @property
     def warning(self) -> str | None:
         """What the estimates suffer from, if anything."""
-        weights = next((r.estimate.warning for r in self.rows if r.estimate.warning), None)
-        refuted = self.refuted and f"the log contradicts the behaviour policy: {self.refuted}"
-        return "; ".join(part for part in (refuted, weights, self._out_of_reach) if part) or None
+        return self._warning_about(self.rows)
 
-    @property
-    def _out_of_reach(self) -> str | None:
-        """Say which estimates are beyond what rewards like the log's can add up to."""
-        found = [row.estimate for row in self.rows if row.estimate.out_of_reach]
-        if not found:
-            return None
-        values = words.listed([f"{one.name} = {words.general(one.value, 4)}" for one in found])
-        return (
-            f"{values} {'is' if len(found) == 1 else 'are'} {beyond(found[0].reach)}: do not rely "
-            f"on {'it' if len(found) == 1 else 'them'}"
-        )
+    def warning_about(self, name: str) -> str | None:
+        """What one estimator suffers from, if anything: others may be of no use here."""
+        return self._warning_about((self[name],))
+
+    def _warning_about(self, rows: Sequence[BoundedEstimate]) -> str | None:
+        weights = next((r.estimate.warning for r in rows if r.estimate.warning), None)
+        refuted = self.refuted and f"the log contradicts the behaviour policy: {self.refuted}"
+        beyond_reach = _out_of_reach([row.estimate for row in rows if row.estimate.out_of_reach])
+        return "; ".join(part for part in (refuted, weights, beyond_reach) if part) or None
 
     @property
     def _gains_at_least(self) -> list[float]:
@@ -123,6 +119,17 @@ class OffPolicyReport(Shown):
         few = f"{better} of {len(bounds)} lower bounds on the gain are above 0 at level {level}"
         why = self.warning or f"{few} (Student's t)"
         return f"{headline(Grade.NOT_SUPPORTED)}. {why[0].upper()}{why[1:]}."
+
+
+def _out_of_reach(found: Sequence[Estimate]) -> str | None:
+    """Say which estimates are beyond what rewards like the log's can add up to."""
+    if not found:
+        return None
+    values = words.listed([f"{one.name} = {words.general(one.value, 4)}" for one in found])
+    return (
+        f"{values} {'is' if len(found) == 1 else 'are'} {beyond(found[0].reach)}: do not rely "
+        f"on {'it' if len(found) == 1 else 'them'}"
+    )
 
 
 @checks.takes(

@@ -115,7 +115,10 @@ def _of_drift(found: Drift | None) -> str:
             "; the recorded probabilities say how the decisions changed, so these were not compared"
         )
     if found.p_value >= SUSPICIOUS:
-        return f"Drift: early and late episodes do not differ ({what}; p = {found.p_value:.2g})."
+        return (
+            f"Drift: early and late episodes do not differ significantly ({what}; p = "
+            f"{found.p_value:.2g})."
+        )
     which = ", ".join(
         f"{name} (p = {p:.2g})"
         for name, p in found.causes.items()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,6 +12,8 @@ from spibb.episodes.propensities import varies
 from spibb.evaluate import returns
 from spibb.frozen import Frozen
 from spibb.log import Log
+from spibb.sceptic import echoes
+from spibb.sceptic.echoes import echo_p
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, ordered_episodes
 
 CYCLES = (20, 5)
@@ -56,10 +60,10 @@ class Drift:
 class Season:
     """Whether time can pass for a difference between actions: only if both changed with it.
 
-    Of groups of `length` consecutive episodes, `decisions_p` compares how often the actions of a
-    state were taken, and `outcomes_p` what followed the same decisions; 0 where it was not asked
-    because the decisions did not change. An action that was taken more often in good times looks
-    good. `asked` is the number of lengths that were tried.
+    Of groups of `length` consecutive episodes (1: of episodes and those before them), `decisions_p`
+    compares how often the actions of a state were taken, and `outcomes_p` what followed the same
+    decisions; 0 where it was not asked because the decisions did not change. An action that was
+    taken more often in good times looks good. `asked` is the number of lengths that were tried.
     """
 
     decisions_p: float
@@ -76,27 +80,43 @@ class Season:
 def season_check(log: Log, rng: np.random.Generator) -> Season | None:
     """Did decisions and outcomes both change with time? None for a single episode.
 
-    Asked of both halves, and of groups of 20 and of 5 consecutive episodes: shifts, weekdays, and
-    rows of one user that stand together.
+    Asked of both halves, of groups of 20 and of 5 consecutive episodes, and of whether episodes
+    resemble those before them: shifts, weekdays, and rows of one user that stand together.
     """
     if log.n_episodes < 2:
         return None
     log = ordered_episodes(log, rng)
     halves = -(-log.n_episodes // 2)
-    lengths = [halves, *(length for length in CYCLES if length < halves)]
-    found = [_season(_InTime.of(log, length), len(lengths), rng) for length in lengths]
-    return min(found, key=lambda season: season.p_value)
+    groups = [_InTime.of(log, n) for n in (halves, *(n for n in CYCLES if n < halves))]
+    asked = len(groups) + 1
+    found = [
+        _season(asked, group.length, partial(group.decisions, rng), partial(_outcomes, group, rng))
+        for group in groups
+    ]
+    echo = [
+        partial(echo_p, echoes.per_episode(log, values), rng)
+        for values in (echoes.decisions(log), echoes.outcomes(log)[:, None])
+    ]
+    found.append(_season(asked, 1, *echo))
+    clear = [season for season in found if season.p_value < SUSPICIOUS]  # the slowest change first
+    return clear[0] if clear else min(found, key=lambda season: season.p_value)
 
 
-def _season(groups: _InTime, asked: int, rng: np.random.Generator) -> Season:
-    decisions = groups.decisions(rng)
-    changed = asked * decisions < SUSPICIOUS
-    return Season(decisions, groups.outcomes(rng).p_value if changed else 0.0, groups.length, asked)
+def _season(
+    asked: int, length: int, decisions: Callable[[], float], outcomes: Callable[[], float]
+) -> Season:
+    """Outcomes are asked for where the decisions changed."""
+    p = decisions()
+    return Season(p, outcomes() if asked * p < SUSPICIOUS else 0.0, length, asked)
+
+
+def _outcomes(groups: _InTime, rng: np.random.Generator) -> float:
+    return groups.outcomes(rng).p_value
 
 
 def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | None:
-    """Compare both halves of a log, in the order of its episodes; None for a single episode."""
-    if log.n_episodes < 2:
+    """Compare both halves of a log; None for a single episode, and where no order is known."""
+    if log.n_episodes < 2 or log.untimed:
         return None
     earned, late = returns(log, discount), _InTime.halves(log).group == 1
     halves = _InTime.halves(ordered_episodes(log, rng))

@@ -75,13 +75,25 @@ def exchange_test(
     by_pair = _Stratified.of(pair, group)
     by_outcome = _Stratified.of(_codes(pair, outcome), group)
     cells = _codes(by_pair.stratum, outcome[by_pair.rows])
-    centred = _centred(reward[by_outcome.rows], by_outcome.stratum)
+    paid = centred(reward[by_outcome.rows], by_outcome.stratum)
     first = by_pair.p_value(_chi_squares(by_pair, cells), rng)
-    second = by_outcome.p_value(_squares_between(by_outcome, centred), rng)
+    second = by_outcome.p_value(_squares_between(by_outcome, paid), rng)
     return Exchange(
         min(1.0, 2 * min(first, second)), first, second, len(by_pair.rows),
         len(np.unique(by_pair.stratum)), by_pair.oddest(pair, cells),
     )  # fmt: skip
+
+
+def rarity(statistic: Statistic, still: np.ndarray, rng: np.random.Generator) -> float:
+    """How rarely random keys give as large a statistic as those that move nothing [1, n]."""
+    n, larger, tried = still.shape[1], 0, 0
+    least = float(statistic(still)[0]) * (1 - SAME_STATISTIC) - SAME_STATISTIC**2
+    while larger < ENOUGH and tried < PERMUTATIONS:
+        # at most as many as are needed in any case
+        size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))
+        larger += int((statistic(rng.random((size, n))) >= least).sum())
+        tried += size
+    return larger / tried if larger == ENOUGH else (1 + larger) / (1 + PERMUTATIONS)
 
 
 class _Sums(NamedTuple):
@@ -120,17 +132,11 @@ class _Stratified(Frozen):
 
         None is one that is always 0; it takes the random numbers that another would.
         """
-        n, larger, tried = len(self.rows), 0, 0
+        n = len(self.rows)
         if not n or statistic is None:
             rng.random((ENOUGH, n))
             return 1.0
-        least = float(statistic(self._unmoved)[0]) * (1 - SAME_STATISTIC) - SAME_STATISTIC**2
-        while larger < ENOUGH and tried < PERMUTATIONS:
-            # at most as many as are needed in any case
-            size = min(ENOUGH - larger, PERMUTATIONS - tried, max(1, AT_ONCE // n))
-            larger += int((statistic(rng.random((size, n))) >= least).sum())
-            tried += size
-        return larger / tried if larger == ENOUGH else (1 + larger) / (1 + PERMUTATIONS)
+        return rarity(statistic, self._unmoved, rng)
 
     def orders(self, keys: np.ndarray) -> np.ndarray:
         """The row whose group each row gets [B, n]: the next one of its stratum by its key."""
@@ -198,18 +204,18 @@ def _chi_squares(rows: _Stratified, cells: np.ndarray) -> Statistic | None:
     return lambda keys: np.round(squares(keys) - n, 9)
 
 
-def _squares_between(rows: _Stratified, centred: np.ndarray) -> Statistic | None:
+def _squares_between(rows: _Stratified, values: np.ndarray) -> Statistic | None:
     """Squares between groups of values [n] less the means of their strata; None if all are 0."""
-    if not centred.any():
+    if not values.any():
         return None
     n = np.bincount(rows.group)
-    if len(centred) >= LONG:
-        sums = _Sums(rows.group, np.zeros(len(centred), dtype=np.int64), centred, 1 / n)
+    if len(values) >= LONG:
+        sums = _Sums(rows.group, np.zeros(len(values), dtype=np.int64), values, 1 / n)
         return rows.squares(sums)
 
     def squares(keys: np.ndarray) -> np.ndarray:
         group = rows.group[rows.orders(keys)] + np.arange(len(keys))[:, None] * len(n)
-        sums = np.bincount(group.reshape(-1), np.tile(centred, len(keys)))
+        sums = np.bincount(group.reshape(-1), np.tile(values, len(keys)))
         return np.asarray((sums.reshape(len(keys), -1) ** 2 / n).sum(axis=1))
 
     return squares
@@ -280,7 +286,7 @@ def _alike(codes: np.ndarray, size: int) -> np.ndarray:
     return np.asarray(np.bincount(codes).take(codes))
 
 
-def _centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
+def centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
     """Values less the mean of their stratum, in units of the largest difference; 0 if rounding."""
     if not len(x):
         return x

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from spibb.log import Log
+from spibb.sceptic import echoes
+from spibb.sceptic.echoes import slope_p
 from spibb.sceptic.exchange import Exchange, exchange_test, ordered_episodes
 
 
 def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
-    """Does the previous pair of state and action predict successor or reward, given the present?
+    """Does what came before predict successor or reward, given the present state and action?
+
+    Asked of the previous pair of state and action, of which action it was whatever the state, and
+    of what followed it (`echoes`).
 
     If it does, the states lack something that matters, and every number that rests on a model of
     them is in doubt. First steps of episodes have nothing before them and are left out, as are rows
@@ -18,18 +25,36 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     log = ordered_episodes(log, rng)
     pair = _pairs(log)
     rows = _with_a_past(log, log.known)
-    return exchange_test(pair[rows], log.next_state[rows], log.reward[rows], pair[rows - 1], rng)
+    found = exchange_test(pair[rows], log.next_state[rows], log.reward[rows], pair[rows - 1], rng)
+    return replace(found, p_value=_both(found.p_value, _echo(log, rows, pair, rng)))
 
 
 def decisions_remember(log: Log, rng: np.random.Generator) -> float:
-    """Does the previous pair predict the action, given the state? The p-value of "no".
+    """Does what came before predict the action, given the state? The p-value of "no".
 
     If it does, whoever decided may have looked at something that the states lack.
     """
     log = ordered_episodes(log, rng)
     rows = _with_a_past(log, np.ones(len(log), dtype=bool))
     state, nothing = log.state[rows].astype(np.int64), np.zeros(len(rows))
-    return exchange_test(state, log.action[rows], nothing, _pairs(log)[rows - 1], rng).successors_p
+    found = exchange_test(state, log.action[rows], nothing, _pairs(log)[rows - 1], rng).successors_p
+    taken = echoes.decisions(log)
+    return _both(found, slope_p(state, taken[rows - 1], taken[rows], rng))
+
+
+def _echo(log: Log, rows: np.ndarray, pair: np.ndarray, rng: np.random.Generator) -> float:
+    """Whether what follows rows goes with the actions before them, or with what followed those."""
+    followed = echoes.outcomes(log)[:, None]
+    first, second = (
+        slope_p(pair[rows], before[rows - 1], followed[rows], rng)
+        for before in (echoes.decisions(log), followed)
+    )
+    return _both(first, second)
+
+
+def _both(first: float, second: float) -> float:
+    """The p-value of two questions."""
+    return min(1.0, 2 * min(first, second))
 
 
 def _pairs(log: Log) -> np.ndarray:

@@ -31,6 +31,7 @@ from spibb.sql.expressions import (
 )
 from spibb.sql.faults import Faults
 from spibb.sql.located import LocatedTable, at
+from spibb.time_order import TimeOrder, by_names
 
 FIX = "fix or drop the row"
 A_NUMBER, A_FLAG = f"a number: {FIX}", f"true/false, yes/no, t/f or 0/1: {FIX}"
@@ -274,8 +275,20 @@ class TypedTable(LocatedTable):
         times = self._step_kind == TIME or self.steps_are_times
         return self.names["step"][0] if times else None
 
+    def time_order(self, column: str | None = None) -> TimeOrder:
+        """The order of the episodes in time, as far as the table tells it.
+
+        By the first value of a column in each episode; without one by the step where steps are
+        times, and else by the names of the episodes.
+        """
+        column = column or self.time_column
+        if column is not None:
+            return TimeOrder(self.episode_order(column), f"by the first {column} of each")
+        how = f"by {(*self.names['episode_id'], 'row')[0]}"
+        return by_names(self.episode_names(), how) if self._text_names else TimeOrder(None, how)
+
     @property
-    def episodes_are_text(self) -> bool:
+    def _text_names(self) -> bool:
         """Whether the names of the episodes are neither numbers nor times."""
         found = self.names["episode_id"]
         return len(found) == 1 and self.engine.kinds.get(found[0]) == TEXT

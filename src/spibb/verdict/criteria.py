@@ -126,7 +126,9 @@ def _slow_criteria(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[C
     if (failed := lacking(found)) and not evidence.certified:
         yield from _untested(evidence, f"another criterion is not met ({failed[0].name})")
         return
-    if evidence.season is not None:
+    if evidence.untimed:
+        yield _not_tested("season", SEASON, UNTIMED)
+    elif evidence.season is not None:
         yield _season(evidence.season)
     if evidence.memory is not None:
         yield _memory(evidence.memory, evidence.certified)
@@ -138,10 +140,18 @@ def _untested(evidence: Evidence, reason: str) -> Iterator[Criterion]:
         ("season", SEASON, evidence.asks_season), ("memory", MEMORY, evidence.asks_memory)
     ):  # fmt: skip
         if asked:
-            found = f"not tested, because {reason}"
-            yield Criterion(name, what, found, f"at least {SUSPICIOUS:g}", None)
+            yield _not_tested(name, what, reason)
 
 
+def _not_tested(name: str, what: str, reason: str) -> Criterion:
+    found = f"not tested, because {reason}"
+    return Criterion(name, what, found, f"at least {SUSPICIOUS:g}", None)
+
+
+UNTIMED = (
+    "nothing tells the order of the episodes in time: use steps that are times, or whole numbers "
+    "as episode_id"
+)
 SEASON = "whether change over time can look like a difference between actions (p-value)"
 MEMORY = "whether the previous step predicts the next, given state and action (p-value)"
 
@@ -361,7 +371,7 @@ def _weighted(evidence: Evidence) -> Criterion:
     what = f"gain in whole episodes, reweighted (± {percent(0.95)}; same log, so optimistic)"
     if evidence.estimates is None or weak(evidence):
         report = evidence.estimates
-        why = _unknown(evidence) if report is None else report.warning
+        why = _unknown(evidence) if report is None else report.warning_about(ESTIMATOR)
         size = math.nan if report is None else report.effective_sample_size
         why = why or f"rests on {size:,.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
@@ -401,14 +411,16 @@ def _remembered(found: Memory, lower: float | None) -> str:
 
 def _season(found: Season) -> Criterion:
     who = "Early and late episodes differ"
-    if found.length in CYCLES:
+    if found.length == 1:
+        who = "Episodes resemble those shortly before them more than by chance,"
+    elif found.length in CYCLES:
         who = f"Groups of {found.length} consecutive episodes differ more than by chance,"
     return Criterion(
         "season", SEASON, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
         found.p_value >= SUSPICIOUS,
         f"{who} both in how often actions are taken and in what follows them (p = "
         f"{found.p_value:.2g}): an action that was taken more often in good times looks good.",
-        CYCLE if found.length in CYCLES else RECENT,
+        CYCLE if found.length in (1, *CYCLES) else RECENT,
     )  # fmt: skip
 
 
@@ -422,8 +434,8 @@ def surely_worse(report: OffPolicyReport | None) -> bool:
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
     what = f"gain in held-out episodes, reweighted (± {percent(0.95)})"
-    if report.warning:
-        return Criterion("held out", what, report.warning, "no contradiction", None)
+    if warning := report.warning_about(ESTIMATOR):
+        return Criterion("held out", what, warning, "no contradiction", None)
     return _against(evidence, report, "held out", what, "The held-out episodes")
 
 

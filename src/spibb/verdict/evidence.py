@@ -184,6 +184,12 @@ class Evidence(Frozen):
         return self.problem.log is not None and not (self.certified and self.problem.varying)
 
     @property
+    def untimed(self) -> bool:
+        """Whether time could matter, and nothing tells the order of the episodes."""
+        log = self.problem.log
+        return log is not None and log.untimed and self.asks_season
+
+    @property
     def asks_memory(self) -> bool:
         """Whether some step has another before it."""
         log = self.problem.log
@@ -193,11 +199,11 @@ class Evidence(Frozen):
     def season(self) -> Season | None:
         """Whether time can pass for a difference between actions.
 
-        None where only counts were kept, and for tests that know the probability of every single
-        decision.
+        None where only counts were kept, where the order of time is not known, and for tests that
+        know the probability of every single decision.
         """
         log = self.problem.log
-        if log is None or not self.asks_season:
+        if log is None or not self.asks_season or self.untimed:
             return None
         return season_check(log, np.random.default_rng(0))
 

@@ -44,7 +44,9 @@ class Direct:
 
 def says_nothing(report: OffPolicyReport | None) -> bool:
     """Whether whole episodes, weighted, say nothing of a new policy."""
-    return report is None or report.effective_sample_size < FEW_EPISODES or bool(report.warning)
+    if report is None or report.effective_sample_size < FEW_EPISODES:
+        return True
+    return report.warning_about(ESTIMATOR) is not None
 
 
 @dataclass(frozen=True)
