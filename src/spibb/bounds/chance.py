@@ -1,4 +1,4 @@
-"""How large the largest of many differences becomes by chance alone."""
+"""What chance alone does: how large the largest of many differences becomes, what stays unseen."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
+UNSEEN = 3
+"""An event of rate 3/n stays away from n cases with probability e⁻³ = 5 % (rule of three)."""
 DRAWS = 10_000
 NUMBERS = 1 << 22
 """Numbers drawn at most, but for the fewest draws."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks, words
+from spibb.bounds.chance import UNSEEN
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
@@ -21,7 +22,7 @@ from spibb.evaluate import returns
 from spibb.grade import Grade, headline
 from spibb.log import Log
 from spibb.mdp import MDP
-from spibb.ope.bounds import BOUNDS, BoundedEstimate, with_bounds
+from spibb.ope.bounds import BOUNDS, EXACT, BoundedEstimate, with_bounds
 from spibb.ope.contributions import ESTIMATORS, contributions
 from spibb.ope.estimate import Estimate, beyond
 from spibb.ope.sweep import Candidates
@@ -96,6 +97,16 @@ class OffPolicyReport(Shown):
         return bool(bounds) and all(bound > 0 for bound in bounds) and not self.warning
 
     @property
+    def _unproven(self) -> str:
+        """What no estimate can know: losses that are rare and did not happen here."""
+        exact = [
+            b.value for r in self.differences for b in r.bounds if b.name in EXACT and not b.refusal
+        ]
+        proven = ", and no exact bound is above 0" if exact and max(exact) <= 0 else ""
+        share = words.percent(min(1.0, UNSEEN / self.effective_sample_size))
+        return f"A loss in up to {share} of the episodes may not show in them{proven}."
+
+    @property
     def conclusion(self) -> str | None:
         """One sentence: is the policy better than the one that made the log? None if not known.
 
@@ -113,7 +124,7 @@ class OffPolicyReport(Shown):
             return (
                 f"{headline(Grade.SUPPORTED, doubts)}. According to all six estimators, the new "
                 f"policy gains at least {words.at_least(min(bounds))} per episode (level {level}, "
-                "Student's t), if these episodes did not train it."
+                f"Student's t), if these episodes did not train it. {self._unproven}"
             )
         better = sum(bound > 0 for bound in bounds)
         few = f"{better} of {len(bounds)} lower bounds on the gain are above 0 at level {level}"

@@ -33,6 +33,7 @@ from spibb.verdict.remedies import (
     not_by_the_model,
     other_states,
     until_beyond_chance,
+    until_confirmed,
     until_crossed,
     until_shown,
     until_sure,
@@ -216,7 +217,7 @@ def _sure_gain(evidence: Evidence) -> Criterion:
     if sure > 0:
         why = "According to the model, the new policy loses on average."
     more = until_sure(evidence.problem.n_episodes, evidence.posterior.gain, sure)
-    remedy = more_episodes(more, "" if evidence.searched else ANOTHER)
+    remedy = more_episodes(more, evidence.problem.n_episodes, "" if evidence.searched else ANOTHER)
     if evidence.binding is not None:
         more, remedy = None, not_by_the_model(evidence)
     return Criterion(
@@ -280,12 +281,15 @@ def _departures(evidence: Evidence) -> Criterion:
         if alone
         else found.gain + Z95 * found.standard_error >= 0
     )
+    n = evidence.problem.n_episodes
+    more = until_confirmed(n, found.gain, found.standard_error, Z90) if alone else None
+    do_not = "are too noisy to confirm" if found.gain > 0 else "do not confirm"
+    remedy = more_episodes(more, n, "" if evidence.searched else FEWER)
     return Criterion(
         "single changes", what, text, "significantly above 0" if alone else NOT_BELOW, passed,
-        f"The log's episodes do not confirm the changes: made one at a time, they gain {text} "
-        f"per episode{reason}.",
-        not_by_the_model(evidence) if varying
-        else more_episodes(None, "" if evidence.searched else FEWER),
+        f"The log's episodes {do_not} the changes: made one at a time, they gain {text} per "
+        f"episode{reason}.",
+        not_by_the_model(evidence) if varying else remedy, None if varying else more,
     )  # fmt: skip
 
 
@@ -309,7 +313,7 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
         f"would often look as good. The differences between actions measure {found.surprise:,.1f} "
         f"(Σ z²); luck alone gives up to {limit:,.1f} at level {level(evidence.delta / 2)}.",
-        more_episodes(more), more,
+        more_episodes(more, evidence.problem.n_episodes), more,
     )  # fmt: skip
 
 
@@ -328,9 +332,10 @@ def _crossed(evidence: Evidence, chance: Criterion) -> Criterion:
         f"{chance.why} Nor does what one half of the episodes teaches gain in the other half: by "
         f"{z:.1f} standard errors, where {limit:.1f} are needed."
     )
-    more = until_crossed(evidence.problem.n_episodes, z, limit, chance.more)
+    n = evidence.problem.n_episodes
+    more = until_crossed(n, z, limit, chance.more)
     return replace(chance, found=found, wanted=wanted, why=why, more=more,
-                   remedy=more_episodes(more))  # fmt: skip
+                   remedy=more_episodes(more, n))  # fmt: skip
 
 
 def _effective(evidence: Evidence) -> Criterion:
@@ -358,7 +363,7 @@ def _visits(evidence: Evidence) -> Criterion:
         f"The changes rest on {n:,} visits (in each state to the actions that become more "
         "frequent, or to those that become less frequent, whichever are fewer): an event that is "
         "rare and decides may have gone unseen.",
-        more_episodes(more), more,
+        more_episodes(more, evidence.problem.n_episodes), more,
     )  # fmt: skip
 
 

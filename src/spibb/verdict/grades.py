@@ -12,16 +12,17 @@ from spibb import checks
 from spibb.algorithms.certified import Certified, CertifiedImprovement
 from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
+from spibb.bounds.chance import UNSEEN
 from spibb.certificate import Certificate
 from spibb.change_certificate import ChangeCertificate, nearest
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
-from spibb.log import Log, returns_to_go
+from spibb.log import Log
 from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
-from spibb.words import at_least, counted, listed, percent, roughly
+from spibb.words import at_least, at_most, counted, listed, percent, roughly
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
@@ -207,11 +208,31 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     sentence = (
         f"{source}, the new policy gains at least {at_least(lower)} per episode "
         f"(level {level(evidence.delta)}{shared}).{doubted} {_agreement(found)}."
+        f"{_undone(evidence, lower)}"
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence, remembering=remembered is not None),
         until_certified(evidence), evidence.delta, lower, found,
     )  # fmt: skip
+
+
+def _undone(evidence: Evidence, gain: float) -> str:
+    """What a log cannot show: how rare and how costly an event would undo the gain.
+
+    At a rate of `UNSEEN`/n it may stay away from the n visits behind the changes. An episode has
+    Σ_x n(x)/E · ‖π − π_b‖₁/2 changed decisions.
+    """
+    problem, visits = evidence.problem, int(evidence.tried.sum())
+    moved = np.abs(evidence.policy.probs - problem.baseline.probs).sum(axis=1) / 2
+    decisions = float(problem.decisions.sum(axis=1) @ moved) / problem.n_episodes
+    if visits <= UNSEEN or not decisions:
+        return ""
+    rate = UNSEEN / visits
+    cost = at_most(gain / (rate * decisions), 2)
+    return (
+        f" It would be undone by an event that the log does not show: one that costs {cost} and "
+        f"occurs in {percent(rate)} of the changed decisions."
+    )
 
 
 def _agreement(found: tuple[Criterion, ...]) -> str:
@@ -228,7 +249,9 @@ def _not_supported(
 ) -> Verdict:
     """The first condition that failed is the reason; the episodes must be enough for all."""
     first, most = failed[0], max((c.more for c in failed if c.more is not None), default=None)
-    remedy = first.remedy if first.more is None else more_episodes(most)
+    remedy = first.remedy
+    if first.more is not None:
+        remedy = more_episodes(most, evidence.problem.n_episodes)
     return Verdict(
         Grade.NOT_SUPPORTED, first.why, _assumed(evidence), remedy, evidence.delta, None, found,
     )  # fmt: skip
@@ -270,10 +293,7 @@ def _single_steps(evidence: Evidence) -> tuple[str, ...]:
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:
-    """What may not have shown in the states that change, by the visits of the actions concerned.
-
-    An event of rate 3/n stays away from n visits with probability e⁻³ = 5 % (the rule of three).
-    """
+    """What may not have shown in the states that change, by the visits of the actions concerned."""
     if not len(tried):
         return ()
     fewest, thin = int(tried.min()), int((tried < FEW_VISITS).sum())
@@ -286,7 +306,7 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
             "that become more frequent there, or to those that become less frequent; the fewest "
             f"are {fewest:,}"
         )
-    rare = f"an event in {_up_to(3 / fewest)} of the cases" if fewest > 3 else "any event"
+    rare = f"an event in {_up_to(UNSEEN / fewest)} of the cases" if fewest > UNSEEN else "any event"
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
             "unseen",)  # fmt: skip
 
@@ -315,26 +335,14 @@ def until_certified(evidence: Evidence) -> str:
     try:
         return f"{CERTIFIED}: {_promise(evidence, Certified(evidence.delta).improve(problem))}."
     except InputError:
-        return f"{CERTIFIED}, {LIMITS}{_within_the_log(evidence, problem.log)}."
+        return f"{CERTIFIED}, {LIMITS}."
 
 
 CERTIFIED = "The certified algorithm"
 LIMITS = (
-    "after you declare limits that every return stays within (v_max, or lowest_reward and "
-    "highest_reward)"
+    "after you declare limits that every return stays within, whatever happens (v_max, or "
+    "lowest_reward and highest_reward): the returns in this log prove none"
 )
-
-
-def _within_the_log(evidence: Evidence, log: Log) -> str:
-    """What it promises if the returns in the log are as low and as high as any."""
-    seen = returns_to_go(log, evidence.problem.discount)
-    low, high = float(seen.min()), float(seen.max())
-    certified = Certified(evidence.delta, lowest_return=low, highest_return=high)
-    try:
-        result = certified.improve(evidence.problem)
-    except InputError:
-        return ""
-    return f". With those of the log's returns, {_promise(evidence, result)}"
 
 
 def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:

@@ -36,8 +36,8 @@ ANOTHER = "another threshold: n_wedge = auto looks for one"
 FEWER = "fewer changes: a larger N∧"
 FEWEST_VISITS = 60
 """An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
-MOST_EPISODES = 1e9
-"""A forecast of more says only that these differences cannot be told from none."""
+HOPELESS = 100
+"""A forecast of more times the log says only that these differences cannot be told from none."""
 FOUR_IN_FIVE = 0.84
 """Standard errors beyond a limit for which a forecast is made: at the limit, half would pass."""
 TYPICAL_Z = 2.0
@@ -64,11 +64,13 @@ class Unchanged:
     @classmethod
     def _said(cls, result: Improvement) -> Unchanged:
         """What the algorithm itself says."""
-        reason = result.reason or UNKNOWN.reason
+        reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
         if (more := result.more_episodes) is not None:
-            return cls(reason, more_episodes(more))
+            return cls(reason, more_episodes(more, n))
         best = surest([c for c in result.sweep if c.states_changed])
-        return cls(reason) if best is None else cls(reason, more_episodes(_until(result, best)))
+        if best is None:
+            return cls(reason)
+        return cls(reason, more_episodes(_until(result, best), n, about="At least about"))
 
 
 def _until(result: Improvement, candidate: Candidate) -> float | None:
@@ -123,9 +125,14 @@ def not_by_the_model(evidence: Evidence) -> str:
     parts = [DEPENDS]
     if evidence.problem.counts.one_step:
         parts.append(BY_RECORD)
-    if more is not None and more <= MOST_EPISODES:
+    if more is not None and more <= HOPELESS * n:
         parts.append(f"about {roughly(more)} more episodes, if they are like these")
     return f"{'; or '.join(parts)}."
+
+
+def until_confirmed(n: int, gain: float, error: float, z: float) -> float | None:
+    """How many more episodes bring a mean z standard errors above 0, in four of five cases."""
+    return n * (((z + FOUR_IN_FIVE) * error / gain) ** 2 - 1) if gain > 0 else None
 
 
 def until_shown(n: int, visits: int) -> float:
@@ -157,12 +164,13 @@ def until_crossed(n: int, z: float, limit: float, other: float | None) -> float 
     return more if other is None else min(more, other)
 
 
-def more_episodes(more: float | None, otherwise: str = "") -> str:
-    """The remedy of a number of episodes, if it is known and not absurd, or something else."""
-    if more is not None and more <= MOST_EPISODES:
+def more_episodes(more: float | None, n: int, otherwise: str = "", *, about: str = "About") -> str:
+    """The remedy of a number of episodes beside n, if it is known and not absurd, or another."""
+    if more is not None and more <= HOPELESS * n:
         one = roughly(more) == "1"
-        return f"About {roughly(more)} more episode{'' if one else 's'}, if they are like these."
-    return f"More episodes, or {otherwise}." if otherwise else "More episodes."
+        return f"{about} {roughly(more)} more episode{'' if one else 's'}, if they are like these."
+    many = "More episodes" if more is None else f"More than {HOPELESS} times as many episodes"
+    return f"{many}, or {otherwise}." if otherwise else f"{many}."
 
 
 def other_states(evidence: Evidence, earned: Earned) -> str:
