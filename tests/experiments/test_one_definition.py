@@ -15,6 +15,7 @@ from spibb.algorithms.base import Algorithm
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.certified import Certified
 from spibb.algorithms.hcpi import HCPI
+from spibb.algorithms.hcpi.candidate_tests import by_contributions, by_tables
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
@@ -169,7 +170,7 @@ def test_hcpi_in_tables_finds_the_bounds_of_off_policy_evaluation(batch):
             one = replace(hcpi, baseline_value=None)
             if one.delta != 0.2:
                 continue
-            fast, slow = one._by_tables(problem, played), one._by_contributions(problem, played)
+            fast, slow = (by(one, problem, played) for by in (by_tables, by_contributions))
             unit = max(world.v_max, 1.0)
             np.testing.assert_allclose(fast.bounds / unit, slow.bounds / unit, 1e-9, 1e-9)
             np.testing.assert_allclose(fast.rival, slow.rival, 1e-9, 1e-9 * unit)
