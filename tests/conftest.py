@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import typer.main
 from hypothesis import HealthCheck, settings
 
 sys.path.insert(0, str(Path(__file__).parent))
+gc.disable()  # until all tests are collected: modules stay, and make few cycles
 
 ONE_THREAD = {
     "OPENBLAS_NUM_THREADS": "1",
@@ -67,6 +69,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First files with slow tests, so that no worker is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish() -> None:
+    """Look for cycles among what tests make, not among half a million objects of modules."""
+    gc.freeze()
+    gc.enable()
 
 
 settings.register_profile(
