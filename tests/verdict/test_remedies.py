@@ -72,7 +72,7 @@ def test_the_episodes_asked_for_are_enough_for_every_condition():
         wanted = [c.more for c in failed if c.more is not None]
         if failed and failed[0].more is not None:
             several += len(wanted) > 1
-            assert verdict.remedy == more_episodes(max(wanted))
+            assert verdict.remedy == more_episodes(max(wanted), 60)
     assert several
 
 
@@ -111,12 +111,14 @@ def test_where_nothing_changes_yet_the_forecast_counts_the_visits_too():
 
 @pytest.mark.parametrize("gain", [1e-300, 5e-324, 1e-9])
 def test_no_absurd_number_of_episodes_is_named(gain):
-    assert more_episodes(until_sure(100, gain, -1.0)) == "More episodes."
-    assert "more episodes" not in more_episodes(until_beyond_chance(100, 5, 5 - 1e-15, 10))
+    assert (
+        more_episodes(until_sure(100, gain, -1.0), 100) == "More than 100 times as many episodes."
+    )
+    assert "more episodes" not in more_episodes(until_beyond_chance(100, 5, 5 - 1e-15, 10), 100)
 
 
 def test_one_episode_is_one():
-    assert more_episodes(1.0) == "About 1 more episode, if they are like these."
+    assert more_episodes(1.0, 60) == "About 1 more episode, if they are like these."
 
 
 def test_a_remedy_promises_no_certificate_that_the_verdict_would_withdraw():

@@ -123,8 +123,8 @@ def test_what_may_be_lost_is_called_a_loss():
 
 
 def test_auto_is_not_recommended_to_one_who_used_it():
-    assert "auto" in more_episodes(until_sure(100, -1.0, -2.0), ANOTHER)
-    assert more_episodes(until_sure(100, -1.0, -2.0)) == "More episodes."
+    assert "auto" in more_episodes(until_sure(100, -1.0, -2.0), 100, ANOTHER)
+    assert more_episodes(until_sure(100, -1.0, -2.0), 100) == "More episodes."
     verdict = Auto().improve(problem_of(bandit(60, effect=0.0, noise=1.0))).verdict
     assert "n_wedge = auto" not in verdict.remedy
 
