@@ -17,7 +17,8 @@ from spibb.evaluate import standard_error
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Verdict, decide, gather_for
-from spibb.verdict.criteria import Criterion, level
+from spibb.verdict.criteria import level
+from spibb.verdict.criterion import Criterion
 from spibb.verdict.remedies import ANOTHER, more_episodes, until_sure
 
 

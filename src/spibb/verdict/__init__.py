@@ -7,7 +7,7 @@ model contradicts them (`criteria`). **not supported**: keep the current policy.
 """
 
 from spibb.grade import Grade as Grade
-from spibb.verdict.criteria import Criterion as Criterion
+from spibb.verdict.criterion import Criterion as Criterion
 from spibb.verdict.evidence import Believed as Believed
 from spibb.verdict.evidence import Earned as Earned
 from spibb.verdict.evidence import Evidence as Evidence

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from decimal import Decimal
 
 from scipy.special import ndtri
@@ -13,20 +13,15 @@ from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
-from spibb.sceptic.drift import CYCLES, Season
-from spibb.sceptic.exchange import SUSPICIOUS
+from spibb.verdict.criterion import Criterion, lacking
 from spibb.verdict.evidence import OBSERVED, Z95, Evidence
-from spibb.verdict.memory import Memory
+from spibb.verdict.past import of_the_past, untested
 from spibb.verdict.recorded import ESTIMATOR, says_nothing
 from spibb.verdict.remedies import (
     ANOTHER,
-    CYCLE,
     EPISODES,
     FEWER,
     FEWEST_VISITS,
-    LOOKED_AT,
-    RECENT,
-    REMEMBER,
     UNKNOWN,
     Unchanged,
     more_episodes,
@@ -51,45 +46,18 @@ OF_CHANGES = (
 """The criteria that say nothing where nothing changes."""
 
 
-@dataclass(frozen=True)
-class Criterion:
-    """One condition of the grade "supported".
-
-    `passed` is None where the log does not tell. `why` says what failed, and `remedy` what would
-    help, in a sentence each; `more` is the number of episodes in it, if it has one.
-    """
-
-    name: str
-    what: str
-    found: str
-    wanted: str
-    passed: bool | None
-    why: str = ""
-    remedy: str = ""
-    more: float | None = None
-
-
-NEEDED = ("model", "single changes", "beyond chance", "effective size")
-"""The criteria that must be known: without them nothing but the model speaks for a change."""
-
-
-def lacking(found: Sequence[Criterion]) -> list[Criterion]:
-    """The conditions that do not hold, or are needed and not known."""
-    return [c for c in found if c.passed is False or (c.passed is None and c.name in NEEDED)]
-
-
 def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
     found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
     if [criterion.name for criterion in lacking(found)] == [BEYOND_CHANCE]:
         found = tuple(_crossed(evidence, c) if c.name == BEYOND_CHANCE else c for c in found)
     if evidence.changed.any():
-        return (*found, *map(_plain, _slow_criteria(evidence, found)))
+        return (*found, *map(_plain, of_the_past(evidence, found)))
     found = tuple(
         replace(c, found="nothing changes", passed=None) if c.name in OF_CHANGES else c
         for c in found
     )
-    return (*found, *_untested(evidence, "nothing changes"))
+    return (*found, *untested(evidence, "nothing changes"))
 
 
 def _plain(criterion: Criterion) -> Criterion:
@@ -120,41 +88,6 @@ def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
     yield _weighted(evidence)
     if evidence.held_out is not None:
         yield _held_out(evidence, evidence.held_out)
-
-
-def _slow_criteria(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
-    """The last conditions: permutations take time, and are made only where they can decide."""
-    if (failed := lacking(found)) and not evidence.certified:
-        yield from _untested(evidence, f"another criterion is not met ({failed[0].name})")
-        return
-    if evidence.untimed:
-        yield _not_tested("season", SEASON, UNTIMED)
-    elif evidence.season is not None:
-        yield _season(evidence.season)
-    if evidence.memory is not None:
-        yield _memory(evidence.memory, evidence.certified)
-
-
-def _untested(evidence: Evidence, reason: str) -> Iterator[Criterion]:
-    """The last conditions where they were not asked."""
-    for name, what, asked in (
-        ("season", SEASON, evidence.asks_season), ("memory", MEMORY, evidence.asks_memory)
-    ):  # fmt: skip
-        if asked:
-            yield _not_tested(name, what, reason)
-
-
-def _not_tested(name: str, what: str, reason: str) -> Criterion:
-    found = f"not tested, because {reason}"
-    return Criterion(name, what, found, f"at least {SUSPICIOUS:g}", None)
-
-
-UNTIMED = (
-    "nothing tells the order of the episodes in time: use steps that are times, or whole numbers "
-    "as episode_id"
-)
-SEASON = "whether change over time can look like a difference between actions (p-value)"
-MEMORY = "whether the previous step predicts the next, given state and action (p-value)"
 
 
 def _changes(evidence: Evidence, unchanged: Unchanged) -> Criterion:
@@ -381,52 +314,6 @@ def _weighted(evidence: Evidence) -> Criterion:
         why = why or f"rests on {size:,.1f} episodes: no evidence"
         return Criterion("whole episodes", what, why, "no contradiction", None)
     return _against(evidence, evidence.estimates, "whole episodes", what, "The log's episodes")
-
-
-def _memory(found: Memory, certified: bool) -> Criterion:
-    """A certificate assumes Markov states; a drawn model can be given the memory that it lacks."""
-    p, lower = found.test.p_value, None if certified else found.lower
-    wanted, said = f"at least {SUSPICIOUS:g}", ""
-    if not certified:
-        wanted += ", or a gain above 0 in models that remember the previous step"
-        said = "" if lower is None else f"; gain in models that remember the step: {surely(lower)}"
-    if found.confounded:
-        said = f"; whether it predicts the decision, given the state: {found.decisions_p:.2g}"
-    return Criterion(
-        "memory", MEMORY, f"{p:.2g}{said}", wanted,
-        not found.found or (lower is not None and lower > 0), _remembered(found, lower),
-        LOOKED_AT if found.confounded else REMEMBER,
-    )  # fmt: skip
-
-
-def _remembered(found: Memory, lower: float | None) -> str:
-    p = f"p = {found.test.p_value:.2g}"
-    if found.confounded:
-        return (
-            "What happened before predicts both the decisions and what follows them, given the "
-            f"state ({p}): the current policy seems to act on something that the states leave out, "
-            "and an action that it takes in good cases looks good."
-        )
-    judged = "" if lower is None else ", and in models that remember it the new policy may lose"
-    return (
-        "The log contradicts the assumption that states are Markov: what happened before predicts "
-        f"what happens next ({p}){judged}."
-    )
-
-
-def _season(found: Season) -> Criterion:
-    who = "Early and late episodes differ"
-    if found.length == 1:
-        who = "Episodes resemble those shortly before them more than by chance,"
-    elif found.length in CYCLES:
-        who = f"Groups of {found.length} consecutive episodes differ more than by chance,"
-    return Criterion(
-        "season", SEASON, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
-        found.p_value >= SUSPICIOUS,
-        f"{who} both in how often actions are taken and in what follows them (p = "
-        f"{found.p_value:.2g}): an action that was taken more often in good times looks good.",
-        CYCLE if found.length in (1, *CYCLES) else RECENT,
-    )  # fmt: skip
 
 
 def surely_worse(report: OffPolicyReport | None) -> bool:

@@ -19,7 +19,8 @@ from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
-from spibb.verdict.criteria import VARYING, Criterion, criteria, lacking, level, surely_worse
+from spibb.verdict.criteria import VARYING, criteria, level, surely_worse
+from spibb.verdict.criterion import Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, at_most, counted, listed, percent, roughly
