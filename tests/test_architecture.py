@@ -15,7 +15,7 @@ import spibb
 ORDER = [
     "__init__", "names", "defaults", "errors", "grade", "showing", "frozen", "files", "words",
     "checks", "loading", "bisection", "kernels", "pseudocounts", "arrays", "labels", "tables",
-    "binning", "irregular_tables", "columns", "sql", "cases",
+    "binning", "irregular_tables", "columns", "time_order", "sql", "cases",
     "decisions", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "change_certificate",
     "simulate", "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats",

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, TypeVar
 import numpy as np
 
 from spibb.checks import some
+from spibb.frozen import Frozen
 
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _NUMBER = re.compile(r"([0-9]+)")
@@ -28,7 +29,7 @@ Kind = TypeVar("Kind", bound=Episodes)
 
 
 @dataclass(frozen=True, eq=False)
-class TimeOrder:
+class TimeOrder(Frozen):
     """Numbers of the episodes [E] in the order of time, None for that of the log; and in words.
 
     Where nothing tells the order it is not `known`.
