@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 import shutil
@@ -13,7 +14,9 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Timer
 
+import duckdb
 import numpy as np
 import pytest
 from commands import Server
@@ -238,14 +241,61 @@ def test_a_signal_stops_an_improvement_and_leaves_nothing(improvement, tmp_path)
     assert not (tmp_path / "new").exists()
 
 
-def test_a_signal_while_compiled_code_returns_is_still_that_signal():
-    """CPython reports it as a SystemError then."""
-    inner = SystemError("returned a result with an exception set")
-    inner.__cause__ = Stopped(signal.SIGHUP)
-    for error in (inner, SystemError("the caller too")):
-        error.__cause__ = error.__cause__ or inner
-        with pytest.raises(Stopped, match="stopped by SIGHUP"), stoppable():
-            raise error
+def test_a_signal_during_an_import_waits_for_its_end(tmp_path, monkeypatch):
+    """Compiled modules lose exceptions while they are loaded, as this one does."""
+    (tmp_path / "loses_signals.py").write_text(
+        "import contextlib, signal\n"
+        "with contextlib.suppress(BaseException):\n"
+        "    signal.raise_signal(signal.SIGTERM)\n"
+        "    complete = True\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def load_and_wait() -> None:
+        importlib.import_module("loses_signals")
+        time.sleep(30)
+
+    with pytest.raises(Stopped, match="SIGTERM"), stoppable():
+        load_and_wait()
+    assert sys.modules["loses_signals"].complete
+
+
+def query_until(number: int) -> None:
+    """DuckDB says only that it was interrupted."""
+    Timer(0.2, os.kill, (os.getpid(), number)).start()
+    duckdb.sql(
+        "SELECT COUNT(*) FROM range(100000000) a, range(100) b WHERE a.range > b.range"
+    ).show()
+
+
+def return_with(number: int) -> None:
+    """CPython says that a result came with an exception."""
+    try:
+        signal.raise_signal(number)
+    except Stopped as stop:
+        raise SystemError("returned a result with an exception set") from stop
+
+
+class Finalised:
+    """Whose last breath is interrupted."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        signal.raise_signal(self.number)
+
+
+def finalise_with(number: int) -> None:
+    """Python drops what a finaliser raises."""
+    Finalised(number)
+    time.sleep(30)
+
+
+@pytest.mark.parametrize("work", [query_until, return_with, finalise_with])
+def test_a_signal_that_python_loses_is_still_that_signal(work):
+    with pytest.raises(Stopped, match="stopped by SIGHUP"), stoppable():
+        work(signal.SIGHUP)
     with pytest.raises(SystemError, match="something else"), stoppable():
         raise SystemError("something else")
 
