@@ -60,6 +60,17 @@ def same_kind(labels: Sequence[Label], name: str) -> None:
         )
 
 
+def sorted_places(labels: Sequence[Label]) -> list[int]:
+    """The places of labels in the order in which files give them back: sorted.
+
+    Labels that cannot be compared, which no file keeps, stay in the order given.
+    """
+    try:
+        return sorted(range(len(labels)), key=labels.__getitem__)
+    except TypeError:
+        return list(range(len(labels)))
+
+
 def as_text_like(label: Label, example: Label) -> Label:
     """A label, with its numbers as text where the example has text."""
     if isinstance(label, tuple) and isinstance(example, tuple) and len(label) == len(example):

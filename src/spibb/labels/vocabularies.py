@@ -22,6 +22,7 @@ from spibb.labels.kinds import (
     kind,
     plain,
     same_kind,
+    sorted_places,
 )
 from spibb.showing import Shown
 
@@ -110,6 +111,15 @@ class Vocabulary(Shown):
     def index(self) -> Mapping[Label, int]:
         """Code of each label."""
         return {label: code for code, label in enumerate(self.labels)}
+
+    @cached_property
+    def in_order(self) -> np.ndarray:
+        """The codes in the order of their labels, sorted, whatever order these are given in.
+
+        >>> spibb.Vocabulary(["wait", "refer", "treat"]).in_order
+        array([1, 2, 0])
+        """
+        return np.array(sorted_places(self.labels), dtype=np.int64)
 
     def find(self, label: Label) -> int | None:
         """The code of a label, None if it is unknown; true is not 1."""
