@@ -225,6 +225,17 @@ def test_unseen_states_are_listed_with_their_rows():
         ),
         ({"ward": ["a", "b"], "age": [1], "n": [1]}, {}, "differ in length"),
         ({"ward": ["a", 3], "age": [1, 2], "n": [1, 2]}, {}, "'ward' of the cases mixes types"),
+        (
+            {"ward": ["a", "b"], "age": [1, 2], "n": [1.0, True]},
+            {},
+            "'n' of the cases mixes types, true or false beside numbers",
+        ),
+        (
+            pd.DataFrame({"ward": ["a", "b"], "age": [1, 2], "n": [1.0, True]}, dtype=object),
+            {},
+            "n mixes types, true or false beside numbers",
+        ),
+        ([("a", "b", 1.0), ("a", "b", False)], {}, "'n' of the cases mixes types, true or false"),
         ([{"ward": "north", "age": 3, "n": 0}, {"ward": "x"}], {}, "case 1 has no 'age'"),
         ([{"ward": "north", "age": 3, "n": 0}, "x"], {}, "case 1 has no 'ward'"),
         (["north"], {}, "labels of 1 parts, and a state here is ward, age, n"),

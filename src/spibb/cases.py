@@ -17,7 +17,16 @@ import numpy as np
 
 from spibb.arrays import from_arrow, python_values
 from spibb.binning import Bins
-from spibb.checks import NUMBER_IN_TEXT, did_you_mean, number, parse_value, shown, some, such_rows
+from spibb.checks import (
+    NUMBER_IN_TEXT,
+    did_you_mean,
+    number,
+    one_kind,
+    parse_value,
+    shown,
+    some,
+    such_rows,
+)
 from spibb.columns import labels_column, to_arrow_table
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -309,6 +318,8 @@ def _array(values: Any, name: str) -> pa.Array:
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
         ) from None
+    if found is not given:
+        one_kind(given, found.type, f"column {name!r} of the cases")
     return _whole(found, name)
 
 

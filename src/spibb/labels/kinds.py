@@ -49,7 +49,7 @@ def check_exact(value: Any, name: str) -> None:
 
 
 def same_kind(labels: Sequence[Label], name: str) -> None:
-    """Text and numbers in one column could be neither sorted nor written."""
+    """Text and numbers in one column could be neither sorted nor written; true is not 1."""
     if len(types := set(map(type, labels))) <= 1 and tuple not in types:
         return
     kinds = {kind(label): label for label in labels}
@@ -79,9 +79,11 @@ def as_text_like(label: Label, example: Label) -> Label:
 
 
 def kind(label: Label) -> Any:
-    """What the parts of a label are: numbers, text, or something else."""
+    """What the parts of a label are: numbers, text, true or false, or something else."""
     if isinstance(label, tuple):
         return tuple(kind(part) for part in label)
+    if isinstance(label, bool):
+        return "flag"
     return "number" if isinstance(label, int | float) else type(label).__name__
 
 
