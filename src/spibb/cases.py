@@ -52,12 +52,18 @@ class CaseEncoder:
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
     def label(self, case: Mapping[str, Any] | Label) -> Label:
-        """The label of the state that a case is in."""
-        if not isinstance(case, Mapping):
-            return case
+        """The label of the state that a case is in; what is no state at all stays as it is."""
         names = self.states.names
-        check_case(case, names)
-        parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
+        if isinstance(case, Mapping):
+            check_case(case, names)
+            values = [case[name] for name in names]
+        elif self.states.find(case) is not None:
+            return case
+        else:
+            values = list(case) if isinstance(case, tuple | list) else [case]
+            if len(values) != len(names):
+                return case
+        parts = tuple(self.part(i, value) for i, value in enumerate(values))
         for name, part in zip(names, parts):
             if part is None:
                 raise InputError(

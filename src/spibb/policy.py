@@ -130,6 +130,9 @@ class Policy(Frozen):
     def row(self, state: Label) -> dict[Label, float]:
         """The distribution over action labels in a state.
 
+        The label is one of `states`, not a cell of a file: 3.0 is 3, but "3" is not, and true is
+        not 1. `act_many` reads cells.
+
         >>> baseline.row("mild")
         {'treat': 0.6, 'wait': 0.4}
         """
@@ -137,7 +140,7 @@ class Policy(Frozen):
 
     @takes(rng=np.random.Generator)
     def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
-        """Draw an action label for a state label.
+        """Draw an action label for a state label, which is one of `states` as in `row`.
 
         The draw does not depend on the order of the policy's actions.
 
@@ -167,7 +170,8 @@ class Policy(Frozen):
 
         Parameters:
             cases: a dataframe or a mapping with the columns of the state, a list of such mappings
-                for one case each, or labels of states.
+                for one case each, or labels of states. All are read as cells of a file: "3" is 3
+                where labels are numbers, and 3 is "3" where they are text.
             seed: seed of the draws.
             deterministic: take the most probable action, of several the one whose label sorts
                 first, and draw nothing.

@@ -112,7 +112,9 @@ class LoadedPolicy(Loaded):
     """A policy from a file, which encodes raw cases as the log was encoded.
 
     A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
-    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``.
+    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``. Both are read as cells of
+    a file, one case as many: ``"3"`` is 3 where labels are numbers, and 3 is ``"3"`` where they are
+    text.
 
     Parameters:
         policy: the policy itself.
@@ -211,7 +213,10 @@ class LoadedPolicy(Loaded):
         return self.encoder.label(case)
 
     def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
-        """The distribution over actions for a case; a state that was never seen has none."""
+        """The distribution over actions for a case; a state that was never seen has none.
+
+        Unlike `Policy.row`, this reads the case as `act_many` does.
+        """
         label = self.encode(case)
         if self.policy.states.find(label) is None:
             known = self.policy.states.labels

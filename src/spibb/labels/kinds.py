@@ -96,11 +96,13 @@ def is_hashable(label: Label) -> bool:
     return True
 
 
-def flags(label: Label) -> Any:
-    """Which parts of a label are true or false, which Python takes for 1 and 0."""
+def disguise(label: Label) -> Any:
+    """Which parts of a label are true, false or complex, which Python takes for whole numbers."""
     if isinstance(label, tuple):
-        return tuple(flags(part) for part in label)
-    return isinstance(label, bool | np.bool_)
+        return tuple(disguise(part) for part in label)
+    if isinstance(label, complex | np.complexfloating):
+        return "complex"
+    return "flag" if isinstance(label, bool | np.bool_) else None
 
 
 def given_label(label: Label, name: str) -> Label:

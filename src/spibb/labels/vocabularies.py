@@ -16,7 +16,7 @@ from spibb.labels.kinds import (
     Label,
     as_text_like,
     check_exact,
-    flags,
+    disguise,
     given_label,
     is_hashable,
     kind,
@@ -122,11 +122,11 @@ class Vocabulary(Shown):
         return np.array(sorted_places(self.labels), dtype=np.int64)
 
     def find(self, label: Label) -> int | None:
-        """The code of a label, None if it is unknown; true is not 1."""
+        """The code of a label, None if it is unknown; true is not 1, and neither is 1 + 0j."""
         code = self.index.get(plain(label)) if is_hashable(label) else None
         for part in label if isinstance(label, tuple) else (label,):
             check_exact(part, self.kind)
-        return code if code is not None and flags(label) == flags(self[code]) else None
+        return code if code is not None and disguise(label) == disguise(self[code]) else None
 
     def code(self, label: Label) -> int:
         """The code of one label."""
