@@ -257,9 +257,9 @@ def test_translation_overlooks_labels_that_do_not_occur():
 def test_numbers_are_found_among_text_labels():
     found, codes = factorize([2, 1], "state")
     assert translate(found, codes, Vocabulary(("2", "1", "x")), "states").tolist() == [0, 1]
-    assert found.as_text_like(Vocabulary(("x",))).labels == ("1", "2")
+    assert found.in_form_of(Vocabulary(("x",))).labels == ("1", "2")
     pairs = Vocabulary(((1, 2), (3, 4)))
-    assert pairs.as_text_like(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))
+    assert pairs.in_form_of(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))
 
 
 @pytest.mark.parametrize(

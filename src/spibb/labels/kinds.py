@@ -71,10 +71,12 @@ def sorted_places(labels: Sequence[Label]) -> list[int]:
         return list(range(len(labels)))
 
 
-def as_text_like(label: Label, example: Label) -> Label:
-    """A label, with its numbers as text where the example has text."""
+def in_form_of(label: Label, example: Label) -> Label:
+    """A label, its numbers as text where the example has text, its flags as numbers likewise."""
     if isinstance(label, tuple) and isinstance(example, tuple) and len(label) == len(example):
-        return tuple(as_text_like(part, other) for part, other in zip(label, example))
+        return tuple(in_form_of(part, other) for part, other in zip(label, example))
+    if isinstance(label, bool) and type(example) is int:
+        return int(label)
     return str(label) if isinstance(example, str) and isinstance(label, int) else label
 
 

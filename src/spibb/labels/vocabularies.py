@@ -14,7 +14,7 @@ from spibb.checks import positive, several, shown, some
 from spibb.errors import InputError
 from spibb.labels.kinds import (
     Label,
-    as_text_like,
+    in_form_of,
     check_exact,
     disguise,
     given_label,
@@ -162,11 +162,14 @@ class Vocabulary(Shown):
         parts = [tuple(label[k] for k in places) for label in self.labels]  # type: ignore[index]
         return Vocabulary(tuple(parts), names)
 
-    def as_text_like(self, other: Vocabulary) -> Vocabulary:
-        """The same labels, numbers turned into text in the parts where `other` has text."""
+    def in_form_of(self, other: Vocabulary) -> Vocabulary:
+        """The same labels, numbers turned into text in the parts where `other` has text.
+
+        True and false become 1 and 0 where it has numbers.
+        """
         if not self.labels or not other.labels or kind(self[0]) == kind(other[0]):
             return self
-        return Vocabulary(tuple(as_text_like(label, other[0]) for label in self.labels), self.names)
+        return Vocabulary(tuple(in_form_of(label, other[0]) for label in self.labels), self.names)
 
     def codes(self, other: Vocabulary) -> np.ndarray:
         """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
@@ -194,7 +197,7 @@ def translate(
     found: Vocabulary, codes: np.ndarray, vocabulary: Vocabulary, what: str
 ) -> np.ndarray:
     """Codes [N] ≥ 0 in another vocabulary, which must hold every label that occurs."""
-    mapped = vocabulary.codes(found.as_text_like(vocabulary))
+    mapped = vocabulary.codes(found.in_form_of(vocabulary))
     occurs = np.zeros(len(found), dtype=bool)
     occurs[codes] = True
     unknown = [found[code] for code in np.flatnonzero(occurs & (mapped < 0)).tolist()]
