@@ -14,10 +14,10 @@ from spibb.checks import positive, several, shown, some
 from spibb.errors import InputError
 from spibb.labels.kinds import (
     Label,
-    in_form_of,
     check_exact,
     disguise,
     given_label,
+    in_form_of,
     is_hashable,
     kind,
     plain,
