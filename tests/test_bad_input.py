@@ -365,6 +365,8 @@ for new, *parts in (
     ("0,first,b,stay,1,1", "step in row 1 is 'first'"),
 ):  # fmt: skip
     bad_log(ROW, new, *parts)
+bad_log("1,1,b,go", "1.0,1,b,go", "episode_id in row 3 is 1.0, expected the number without .0",
+        "they would be two episodes; write all of them alike (1 such row)")  # fmt: skip
 bad_log("0,0,a,go,0,0", "0,0,a,go,0,1", "row 0 is terminated or truncated, but its episode goes on")
 bad_log(",b,", ",0.5,", "state")
 bad_log(",a,", ",c,", "baseline.csv' has no row for state 'c' (1 of the log's 2 states): add")

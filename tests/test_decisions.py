@@ -225,6 +225,17 @@ def test_unseen_states_are_listed_with_their_rows():
         ),
         ({"ward": ["a", "b"], "age": [1], "n": [1]}, {}, "differ in length"),
         ({"ward": ["a", 3], "age": [1, 2], "n": [1, 2]}, {}, "'ward' of the cases mixes types"),
+        (
+            {"ward": ["a", "b"], "age": [1, 2], "n": [1.0, True]},
+            {},
+            "'n' of the cases mixes types, true or false beside numbers",
+        ),
+        (
+            pd.DataFrame({"ward": ["a", "b"], "age": [1, 2], "n": [1.0, True]}, dtype=object),
+            {},
+            "n mixes types, true or false beside numbers",
+        ),
+        ([("a", "b", 1.0), ("a", "b", False)], {}, "'n' of the cases mixes types, true or false"),
         ([{"ward": "north", "age": 3, "n": 0}, {"ward": "x"}], {}, "case 1 has no 'age'"),
         ([{"ward": "north", "age": 3, "n": 0}, "x"], {}, "case 1 has no 'ward'"),
         (["north"], {}, "labels of 1 parts, and a state here is ward, age, n"),
@@ -277,3 +288,51 @@ def test_a_time_that_python_has_none_for_is_a_state_that_no_policy_knows(kind):
     assert loaded.act_many(cases, unseen="empty").labels == [None]
     with pytest.raises(InputError, match=r"not in the policy: row 0 \('(timestamp|date)"):
         loaded.act_many(cases)
+
+
+ODD = [
+    ([1, 2], ["1", "1.0", "1e0", "+1", 1, 1.0, np.int64(2), "2", "3", "one"]),
+    (["1", "02"], [1, 1.0, "1", "02", 2, "2", "1.0"]),
+    ([True, False], ["true", "False", True, np.False_, 1, 0, "1"]),
+    ([1, 0], [True, False, "true", 1]),
+    ([(1, "a"), (2, "b")], [("1", "a"), [1, "a"], (1, "a"), (1.0, "a"), (True, "a"), (1, "b")]),
+    (AGES.labels, [17, "17", 18.0, "[18, 40.5)", "1e9"]),
+]
+
+
+@pytest.mark.parametrize(("labels", "cases"), ODD)
+def test_a_loaded_policy_reads_one_case_as_many(labels, cases):
+    names = ("age",) if labels is AGES.labels else ("ward", "n")[: 1 + isinstance(labels[0], tuple)]
+    rows = Policy(np.eye(len(labels)), Vocabulary(labels, names))
+    loaded = LoadedPolicy(rows, {"age": AGES} if names == ("age",) else {}, {})
+    many = [loaded.act_many([case], deterministic=True, unseen="empty").labels[0] for case in cases]
+    assert one_by_one(loaded, cases) == many
+    assert None in many or names == ("age",)
+    assert len(set(many) - {None}) >= 1
+
+
+@pytest.mark.parametrize(("labels", "known", "unknown"), [
+    ([1, 2], [1, 1.0, np.int64(1), np.float32(1), Decimal(1)], ["1", "1.0", True, 1 + 0j]),
+    (["1", "2"], ["1", np.str_("1")], [1, 1.0]),
+    ([True, False], [True, np.True_], ["true", "True", 1, 1.0, np.complex64(1)]),
+    ([(1, "a"), (2, "b")], [(1, "a"), (1.0, "a")],
+     [("1", "a"), [1, "a"], (True, "a"), (1 + 0j, "a")]),
+])  # fmt: skip
+def test_a_row_takes_labels_as_the_policy_has_them(labels, known, unknown):
+    policy = Policy(np.eye(2), labels, ["go", "stay"])
+    for label in known:
+        assert policy.row(label) == {"go": 1.0, "stay": 0.0}
+    for label in unknown:
+        with pytest.raises(InputError, match="is unknown"):
+            policy.row(label)
+        with pytest.raises(InputError, match="is unknown"):
+            policy.sample(label, rng=np.random.default_rng(0))
+
+
+def test_complex_numbers_are_no_labels():
+    loaded = LoadedPolicy(Policy(np.eye(2), [1, 2]), {}, {})
+    for case in (1 + 0j, {"state": 1 + 0j}):
+        with pytest.raises(InputError, match="not in the policy"):
+            loaded.row(case)
+        with pytest.raises(InputError, match="mixes types"):
+            loaded.act_many([case])

@@ -184,6 +184,14 @@ def test_categories_that_never_occur_are_not_labels():
         ([b"a"], "state holds values of type binary"),
         ([1j], "state mixes types"),
         ([np.inf], "state holds the fraction inf"),
+        ([1.0, True], "state mixes types, true or false beside numbers: make every value a number"),
+        ([0.0, None, False], "state mixes types, true or false beside numbers"),
+        ([1, True], "state mixes types"),
+        ([True, 1.0], "state mixes types"),
+        (np.array([1.0, True], dtype=object), "state mixes types, true or false beside numbers"),
+        ([np.float64(1), True], "state mixes types"),
+        ([np.float64(1), np.True_], "state mixes types"),
+        ([("a", 1.0), ("a", True)], "state mixes types, true or false beside numbers"),
     ],
 )
 def test_labels_that_cannot_be_labels_are_refused(values, message):
@@ -226,7 +234,8 @@ def test_text_and_numbers_do_not_mix_in_one_vocabulary():
         Vocabulary((1, "a"), ("action",))
     with pytest.raises(InputError, match="state mixes labels like"):
         Vocabulary((("a", 1), (2, 1)), ("state",))
-    assert len(Vocabulary((True, 2), ("state",))) == 2
+    with pytest.raises(InputError, match="state mixes labels like True, 2"):
+        Vocabulary((True, 2), ("state",))
 
 
 def test_codes_of_another_vocabulary_are_minus_one_where_it_is_unknown():
@@ -248,9 +257,9 @@ def test_translation_overlooks_labels_that_do_not_occur():
 def test_numbers_are_found_among_text_labels():
     found, codes = factorize([2, 1], "state")
     assert translate(found, codes, Vocabulary(("2", "1", "x")), "states").tolist() == [0, 1]
-    assert found.as_text_like(Vocabulary(("x",))).labels == ("1", "2")
+    assert found.in_form_of(Vocabulary(("x",))).labels == ("1", "2")
     pairs = Vocabulary(((1, 2), (3, 4)))
-    assert pairs.as_text_like(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))
+    assert pairs.in_form_of(Vocabulary(((0, "x"),))).labels == ((1, "2"), (3, "4"))
 
 
 @pytest.mark.parametrize(

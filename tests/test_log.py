@@ -536,6 +536,28 @@ def test_a_column_of_mixed_types_is_refused():
         Log.from_frame(frame(action=["go", 1, "go", "go", 2]))
 
 
+@pytest.mark.parametrize("actions", [[1.0, True, 0.0, 1.0, 0.0], [1, True, 0, 1, 0]])
+def test_true_is_not_1_in_any_column_of_labels(actions):
+    odd = pd.DataFrame(FRAME | {"action": pd.Series(actions, dtype=object)})
+    with pytest.raises(InputError, match="mixes types"):
+        Log.from_frame(odd)
+    with pytest.raises(InputError, match="action mixes types"):
+        Log.from_arrays(["s"] * 5, actions, [0] * 5, terminated=[True] * 5)
+    with pytest.raises(InputError, match="action mixes labels like 2, True"):
+        spibb.Policy([[0.5, 0.5]], ["s"], [2, True])
+
+
+@pytest.mark.parametrize(("state", "successor"), [([True, True], [0, 0]), ([1, 1], [False, False])])
+def test_flags_beside_a_column_of_numbers_are_numbers(state, successor):
+    rest = {"action": ["x", "y"], "reward": [0, 1], "next_state": successor,
+            "terminated": [False, True]}  # fmt: skip
+    arrays = Log.from_arrays(state, **rest)
+    table = pa.table({"episode_id": [0, 1], "step": [0, 0], "state": state, **rest})
+    for log in (arrays, Log.from_frame(table)):
+        assert [*map(type, log.states.labels)] == [int, int]
+        assert log.states.labels == (0, 1)
+
+
 # Methods
 
 

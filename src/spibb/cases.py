@@ -17,7 +17,16 @@ import numpy as np
 
 from spibb.arrays import from_arrow, python_values
 from spibb.binning import Bins
-from spibb.checks import NUMBER_IN_TEXT, did_you_mean, number, parse_value, shown, some, such_rows
+from spibb.checks import (
+    NUMBER_IN_TEXT,
+    did_you_mean,
+    number,
+    one_kind,
+    parse_value,
+    shown,
+    some,
+    such_rows,
+)
 from spibb.columns import labels_column, to_arrow_table
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -43,12 +52,18 @@ class CaseEncoder:
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
     def label(self, case: Mapping[str, Any] | Label) -> Label:
-        """The label of the state that a case is in."""
-        if not isinstance(case, Mapping):
-            return case
+        """The label of the state that a case is in; what is no state at all stays as it is."""
         names = self.states.names
-        check_case(case, names)
-        parts = tuple(self.part(i, case[name]) for i, name in enumerate(names))
+        if isinstance(case, Mapping):
+            check_case(case, names)
+            values = [case[name] for name in names]
+        elif self.states.find(case) is not None:
+            return case
+        else:
+            values = list(case) if isinstance(case, tuple | list) else [case]
+            if len(values) != len(names):
+                return case
+        parts = tuple(self.part(i, value) for i, value in enumerate(values))
         for name, part in zip(names, parts):
             if part is None:
                 raise InputError(
@@ -309,6 +324,8 @@ def _array(values: Any, name: str) -> pa.Array:
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
         ) from None
+    if found is not given:
+        one_kind(given, found.type, f"column {name!r} of the cases")
     return _whole(found, name)
 
 

@@ -1,4 +1,8 @@
-"""Decisions for many cases at once; how the cases are cut into batches does not change them."""
+"""Decisions for many cases at once; how the cases are cut into batches does not change them.
+
+Draws and ties go through the actions in the order of their labels, sorted. So they do not depend on
+the order in which a policy has its actions: files give labels back sorted.
+"""
 
 from __future__ import annotations
 
@@ -102,14 +106,20 @@ def choose(
     unknown = state == UNKNOWN
     known = np.where(unknown, 0, state)
     if checks.flag("deterministic", deterministic):
-        codes = np.argmax(probs, axis=1)[known]
+        codes = likeliest(probs, actions)[known]
     else:
-        codes = draw(probs, known, uniforms(seed, first_row, len(state)))
+        uniform = uniforms(seed, first_row, len(state))
+        codes = actions.in_order[draw(probs[:, actions.in_order], known, uniform)]
     chance = probs[known, codes]
     return Decisions(
         np.where(unknown, UNKNOWN, codes).astype(np.int32), np.where(unknown, np.nan, chance),
         actions,
     )  # fmt: skip
+
+
+def likeliest(probs: np.ndarray, actions: Vocabulary) -> np.ndarray:
+    """The most probable action of each row [S] of `probs` [S, A]; of several, the first label."""
+    return actions.in_order[np.argmax(probs[:, actions.in_order], axis=1)]
 
 
 def _check_row(first_row: Any) -> None:

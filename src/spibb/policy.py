@@ -130,6 +130,9 @@ class Policy(Frozen):
     def row(self, state: Label) -> dict[Label, float]:
         """The distribution over action labels in a state.
 
+        The label is one of `states`, not a cell of a file: 3.0 is 3, but "3" is not, and true is
+        not 1. `act_many` reads cells.
+
         >>> baseline.row("mild")
         {'treat': 0.6, 'wait': 0.4}
         """
@@ -137,15 +140,18 @@ class Policy(Frozen):
 
     @takes(rng=np.random.Generator)
     def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
-        """Draw an action label for a state label.
+        """Draw an action label for a state label, which is one of `states` as in `row`.
+
+        The draw does not depend on the order of the policy's actions.
 
         >>> rng = np.random.default_rng(0)
         >>> baseline.sample("mild", rng=rng), baseline.sample("mild", rng=rng)
         ('wait', 'treat')
         """
-        cumulative = np.cumsum(self.probs[self.states.code(state)])
-        code = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right"))
-        return self.actions[code]
+        order = self.actions.in_order
+        cumulative = np.cumsum(self.probs[self.states.code(state)][order])
+        place = np.searchsorted(cumulative, rng.random() * cumulative[-1], side="right")
+        return self.actions[int(order[place])]
 
     def act_many(
         self,
@@ -159,13 +165,16 @@ class Policy(Frozen):
         """An action for each of many cases, millions per second.
 
         The draw of a case depends on the seed and its row only: cases that are decided in pieces,
-        each with its `first_row`, get the actions that they get all at once.
+        each with its `first_row`, get the actions that they get all at once. Nor does it depend on
+        the order of the policy's actions, which a file does not keep.
 
         Parameters:
             cases: a dataframe or a mapping with the columns of the state, a list of such mappings
-                for one case each, or labels of states.
+                for one case each, or labels of states. All are read as cells of a file: "3" is 3
+                where labels are numbers, and 3 is "3" where they are text.
             seed: seed of the draws.
-            deterministic: take the most probable action, the first of several, and draw nothing.
+            deterministic: take the most probable action, of several the one whose label sorts
+                first, and draw nothing.
             unseen: ``"error"`` refuses cases in states that the policy does not know, and names
                 their rows; ``"empty"`` gives them no action.
             first_row: number of the first case.

@@ -404,3 +404,30 @@ def test_a_long_cell_with_many_lines_is_read(tmp_path):
     (tmp_path / "long.csv").write_text("\n".join(lines), encoding="utf-8")
     found, wanted = read_log(tmp_path / "long.csv"), read_log(file(tmp_path))
     assert (found.state == wanted.state).all() and (found.reward == wanted.reward).all()
+
+
+def log_of_ids(path, *ids):
+    rows = "".join(f"{name},{step},a,x,1,1\n" for step, name in enumerate(ids))
+    path.write_text(f"episode_id,step,state,action,reward,terminated\n{rows}")
+    return path
+
+
+@pytest.mark.parametrize(
+    "ids", [("1", "1.0"), ("2.0", "a", "2"), ("-3.0", "-3"), ("10", "5", "10.0")]
+)
+@pytest.mark.parametrize("options", [{}, {"missing": "drop"}])
+def test_one_number_does_not_name_an_episode_in_two_ways(ids, options, tmp_path):
+    path = log_of_ids(tmp_path / "log.csv", *ids)
+    for read in (read_log, count_log):
+        with pytest.raises(
+            InputError, match=r"\.0, expected the number without \.0, as other rows"
+        ):
+            read(path, **options)
+
+
+@pytest.mark.parametrize(
+    "ids", [("1.0", "2"), ("1.0", "2.0"), ("v1", "v1.0"), ("1.5", "1"), ("01", "1")]
+)
+def test_other_names_of_episodes_are_taken_as_they_are(ids, tmp_path):
+    path = log_of_ids(tmp_path / "log.csv", *ids)
+    assert read_log(path).n_episodes == count_log(path).n_episodes == 2

@@ -123,7 +123,9 @@ def oracle(loaded, rows, choose):
         except InputError:
             found.append((None, None))
             continue
-        found.append(loaded.policy.actions[choose(loaded.policy.probs[state], row[4])])
+        order = sorted(range(4), key=loaded.policy.actions.labels.__getitem__)
+        place = choose(loaded.policy.probs[state][order], row[4])
+        found.append(loaded.policy.actions[order[place]])
     return found
 
 

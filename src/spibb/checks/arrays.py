@@ -186,10 +186,33 @@ def action_codes(name: str, values: Any, n_actions: int, remedy: str) -> np.ndar
     return array.astype(np.int64)
 
 
-def one_kind_of_time(values: Iterable[Any], name: str) -> None:
-    """Refuse times with a zone beside times without: Arrow would take the latter to be UTC."""
+def one_kind(values: Any, found: Any, name: str) -> None:
+    """Refuse values that are not alike, and that Arrow made alike without a word.
+
+    `found` is the type of the Arrow column that it made of them. Times without a zone would be UTC
+    beside times with one, and true would be 1.0 beside floats; beside whole numbers Arrow refuses
+    it.
+    """
+    if isinstance(values, np.ndarray) and values.dtype != object:
+        return
+    kind = str(found)
+    if kind.startswith("timestamp"):
+        _one_kind_of_time(values, name)
+    elif kind in ("double", "float", "halffloat"):
+        _no_flags(values, name)
+
+
+def _one_kind_of_time(values: Iterable[Any], name: str) -> None:
     zones = {value.tzinfo is None for value in values if isinstance(value, datetime)}
     if len(zones) > 1:
         raise InputError(
             f"{name} mixes times with and without a time zone: give all of them a zone, or none"
+        )
+
+
+def _no_flags(values: Iterable[Any], name: str) -> None:
+    if not {bool, np.bool_}.isdisjoint(map(type, values)):
+        raise InputError(
+            f"{name} mixes types, true or false beside numbers: make every value a number, or "
+            "true or false"
         )

@@ -101,7 +101,8 @@ def code_states(
     """Code states and successors in one vocabulary: a state may occur only as a successor.
 
     States are codes ≥ 0. Successors are NO_STATE where none is given, and beyond the end: what lies
-    there is no state of the problem. Where one of the two columns is text, so is the other.
+    there is no state of the problem. Where one of the two columns is text, so is the other; where
+    one has true and false and the other numbers, both have numbers.
     """
     if states is None:
         found, codes = factorize(state, *names)
@@ -116,7 +117,7 @@ def code_states(
     used, reached = densify(reached, len(others))
     others = Vocabulary(tuple(others[code] for code in used.tolist()), others.names)
     if states is None:
-        found, others = found.as_text_like(others), others.as_text_like(found)
+        found, others = found.in_form_of(others), others.in_form_of(found)
         same_kind((*found.labels[:1], *others.labels[:1]), "state and next_state")
         both = Vocabulary(sorted(set(found.labels).union(others.labels)), found.names)
         codes, found = both.codes(found)[codes], both

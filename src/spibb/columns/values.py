@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import check_present, finite, one_kind_of_time, shown, unmasked
+from spibb.checks import check_present, finite, one_kind, shown, unmasked
 from spibb.errors import InputError
 
 FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
@@ -40,8 +40,9 @@ def to_arrow_table(frame: Any) -> Any:
             "make every value a string, or a number"
         ) from None
     for field in table.schema:
-        if pa.types.is_timestamp(field.type) and str(frame[field.name].dtype) == "Object":
-            one_kind_of_time(frame[field.name].to_list(), field.name)
+        merged = pa.types.is_timestamp(field.type) or pa.types.is_floating(field.type)
+        if merged and str(frame[field.name].dtype) == "Object":
+            one_kind(frame[field.name].to_list(), field.type, field.name)
     return table
 
 

@@ -215,8 +215,8 @@ class Conformity:
 @takes(log=Log, policy=Policy)
 def conformity(log: Log, policy: Policy) -> Conformity:
     """Compare a log's decisions with a policy; an action that it never takes is an error."""
-    states = policy.states.codes(log.states.as_text_like(policy.states))
-    actions = policy.actions.codes(log.actions.as_text_like(policy.actions))
+    states = policy.states.codes(log.states.in_form_of(policy.states))
+    actions = policy.actions.codes(log.actions.in_form_of(policy.actions))
     taken = np.zeros((len(states), policy.n_actions + 1), dtype=np.int64)  # the last: none of them
     np.add.at(taken, (log.state, actions[log.action]), 1)
     unknown = int(taken[states < 0].sum())

@@ -19,7 +19,7 @@ from spibb.frozen import Frozen
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
 from spibb.irregular_tables import AS_LEVEL, LEVEL
-from spibb.labels import Label, Vocabulary
+from spibb.labels import Label, Vocabulary, sorted_places
 from spibb.policy import Policy
 
 NOT_SUPPORTED = "not supported"
@@ -94,9 +94,10 @@ class Loaded(Frozen):
         return f"the verdict on this policy was: {self.verdict['headline']}"
 
     def best(self, case: Mapping[str, Any] | Label) -> Label:
-        """The most probable action for a case; the first of several."""
+        """The most probable action for a case; of several, the one whose label sorts first."""
         row = self.row(case)
-        return max(row, key=lambda action: row[action])
+        labels = list(row)
+        return max((labels[k] for k in sorted_places(labels)), key=lambda action: row[action])
 
     def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
         """How to read a log with the columns `present` as this policy's log was read.
@@ -111,7 +112,9 @@ class LoadedPolicy(Loaded):
     """A policy from a file, which encodes raw cases as the log was encoded.
 
     A case is a label of a state (``"mild"``, ``("ward-1", "[18, 40)")``), or a mapping from the
-    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``.
+    columns of the state to raw values: ``{"ward": "ward-1", "age": 31}``. Both are read as cells of
+    a file, one case as many: ``"3"`` is 3 where labels are numbers, and 3 is ``"3"`` where they are
+    text.
 
     Parameters:
         policy: the policy itself.
@@ -210,7 +213,10 @@ class LoadedPolicy(Loaded):
         return self.encoder.label(case)
 
     def row(self, case: Mapping[str, Any] | Label) -> dict[Label, float]:
-        """The distribution over actions for a case; a state that was never seen has none."""
+        """The distribution over actions for a case; a state that was never seen has none.
+
+        Unlike `Policy.row`, this reads the case as `act_many` does.
+        """
         label = self.encode(case)
         if self.policy.states.find(label) is None:
             known = self.policy.states.labels
@@ -235,7 +241,8 @@ class LoadedPolicy(Loaded):
             cases: a dataframe or a mapping with the columns of the state, a list of such mappings
                 for one case each, or labels of states.
             seed: seed of the draws; that of a case depends on the seed and its row only.
-            deterministic: take the most probable action, the first of several, and draw nothing.
+            deterministic: take the most probable action, of several the one whose label sorts
+                first, and draw nothing.
             unseen: ``"error"`` refuses cases in states that the policy does not know, and names
                 their rows; ``"empty"`` gives them no action.
             first_row: number of the first case, where cases are decided in pieces.

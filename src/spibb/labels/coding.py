@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spibb.arrays import as_type, densify, from_arrow
-from spibb.checks import check_present, is_masked, one_kind_of_time
+from spibb.checks import check_present, is_masked, one_kind
 from spibb.errors import InputError
 from spibb.labels.kinds import LARGEST, Label, cell_label
 from spibb.labels.vocabularies import Vocabulary, translate
@@ -147,8 +147,8 @@ def _to_arrow(column: Any, name: str) -> Any:
         ) from None
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(f"{name} mixes types: make every label a string, or a number") from None
-    if pa.types.is_timestamp(array.type) and not _is_arrow(column):
-        one_kind_of_time(column, name)
+    if not _is_arrow(column):
+        one_kind(column, array.type, name)
     if pa.types.is_nested(array.type) or not (
         pa.types.is_dictionary(array.type) or pa.types.is_primitive(array.type)
         or pa.types.is_string(array.type) or pa.types.is_large_string(array.type)

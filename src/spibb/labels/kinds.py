@@ -49,7 +49,7 @@ def check_exact(value: Any, name: str) -> None:
 
 
 def same_kind(labels: Sequence[Label], name: str) -> None:
-    """Text and numbers in one column could be neither sorted nor written."""
+    """Text and numbers in one column could be neither sorted nor written; true is not 1."""
     if len(types := set(map(type, labels))) <= 1 and tuple not in types:
         return
     kinds = {kind(label): label for label in labels}
@@ -60,17 +60,32 @@ def same_kind(labels: Sequence[Label], name: str) -> None:
         )
 
 
-def as_text_like(label: Label, example: Label) -> Label:
-    """A label, with its numbers as text where the example has text."""
+def sorted_places(labels: Sequence[Label]) -> list[int]:
+    """The places of labels in the order in which files give them back: sorted.
+
+    Labels that cannot be compared, which no file keeps, stay in the order given.
+    """
+    try:
+        return sorted(range(len(labels)), key=labels.__getitem__)
+    except TypeError:
+        return list(range(len(labels)))
+
+
+def in_form_of(label: Label, example: Label) -> Label:
+    """A label, its numbers as text where the example has text, its flags as numbers likewise."""
     if isinstance(label, tuple) and isinstance(example, tuple) and len(label) == len(example):
-        return tuple(as_text_like(part, other) for part, other in zip(label, example))
+        return tuple(in_form_of(part, other) for part, other in zip(label, example))
+    if isinstance(label, bool) and type(example) is int:
+        return int(label)
     return str(label) if isinstance(example, str) and isinstance(label, int) else label
 
 
 def kind(label: Label) -> Any:
-    """What the parts of a label are: numbers, text, or something else."""
+    """What the parts of a label are: numbers, text, true or false, or something else."""
     if isinstance(label, tuple):
         return tuple(kind(part) for part in label)
+    if isinstance(label, bool):
+        return "flag"
     return "number" if isinstance(label, int | float) else type(label).__name__
 
 
@@ -83,11 +98,13 @@ def is_hashable(label: Label) -> bool:
     return True
 
 
-def flags(label: Label) -> Any:
-    """Which parts of a label are true or false, which Python takes for 1 and 0."""
+def disguise(label: Label) -> Any:
+    """Which parts of a label are true, false or complex, which Python takes for whole numbers."""
     if isinstance(label, tuple):
-        return tuple(flags(part) for part in label)
-    return isinstance(label, bool | np.bool_)
+        return tuple(disguise(part) for part in label)
+    if isinstance(label, complex | np.complexfloating):
+        return "complex"
+    return "flag" if isinstance(label, bool | np.bool_) else None
 
 
 def given_label(label: Label, name: str) -> Label:

@@ -14,14 +14,15 @@ from spibb.checks import positive, several, shown, some
 from spibb.errors import InputError
 from spibb.labels.kinds import (
     Label,
-    as_text_like,
     check_exact,
-    flags,
+    disguise,
     given_label,
+    in_form_of,
     is_hashable,
     kind,
     plain,
     same_kind,
+    sorted_places,
 )
 from spibb.showing import Shown
 
@@ -111,12 +112,21 @@ class Vocabulary(Shown):
         """Code of each label."""
         return {label: code for code, label in enumerate(self.labels)}
 
+    @cached_property
+    def in_order(self) -> np.ndarray:
+        """The codes in the order of their labels, sorted, whatever order these are given in.
+
+        >>> spibb.Vocabulary(["wait", "refer", "treat"]).in_order
+        array([1, 2, 0])
+        """
+        return np.array(sorted_places(self.labels), dtype=np.int64)
+
     def find(self, label: Label) -> int | None:
-        """The code of a label, None if it is unknown; true is not 1."""
+        """The code of a label, None if it is unknown; true is not 1, and neither is 1 + 0j."""
         code = self.index.get(plain(label)) if is_hashable(label) else None
         for part in label if isinstance(label, tuple) else (label,):
             check_exact(part, self.kind)
-        return code if code is not None and flags(label) == flags(self[code]) else None
+        return code if code is not None and disguise(label) == disguise(self[code]) else None
 
     def code(self, label: Label) -> int:
         """The code of one label."""
@@ -152,11 +162,14 @@ class Vocabulary(Shown):
         parts = [tuple(label[k] for k in places) for label in self.labels]  # type: ignore[index]
         return Vocabulary(tuple(parts), names)
 
-    def as_text_like(self, other: Vocabulary) -> Vocabulary:
-        """The same labels, numbers turned into text in the parts where `other` has text."""
+    def in_form_of(self, other: Vocabulary) -> Vocabulary:
+        """The same labels, numbers turned into text in the parts where `other` has text.
+
+        True and false become 1 and 0 where it has numbers.
+        """
         if not self.labels or not other.labels or kind(self[0]) == kind(other[0]):
             return self
-        return Vocabulary(tuple(as_text_like(label, other[0]) for label in self.labels), self.names)
+        return Vocabulary(tuple(in_form_of(label, other[0]) for label in self.labels), self.names)
 
     def codes(self, other: Vocabulary) -> np.ndarray:
         """Code here of each label of `other` [len(other)], −1 where it is not a label here."""
@@ -184,7 +197,7 @@ def translate(
     found: Vocabulary, codes: np.ndarray, vocabulary: Vocabulary, what: str
 ) -> np.ndarray:
     """Codes [N] ≥ 0 in another vocabulary, which must hold every label that occurs."""
-    mapped = vocabulary.codes(found.as_text_like(vocabulary))
+    mapped = vocabulary.codes(found.in_form_of(vocabulary))
     occurs = np.zeros(len(found), dtype=bool)
     occurs[codes] = True
     unknown = [found[code] for code in np.flatnonzero(occurs & (mapped < 0)).tolist()]

@@ -8,6 +8,7 @@ import numpy as np
 
 from spibb.algorithms.auto.algorithm import FEWEST_SHARES
 from spibb.algorithms.problem import Problem
+from spibb.decisions import likeliest
 from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
@@ -81,13 +82,14 @@ def compare(
     labels = dict.fromkeys((*a.actions.labels, *b.actions.labels))
     states, actions = Vocabulary(tuple(shared), a.states.names), Vocabulary(tuple(labels))
     left, right = (p.aligned(states, actions).probs for p in (a, b))
+    mine, theirs = (likeliest(probs, actions) for probs in (left, right))
     variation = np.abs(left - right).sum(axis=1) / 2
     visits = None if log is None else _visits(log, states)
     weight = variation if visits is None else variation * visits
     differences = tuple(
         Difference(
-            states[s], float(variation[s]), actions[int(left[s].argmax())],
-            actions[int(right[s].argmax())], None if visits is None else int(visits[s]),
+            states[s], float(variation[s]), actions[int(mine[s])], actions[int(theirs[s])],
+            None if visits is None else int(visits[s]),
         )
         for s in np.lexsort((-variation, -weight)).tolist() if variation[s] > MOVED
     )  # fmt: skip

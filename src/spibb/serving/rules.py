@@ -13,13 +13,15 @@ import numpy as np
 
 from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.binning import Bins
-from spibb.decisions import settled
+from spibb.decisions import likeliest, settled
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.irregular_tables import LEVEL
-from spibb.labels import Label
+from spibb.labels import Label, Vocabulary
 
 Box = tuple[frozenset[int], ...]
 """For each column of the state, the codes of the values allowed there."""
+Chances = tuple[tuple[int, float], ...]
+"""Actions played, with their probabilities."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +45,12 @@ class StateColumn:
 class Rule:
     """What is done where every column has one of its values.
 
-    `chances` are the actions played with their probabilities, in the order of the policy's actions;
+    `chances` are the actions played with their probabilities, in the order of their labels;
     `states` are the codes of the states that the rule describes.
     """
 
     allowed: tuple[tuple[int, ...], ...]
-    chances: tuple[tuple[int, float], ...]
+    chances: Chances
     states: tuple[int, ...]
 
 
@@ -77,8 +79,8 @@ def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
     """The rules of a policy; with `deterministic`, of the one that takes the likeliest action."""
     columns = columns_of(loaded)
     probs = loaded.policy.probs if deterministic else settled(loaded.policy.probs)
-    chances = [_chances(row, deterministic) for row in probs]
-    boxes: dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]] = {
+    chances = _chances(probs, loaded.policy.actions, deterministic)
+    boxes: dict[tuple[Box, Chances], list[int]] = {
         (tuple(frozenset({code}) for code in row), chances[state]): [state]
         for state, row in enumerate(coded_states(loaded, columns).tolist())
     }
@@ -91,17 +93,21 @@ def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
     return sorted(rules, key=lambda rule: rule.states[0])
 
 
-def _chances(row: np.ndarray, deterministic: bool) -> tuple[tuple[int, float], ...]:
+def _chances(probs: np.ndarray, actions: Vocabulary, deterministic: bool) -> list[Chances]:
+    """What each row plays, in the order in which `decisions.choose` goes through the actions."""
     if deterministic:
-        return ((int(np.argmax(row)), 1.0),)
-    return tuple((int(a), float(row[a])) for a in np.flatnonzero(row > PROBABILITY_ROUNDING))
+        return [((code, 1.0),) for code in likeliest(probs, actions).tolist()]
+    order = actions.in_order.tolist()
+    return [
+        tuple((a, float(row[a])) for a in order if row[a] > PROBABILITY_ROUNDING) for row in probs
+    ]
 
 
 def _joined(
-    boxes: dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]], position: int
-) -> dict[tuple[Box, tuple[tuple[int, float], ...]], list[int]]:
+    boxes: dict[tuple[Box, Chances], list[int]], position: int
+) -> dict[tuple[Box, Chances], list[int]]:
     """Boxes that differ in one column only, joined."""
-    groups: dict[tuple[Box, tuple[tuple[int, float], ...]], list[tuple[Box, list[int]]]] = {}
+    groups: dict[tuple[Box, Chances], list[tuple[Box, list[int]]]] = {}
     for (box, played), states in boxes.items():
         others = (*box[:position], frozenset[int](), *box[position + 1 :])
         groups.setdefault((others, played), []).append((box, states))

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from spibb.checks import positive
+from spibb.decisions import likeliest
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.irregular_tables import LEVEL
+from spibb.labels import Vocabulary
 from spibb.serving.prose import about, plain, written
 from spibb.serving.rules import StateColumn, coded_states, columns_of
 from spibb.words import percent
@@ -73,14 +75,14 @@ def tree_of(loaded: LoadedPolicy, *, depth: int = DEPTH) -> Tree:
             f"a state is one name here ({columns[0].name}), and a tree asks about columns: export "
             "rules instead"
         )
-    codes, wanted = coded_states(loaded, columns), np.argmax(loaded.policy.probs, axis=1)
-    n_actions = loaded.policy.n_actions
+    actions = loaded.policy.actions
+    codes, wanted = coded_states(loaded, columns), likeliest(loaded.policy.probs, actions)
     weights = np.ones(len(codes)) if loaded.visits is None else np.array(loaded.visits)
     if weights.sum() == 0:
         weights = np.ones(len(codes))
-    mass = np.zeros((len(codes), n_actions))
+    mass = np.zeros((len(codes), len(actions)))
     mass[np.arange(len(codes)), wanted] = weights
-    root = _grow(codes, mass, columns, depth)
+    root = _grow(codes, mass, columns, actions, depth)
     decided = _decide(root, codes)
     fidelity = float(weights[decided == wanted].sum() / weights.sum())
     return Tree(root, columns, decided, fidelity)
@@ -107,17 +109,18 @@ def _ordered(column: StateColumn) -> bool:
 
 
 def _grow(
-    codes: np.ndarray, mass: np.ndarray, columns: tuple[StateColumn, ...], depth: int
-) -> Node:
+    codes: np.ndarray, mass: np.ndarray, columns: tuple[StateColumn, ...], actions: Vocabulary,
+    depth: int,
+) -> Node:  # fmt: skip
     total = mass.sum(axis=0)
-    action, weight = int(np.argmax(total)), float(total.sum())
+    action, weight = int(likeliest(total[None], actions)[0]), float(total.sum())
     leaf = Node(action, weight, float(total[action]))
     split = _best_split(codes, mass, columns) if depth > 0 and total.max() < weight else None
     if split is None:
         return leaf
     here = split.holds(codes)
-    yes = _grow(codes[here], mass[here], columns, depth - 1)
-    no = _grow(codes[~here], mass[~here], columns, depth - 1)
+    yes = _grow(codes[here], mass[here], columns, actions, depth - 1)
+    no = _grow(codes[~here], mass[~here], columns, actions, depth - 1)
     if yes.split is None and no.split is None and yes.action == no.action:
         return leaf
     return Node(action, weight, leaf.agreeing, split, yes, no)

@@ -32,7 +32,18 @@ def profile_query(
         parts[f"there {name} {column}"] = f"COUNT({read.present(name, column)})"
         if expression != quoted(column):
             parts[f"read {name} {column}"] = f"COUNT({expression})"
+    for column in read.engine.loose.intersection(names["episode_id"]):
+        parts["pointed"] = _times(f"{quoted(column)} LIKE '%.0'")
     return list(parts), f"SELECT {_aliased(list(parts.values()))} FROM {x.kept.table}"
+
+
+def twice_written(table: str, column: str) -> str:
+    """The condition that a number in text ends in .0, and stands elsewhere without."""
+    name = quoted(column)
+    return (
+        f"{name} LIKE '%.0' AND TRY_CAST({name} AS DOUBLE) IS NOT NULL "
+        f"AND LEFT({name}, LENGTH({name}) - 2) IN (SELECT {name} FROM {table})"
+    )
 
 
 def size_query(table: str, episode: str | None) -> str:

@@ -48,6 +48,10 @@ NUMBERS = (
     "numbers: dqn learns from numeric columns; name others as --state, or use an algorithm for "
     "labels, such as pi-b"
 )
+ONE_NAME = (
+    "the number without .0, as other rows write it: they would be two episodes; write all of them "
+    "alike"
+)
 STATES = ("state", "next_state")
 POSSIBLE = "a number in (0, 1]: the logged action must have been possible"
 ALL_LEFT_OUT = (
@@ -189,6 +193,14 @@ class TypedTable(LocatedTable):
             wanted = POSSIBLE + per_cent(_float(largest.column(0)[0].as_py()))
             self._faults.refuse("action_prob", self.names["action_prob"][0], impossible, wanted)
         self.check_rewards(profile.reward_range)
+        if 0 < profile.found.get("pointed", 0) < profile.rows:
+            self._check_names(self.names["episode_id"][0])
+
+    def _check_names(self, column: str) -> None:
+        """Refuse a number that names an episode in two ways: one episode would be two."""
+        written = queries.twice_written(self.counting.table, column)
+        if self.ask(queries.times_query(self.counting, written)).column(0)[0].as_py():
+            self._faults.refuse("episode_id", column, written, ONE_NAME)
 
     def _wanted_state(self, read: int) -> str:
         """What a state's column should hold, of which as many values could be `read`."""
