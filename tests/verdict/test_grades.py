@@ -204,6 +204,13 @@ def test_few_episodes_are_never_supported(n):
         assert PiBSpibb(1).improve(problem_of(log)).verdict.grade == "not supported"
 
 
+@pytest.mark.parametrize(("n", "cautious"), [(90, True), (99, True), (100, False)])
+def test_small_logs_are_relied_on_for_the_sign_alone(n, cautious):
+    verdict = PiBSpibb(5).improve(problem_of(two_steps(n))).verdict
+    assert verdict.grade == "supported"
+    assert ("Rely on the sign, not on the amount" in verdict.sentence) == cautious
+
+
 # ---- what does not matter ------------------------------------------------------------------------
 
 ALGORITHMS = [PiBSpibb(5), Auto(), Certified(lowest_return=-64.0, highest_return=64.0, delta=0.2)]

@@ -86,9 +86,9 @@ promise(
 
 promise(
     "auto-safer-than-before", "auto", "auto is less often worse than its rule of version 0.0.",
-    "share of worse logs of auto minus that of the older rule, all cells of at least 30 episodes",
-    below(0),
-    lambda view: difference(_pooled(view, worse(AUTO)), _pooled(view, worse(OLD_RULE))),
+    "share of worse logs of auto minus that of the older rule, all cells of at least 30 episodes "
+    "that both have", below(0),
+    lambda view: _less_often(view, OLD_RULE),
 )  # fmt: skip
 
 promise(
@@ -99,9 +99,9 @@ promise(
 
 promise(
     "auto-safer-than-prototype", "auto", "auto is no more often worse than its prototype.",
-    "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes",
-    below(0),
-    lambda view: difference(_pooled(view, worse(AUTO)), _pooled(view, worse(PROTOTYPE))),
+    "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes "
+    "that both have", below(0),
+    lambda view: _less_often(view, PROTOTYPE),
 )  # fmt: skip
 
 
@@ -151,6 +151,20 @@ def _pooled(view: View, column: str, family: str | None = None) -> Interval:
     if found is None:
         raise AbsentError(column)
     return found
+
+
+def _less_often(view: View, other: str) -> Interval:
+    """The share of worse logs of `auto` minus that of another rule, over the cells of both."""
+    both = [
+        (own, cell)
+        for cell in cells_of(view.results, worse(other), JUDGED_FROM)
+        if (own := view.results.cell(worse(AUTO), cell.size, family=cell.family,
+                                     quality=cell.quality)) is not None
+    ]  # fmt: skip
+    ours, theirs = (pooled(pair[i] for pair in both) for i in (0, 1))
+    if ours is None or theirs is None:
+        raise AbsentError(worse(other))
+    return difference(ours, theirs)
 
 
 def _gain(view: View, key: str, least: int, most: int) -> Interval:

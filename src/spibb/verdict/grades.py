@@ -31,6 +31,10 @@ TRIED_UP_TO = 100_000
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
 
+FEW_EPISODES = 100
+"""In the assurance benchmark, supported policies gained less than stated in 30 % of the logs of 30
+episodes, in 5 % of those of 100 and less often beyond; their sign was right at all sizes."""
+
 ONE_STEP = (
     "the state and the previous step hold all that matters of the past (states alone do not: this "
     "log contradicts that they are Markov), and episodes are independent"
@@ -208,13 +212,23 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
         )
     sentence = (
         f"{source}, the new policy gains at least {at_least(lower)} per episode "
-        f"(level {level(evidence.delta)}{shared}).{doubted} {_agreement(found)}."
+        f"(level {level(evidence.delta)}{shared}).{_amount(evidence)}{doubted} {_agreement(found)}."
         f"{_undone(evidence, lower)}"
     )
     return Verdict(
         Grade.SUPPORTED, sentence, _assumed(evidence, remembering=remembered is not None),
         until_certified(evidence), evidence.delta, lower, found,
     )  # fmt: skip
+
+
+def _amount(evidence: Evidence) -> str:
+    """A caution about how much is gained, for small logs."""
+    if evidence.problem.n_episodes >= FEW_EPISODES:
+        return ""
+    return (
+        f" Rely on the sign, not on the amount: with fewer than {FEW_EPISODES} episodes the true "
+        "gain is often smaller."
+    )
 
 
 def _undone(evidence: Evidence, gain: float) -> str:
