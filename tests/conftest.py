@@ -65,6 +65,11 @@ def commands() -> Iterator[Any]:
     server.close()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests that wait for a process or a server leave a core to others."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First files with slow tests, so that no worker is left alone with one at the end."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
