@@ -137,7 +137,7 @@ def test_of_three_that_write_one_folder_one_wins_whole(improvement, tmp_path):
     for n_wedge, text in said.items():
         if n_wedge != winner:
             assert text.count("\n") == 1
-            assert "is being written by process" in text or "is not empty" in text
+            assert "is being written by" in text or "is not empty" in text
     subprocess.run(["sha256sum", "--check", "--quiet", MANIFEST], cwd=tmp_path / "out", check=True)
     command = load_policy(tmp_path / "out").origin["command"]
     assert command.endswith(f"--n-wedge {winner}")

@@ -79,6 +79,7 @@ def test_stopping_in_the_middle_keeps_what_is_finished(tmp_path, reference):
     assert table(tmp_path / "rows") == reference
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_path):
     distributed = needed("distributed")
     spec = Experiment("gridworld", (10, 200), SPEC.columns)
