@@ -18,6 +18,8 @@ _BETWEEN = " · "
 """What stands between the parts of a label."""
 _UNIT = "\N{NO-BREAK SPACE}%"
 """What follows the number of a share: no line ends between them."""
+LARGEST_WHOLE = 1e9
+"""Up to which a whole number is written out."""
 SMALL_DELTA = 1e-3
 """A δ below which 1 − δ would be read as 1."""
 
@@ -62,10 +64,16 @@ def surely(value: float) -> str:
 
 
 def general(value: float, digits: int, rounding: str = ROUND_HALF_EVEN) -> str:
-    """So many significant digits, without zeros at the end, as in a cell of a table."""
+    """So many significant digits, without zeros at the end, as in a cell of a table.
+
+    >>> from spibb.words import general
+    >>> general(0.123456, 2), general(5128.3, 2), general(5.1283e12, 2)
+    ('0.12', '5,100', '5.1e+12')
+    """
     if math.isfinite(value):
         value = _significant(value, digits, rounding)
-    return f"{value:.{digits}g}".replace("-", "−")
+    whole = 10**digits <= abs(value) < LARGEST_WHOLE
+    return (f"{value:,.0f}" if whole else f"{value:.{digits}g}").replace("-", "−")
 
 
 def _significant(value: float, digits: int, rounding: str) -> float:

@@ -25,7 +25,7 @@ from spibb.arrays import GRID
 from spibb.cli.app import app
 from spibb.errors import InputError
 from spibb.ingest import aggregate, open_engine
-from spibb.ingest.inspection import doubts
+from spibb.ingest.assumptions import doubts
 from spibb.ingest.mapping import ColumnMap, read_mapping
 from spibb.ingest.splitting import split_table
 from spibb.monitoring.watch import chronological

@@ -10,7 +10,7 @@ from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.estimate import estimate_baseline
-from spibb.ingest.inspection import Finding
+from spibb.ingest.assumptions import Finding
 from spibb.log import Log
 from spibb.report.assessment import Assessment, assess
 from spibb.report.origin import Origin

@@ -14,7 +14,7 @@ from spibb.algorithms.certified import Certified
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.evaluate import returns
-from spibb.ingest.inspection import Finding
+from spibb.ingest.assumptions import Finding
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.report.assessment import assess

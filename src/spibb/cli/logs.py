@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from spibb.ingest.inspection import Finding
+    from spibb.ingest.assumptions import Finding
     from spibb.ingest.loaded import Loaded
     from spibb.ingest.mapping import ColumnMap
     from spibb.sql.typed import TypedTable
@@ -41,7 +41,7 @@ def say_discount(console: Console, table: TypedTable, discount: float, source: s
 
 def say_assumptions(console: Console, table: TypedTable) -> None:
     """What the log does not say itself, and what was left out of it."""
-    from spibb.ingest.inspection import assumptions
+    from spibb.ingest.assumptions import assumptions
 
     say_findings(console, assumptions(table))
 
@@ -49,7 +49,7 @@ def say_assumptions(console: Console, table: TypedTable) -> None:
 def say_findings(console: Console, findings: Iterable[Finding]) -> None:
     """Each on its line; warnings stand beside the verdict already."""
     from spibb.cli import terminal
-    from spibb.ingest.inspection import WARNING
+    from spibb.ingest.assumptions import WARNING
 
     for finding in findings:
         if finding.what != WARNING:
@@ -58,6 +58,6 @@ def say_findings(console: Console, findings: Iterable[Finding]) -> None:
 
 def doubts_about(table: TypedTable | None) -> tuple[str, ...]:
     """What makes every bound on a log doubtful."""
-    from spibb.ingest.inspection import assumptions, doubts
+    from spibb.ingest.assumptions import assumptions, doubts
 
     return () if table is None else doubts(assumptions(table))

@@ -21,7 +21,7 @@ def print_inspection(
     console: Console, inspection: Inspection, forecast: Forecast | None = None
 ) -> None:
     """What the log is good for, facts, the coverage histogram, and what is suspicious."""
-    from spibb.ingest.inspection import WARNING, doubts
+    from spibb.ingest.assumptions import WARNING, doubts
 
     _print_forecast(console, forecast, inspection.rows)
     for doubt in doubts(inspection.assumptions):

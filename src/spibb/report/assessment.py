@@ -13,7 +13,7 @@ from spibb.arrays import release_memory
 from spibb.assurance.posterior import Posterior
 from spibb.certificate import Certificate
 from spibb.episodes.returns import EpisodeReturns
-from spibb.ingest.inspection import ENDS, Finding, doubts
+from spibb.ingest.assumptions import ENDS, Finding, doubts
 from spibb.ingest.mapping import ColumnMap
 from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport

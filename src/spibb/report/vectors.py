@@ -17,7 +17,7 @@ from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorPolicy
 from spibb.episodes.departures import ALONE
 from spibb.files import write_text
-from spibb.ingest.inspection import Finding, doubts
+from spibb.ingest.assumptions import Finding, doubts
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.policy_files import VECTORS
 from spibb.names import DQN

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.algorithms import Improvement
-from spibb.ingest.inspection import Finding, Inspection
+from spibb.ingest.assumptions import Finding
+from spibb.ingest.inspection import Inspection
 from spibb.report.assessment import Assessment
 from spibb.showing import Shown
 from spibb.verdict import Verdict

@@ -15,7 +15,7 @@ from spibb.deep.proposals import propose_passes
 from spibb.deep.vector_policy import KIND
 from spibb.defaults import DELTA
 from spibb.errors import InputError
-from spibb.ingest.inspection import assumptions
+from spibb.ingest.assumptions import assumptions
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.vectors import VectorLog, open_vectors
 from spibb.log import Log
