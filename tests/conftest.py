@@ -65,9 +65,18 @@ def commands() -> Iterator[Any]:
     server.close()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than cores: tests that wait for a process or a server leave a core to others."""
+    return len(os.sched_getaffinity(0)) + 1
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First files with slow tests, so that no worker is left alone with one at the end."""
+    """First files with slow tests, so that no worker is left alone with one at the end.
+
+    The others from the last to the first: the last ones take longer than the first.
+    """
     slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path, reverse=True)
     items.sort(key=lambda item: item.path not in slow)
 
 

@@ -81,7 +81,18 @@ def demo(tmp_path_factory):
     return folder / "demo"
 
 
-@pytest.mark.parametrize("page", RUN, ids=name_of)
+SLOW = {"bandit.md"}
+
+
+def pages(found: list[Path]) -> list:
+    """Parameters, some of them slow."""
+    return [
+        pytest.param(page, id=name_of(page), marks=[pytest.mark.slow] * (page.name in SLOW))
+        for page in found
+    ]
+
+
+@pytest.mark.parametrize("page", pages(RUN))
 def test_a_page_runs_from_top_to_bottom_in_one_folder(page, demo, tmp_path, monkeypatch):
     """Its commands and its Python, as printed; the tutorial invites to a second run."""
     monkeypatch.chdir(tmp_path)

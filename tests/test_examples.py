@@ -47,6 +47,7 @@ class Brief(spibb.Auto):
     draws: int = 100
 
 
+@pytest.mark.slow
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
     needed("icu_sepsis")
     monkeypatch.setitem(REGISTRY, "auto", Brief)

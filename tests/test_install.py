@@ -102,6 +102,7 @@ def packages_of(extra: str = "") -> set[str]:
     return {re.match(r"[\w-]+", line)[0] for line in asked if not line.startswith("spibb")}
 
 
+@pytest.mark.slow
 def test_install_lines_work_as_printed(clone):
     """The core for good; extras are resolved with it, all at once, but not downloaded."""
     run, place = clone

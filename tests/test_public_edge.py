@@ -258,6 +258,7 @@ def typed(tmp_path_factory, pytestconfig):
     return said
 
 
+@pytest.mark.slow
 def test_the_script_of_a_user_is_typed(typed):
     assert (Path(spibb.__file__).parent / "py.typed").exists()
     assert typed["script.py"] == [
@@ -265,6 +266,7 @@ def test_the_script_of_a_user_is_typed(typed):
     ]
 
 
+@pytest.mark.slow
 def test_the_python_of_the_pages_is_typed(typed):
     pages = {name: said for name, said in typed.items() if name != "script.py"}
     assert len(pages) > 12 and "page_choosing.py" in pages

@@ -112,6 +112,7 @@ def modules(tmp_path_factory):
     return known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_does_not_load(command, modules):
     loaded = modules[command]

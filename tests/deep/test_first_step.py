@@ -27,6 +27,7 @@ print(json.dumps([events["compile_requests_use_cache"], events["cache_hits"]]))
 """
 
 
+@pytest.mark.slow
 def test_the_first_step_compiles_few_programs_and_the_next_process_only_the_quick_ones(tmp_path):
     """It took 20 s of a processor before programs were few and kept, and now 3, then 2."""
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), "OPENBLAS_NUM_THREADS": "1"}

@@ -13,7 +13,7 @@ from parts import needed
 
 from spibb.cli.studies import cost
 from spibb.errors import InputError
-from spibb.experiments import runner
+from spibb.experiments import runner, workers
 from spibb.experiments.parts import Chunk, stored_parts
 from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
@@ -79,6 +79,7 @@ def test_stopping_in_the_middle_keeps_what_is_finished(tmp_path, reference):
     assert table(tmp_path / "rows") == reference
 
 
+@pytest.mark.slow
 def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_path):
     distributed = needed("distributed")
     spec = Experiment("gridworld", (10, 200), SPEC.columns)
@@ -96,8 +97,9 @@ def test_a_dask_cluster_whose_worker_is_killed_finishes_with_the_same_table(tmp_
     assert table(tmp_path / "dask") == table(tmp_path / "local")
 
 
-def test_an_unreachable_scheduler_is_named(tmp_path):
+def test_an_unreachable_scheduler_is_named(tmp_path, monkeypatch):
     needed("distributed")
+    monkeypatch.setattr(workers, "ANSWERS_WITHIN", "1s")
     with pytest.raises(InputError, match=r"no Dask scheduler answers at 'tcp://127\.0\.0\.1:9'"):
         run_all(tmp_path / "rows", 2, dask="tcp://127.0.0.1:9")
 

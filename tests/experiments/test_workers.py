@@ -46,6 +46,7 @@ def names(folder: Path) -> list[str]:
     return [path.name for path in part_files(folder)]
 
 
+@pytest.mark.slow
 def test_a_study_whose_worker_is_killed_finishes_with_the_same_parts(tmp_path, monkeypatch):
     list(execute(plan(STUDY, tmp_path / "alone", 240, jobs=2)))
     begun = []

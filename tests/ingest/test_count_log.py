@@ -375,6 +375,7 @@ def test_nothing_in_a_name_is_executed(ending, tmp_path):
                        .from_log(read_log(path, columns=columns)), TRUTH)  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_million_states_are_counted(tmp_path):
     n = 1_000_000
     table = pa.table({

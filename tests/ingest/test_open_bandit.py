@@ -61,12 +61,14 @@ def write_deployed(folder, rng):
     pyarrow.csv.write_csv(table, folder / "deployed.csv")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [RANDOM, THOMPSON], ids=lambda design: design.name)
 def test_verdicts_agree_with_the_truth(design):
     seen = grades(design, 6, seed=11, **CERTIFIED)
     assert agreeing(seen) == 6, seen
 
 
+@pytest.mark.slow
 def test_the_command_line_from_a_file_to_monitoring(says, folder):
     limits = ["--option", "lowest_reward=0", "--option", "highest_reward=1"]
     said = says(

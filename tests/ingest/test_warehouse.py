@@ -98,19 +98,23 @@ def test_text_in_the_place_of_numbers_is_told(postgres):
         count_log(postgres, columns={"state": "ward", "action": "severity", "reward": "drug"})
 
 
+@pytest.mark.slow
 def test_spark_gives_the_same_counts_and_policy(spark):
     assert_same_counts_and_policy(count_log(spark, columns=COLUMNS), TRUTH)
 
 
+@pytest.mark.slow
 def test_spark_draws_the_same_row_of_each_unit(spark):
     drawn_alike(spark)
 
 
+@pytest.mark.slow
 def test_a_spark_frame_is_read_through_narwhals(spark):
     log = Log.from_frame(spark, columns=COLUMNS)
     assert_same_counts(Counts.from_log(log), TRUTH)
 
 
+@pytest.mark.slow
 def test_a_killed_database_is_told_in_one_line_without_its_password():
     ibis = needed("ibis")
     _, running = start_postgres()

@@ -158,6 +158,7 @@ def test_no_worse_is_withdrawn_where_no_mean_fits_all_episodes():
     assert found.verdict == "worse" or "changed over time" in found.sentence
 
 
+@pytest.mark.slow
 def test_false_alarms_of_all_tests_together_are_rare():
     """400 streams of 300 as good as the baseline, δ = 0.2."""
     alarms = 0

@@ -193,6 +193,7 @@ def test_tables_have_every_family_and_name_the_cells_above_delta():
     assert any(line == "- **certified**: none." for line in lines)
 
 
+@pytest.mark.slow
 def test_figures_are_drawn_and_described(tmp_path):
     paths = write_figures(made_up(), tmp_path)
     names = {path.name for path in paths if path.suffix == ".png"}

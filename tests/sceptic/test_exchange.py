@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2_contingency
 
-from spibb.sceptic import exchange
+from spibb.kernels import exchange as kernel
+from spibb.sceptic import echoes, exchange
 from spibb.sceptic.exchange import _chi_square, _codes, _Stratified, exchange_test
 
 
@@ -27,6 +28,24 @@ def test_the_kernel_exchanges_as_the_order_of_the_keys_says(spread):
     chi = exchange._chi_squares(rows, cells)
     assert chi(keys) == pytest.approx(expected, rel=1e-11)
     assert chi(rows._unmoved) == pytest.approx(_chi_square(rows.stratum, rows.group, cells).sum())
+
+
+@pytest.mark.parametrize("spread", [1.0, 2.0**-12, 2.0**-24])
+@pytest.mark.parametrize("n", [0, 1, 2, 1200])
+def test_the_kernel_orders_keys_as_numpy_does(n, spread):
+    keys = 0.5 * (1 - spread) + np.random.default_rng(n).random((5, n)) * spread
+    assert np.array_equal(kernel.orders(keys), np.argsort(keys, axis=1))
+
+
+def test_echoes_are_as_rare_with_the_kernel_as_without(monkeypatch):
+    found = []
+    for long in (1, 10_000):
+        monkeypatch.setattr(echoes, "LONG", long)
+        rng = np.random.default_rng(5)
+        logs = [rng.normal(size=(n, 2)) for n in (2, 7, 40, 1500) for _ in range(5)]
+        found.append([echoes.echo_p(values, rng) for values in logs])
+    assert found[0] == found[1]
+    assert len(set(found[0])) > 10
 
 
 def test_the_kernel_sums_values_by_group():

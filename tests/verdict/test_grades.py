@@ -329,7 +329,7 @@ def rarely_tried(visits: int) -> Log:
         (300, "every changed state rests on at least 300 visits to the actions that become more "
               "frequent there, and to those that become less frequent, where an event in up to "
               "1\N{NO-BREAK SPACE}% of the cases"),
-        (9000, "where an event in less than 0.1\N{NO-BREAK SPACE}% of the cases may have"),
+        (6100, "where an event in less than 0.1\N{NO-BREAK SPACE}% of the cases may have"),
     ],
 )  # fmt: skip
 def test_the_assumptions_say_how_rare_an_event_may_have_stayed_unseen(visits, said):

@@ -20,6 +20,8 @@ from spibb.experiments.studies import study_of
 Rows = tuple[Chunk, dict[str, np.ndarray]]
 ATTEMPTS = 3
 """How often in a row a worker may die before any chunk is done."""
+ANSWERS_WITHIN = "10s"
+"""How long a Dask scheduler may take to answer."""
 
 
 def run_chunk(experiment: Experiment, chunk: Chunk) -> Rows:
@@ -90,7 +92,7 @@ def _backend(jobs: int, dask: str | None) -> Iterator[dict[str, Any]]:
     except ImportError:
         raise InputError(f"--dask needs the package distributed: {install('cluster')}") from None
     try:
-        client: Any = Client(dask, timeout="10s")  # type: ignore[no-untyped-call]
+        client: Any = Client(dask, timeout=ANSWERS_WITHIN)  # type: ignore[no-untyped-call]
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(f"no Dask scheduler answers at {dask!r} ({error}): check it") from None
     with client, parallel_config(backend="dask"):

@@ -18,22 +18,11 @@ def squares(keys: np.ndarray, size, begin, first, place, value, weight):
     cell first + place [n each], `first` being that of the group, and `place` its own.
     """
     n, found, sums = keys.shape[1], np.empty(len(keys)), np.zeros(len(weight))
-    order, sorted_key = np.empty(n, np.int64), np.empty(n)
-    key, bucket, end = np.empty(n), np.empty(n, np.int64), np.empty(BUCKETS * n + 1, np.int64)
+    order, key, end = np.empty(n, np.int64), np.empty(n), np.empty(BUCKETS * n + 1, np.int64)
     for b in range(len(keys)):
-        for k in range(len(end)):
-            end[k] = 0
         for i in range(n):
             key[i] = begin[i] + size[i] * keys[b, i]
-            bucket[i] = min(int(BUCKETS * key[i]), BUCKETS * n - 1)
-            end[bucket[i] + 1] += 1
-        for k in range(1, len(end)):
-            end[k] += end[k - 1]
-        for i in range(n):
-            at = end[bucket[i]]
-            end[bucket[i]] += 1
-            order[at], sorted_key[at] = i, key[i]
-        _settle(order, sorted_key)
+        _sort(key, order, end)
         for k in range(n):
             sums[first[order[k]] + place[k]] += value[k]
         total = 0.0
@@ -42,6 +31,37 @@ def squares(keys: np.ndarray, size, begin, first, place, value, weight):
             sums[c] = 0.0
         found[b] = total
     return found
+
+
+@njit(cache=True)
+def orders(keys: np.ndarray):
+    """The order of the keys [B, n] in [0, 1), each row for itself, as `argsort` has it."""
+    n, found = keys.shape[1], np.empty(keys.shape, np.int64)
+    key, end = np.empty(n), np.empty(BUCKETS * n + 1, np.int64)
+    for b in range(len(keys)):
+        for i in range(n):
+            key[i] = n * keys[b, i]
+        _sort(key, found[b], end)
+    return found
+
+
+@njit(cache=True)
+def _sort(key: np.ndarray, order: np.ndarray, end: np.ndarray):
+    """Put the order of keys [n] into `order` [n]; they are spread evenly over [0, n)."""
+    n = len(key)
+    sorted_key, bucket = np.empty(n), np.empty(n, np.int64)
+    for k in range(len(end)):
+        end[k] = 0
+    for i in range(n):
+        bucket[i] = min(int(BUCKETS * key[i]), BUCKETS * n - 1)
+        end[bucket[i] + 1] += 1
+    for k in range(1, len(end)):
+        end[k] += end[k - 1]
+    for i in range(n):
+        at = end[bucket[i]]
+        end[bucket[i]] += 1
+        order[at], sorted_key[at] = i, key[i]
+    _settle(order, sorted_key)
 
 
 @njit(cache=True)

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from spibb.kernels import exchange as kernel
 from spibb.log import Log, returns_to_go
-from spibb.sceptic.exchange import centred, rarity
+from spibb.sceptic.exchange import LONG, centred, rarity
 
 LAGS = 20
 """Episodes up to which an echo is looked for."""
@@ -55,13 +56,15 @@ def echo_p(values: np.ndarray, rng: np.random.Generator) -> float:
     followed by the first.
     """
     lags = min(LAGS, len(values) // 2)
+    sort = kernel.orders if len(values) >= LONG else _orders
 
     def squares(keys: np.ndarray) -> np.ndarray:
-        moved = values[np.argsort(keys, axis=1)]
+        moved = values[sort(keys)]
         power = (np.abs(np.fft.rfft(moved, axis=1)) ** 2).sum(axis=2)
         return np.asarray((np.fft.irfft(power, len(values))[:, 1 : lags + 1] ** 2).sum(axis=1))
 
-    return rarity(squares, np.arange(len(values))[None], rng) if values.any() else 1.0
+    still = (np.arange(len(values)) + 0.5) / len(values)
+    return rarity(squares, still[None], rng) if values.any() else 1.0
 
 
 def slope_p(
@@ -83,6 +86,10 @@ def slope_p(
     still = (np.arange(len(rows)) / (len(rows) + 1))[None]
     alone = not len(rows) or not before.any() or not after.any()
     return 1.0 if alone else rarity(squares, still, rng)
+
+
+def _orders(keys: np.ndarray) -> np.ndarray:
+    return np.argsort(keys, axis=1)
 
 
 def _sums(stratum: np.ndarray, values: np.ndarray) -> np.ndarray:
