@@ -122,6 +122,24 @@ def test_sizes_that_were_repeated_differently_often_are_joined():
         joined([few, replace(many, experiment=replace(many.experiment, seed=1))])
 
 
+def test_a_column_of_fewer_runs_has_its_own_command_and_is_compared_where_it_is():
+    often_worse = {f"worse:auto {family} 5000": 0.9 for family in EXPERIMENT.families}
+    many = _with_columns(made_up(900, **often_worse), lambda key: key != OLD_RULE)
+    few = _with_columns(_with_sizes(made_up(100), (30,)), lambda key: key == OLD_RULE)
+    both = joined([few, many])
+    first, second = experiment_commands(both, Path("runs/a"))
+    assert "--runs 900 --out runs/a/900" in first and f"--without {OLD_RULE}" in first
+    assert "--runs 100 --out runs/a/100" in second and f"--column {OLD_RULE}" in second
+    assert "--sizes 30" in second
+    assert outcomes(both)["auto-safer-than-before"] == HOLDS  # its 5,000 episodes do not count
+
+
+def _with_columns(results, kept):
+    columns = tuple(column for column in EXPERIMENT.columns if kept(column.key))
+    cells = tuple(c for c in results.cells if kept(OLD_RULE if OLD_RULE in c.column else "auto"))
+    return replace(results, experiment=replace(results.experiment, columns=columns), cells=cells)
+
+
 def _with_sizes(results, sizes):
     cells = tuple(cell for cell in results.cells if cell.size in sizes)
     return replace(results, experiment=replace(EXPERIMENT, sizes=sizes), cells=cells)

@@ -17,17 +17,23 @@ FEW = 4
 def experiment_commands(results: Results, folder: Path) -> list[str]:
     """The commands that make the same rows, as they are typed.
 
-    Usually one; where sizes were repeated differently often and joined, one for each such group.
+    Usually one; where columns or sizes were repeated differently often and joined, one for each
+    such group.
     """
     whole = results.experiment
     if not study_of(whole).separate:
         return [_command(whole, results.runs, folder)]
-    runs = {s: max((c.runs for c in results.cells if c.size == s), default=0) for s in whole.sizes}
-    groups = {n: tuple(s for s in runs if runs[s] == n) for n in runs.values() if n}
+    groups: dict[tuple[int, tuple[int, ...]], list[Column]] = {}
+    for column in whole.columns:
+        runs = {c.size: c.runs for c in results.cells if c.column == column.key}
+        for n in dict.fromkeys(runs[size] for size in sorted(runs)):
+            sizes = tuple(size for size in sorted(runs) if runs[size] == n)
+            groups.setdefault((n, sizes), []).append(column)
     return [
-        _command(replace(whole, sizes=sizes), n, folder if len(groups) == 1 else folder / str(n))
-        for n, sizes in groups.items()
-    ]
+        _command(replace(whole, sizes=sizes, columns=tuple(columns)), n,
+                 folder / str(n) if len(groups) > 1 else folder)
+        for (n, sizes), columns in groups.items()
+    ]  # fmt: skip
 
 
 def _command(experiment: Experiment, runs: int, folder: Path) -> str:
