@@ -25,6 +25,7 @@ from spibb.experiments.assurance import (
 )
 from spibb.experiments.parts import part_files
 from spibb.paper.assured import CHOSE, JUDGED_FROM
+from spibb.paper.assured_tables import gain_text, share_text
 from spibb.stats import share_interval
 
 AUTO, DELTA = Auto.name, Auto.delta
@@ -52,8 +53,8 @@ def by_family(rows: pd.DataFrame) -> list[str]:
         for size in sizes:
             part = rows[(rows["family"] == family) & (rows["size"] == size)]
             share = part[worse(AUTO)].mean()
-            gain = f"{part[AUTO].mean():.2f}".replace("-", "−")
-            cells.append(gain + (f" (**{100 * share:.1f} %**)" if share else ""))
+            worse_too = f" (**{share_text(share)}**)" if share else ""
+            cells.append(gain_text(part[AUTO].mean()) + worse_too)
         star = " *" if family in CHOSE else ""
         lines.append(f"| {family}{star} | " + " | ".join(cells) + " |")
     return lines

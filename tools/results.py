@@ -3,7 +3,7 @@
     python tools/results.py [runs/NAME …]
 
 Each runs/NAME is a folder of rows; its specification and table first replace those of NAME here.
-A folder that has such folders only, of one study with other sizes or columns, is joined.
+Parts of the assurance benchmark with other sizes or columns may lie in one folder.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from spibb.cli.commands.claims import claims
-from spibb.experiments.results import load_results, results_table
+from spibb.experiments.results import results_table
 from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import ASSURANCE, FINITE
 from spibb.paper.claims import TABLE, write_claims
 from spibb.paper.figures import write_figures
-from spibb.paper.stored import NUMBERS, joined, read_results
+from spibb.paper.stored import NUMBERS, read_results
 from spibb.tables import write_table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -32,12 +32,11 @@ OPENING = "gridworld/figures/fig1e_benchmark_CVaR_maze_N=5.png"
 
 
 def take(rows: Path) -> None:
-    """Replace a stored table by that of a folder of rows, or of the folders in it, joined."""
+    """Replace a stored table by that of a folder of rows."""
     parts = rows.resolve().parts
     place = RESULTS.joinpath(*parts[parts.index(RUNS.name) + 1 :])
     place.mkdir(parents=True, exist_ok=True)
-    folders = [rows] if (rows / SPEC).is_file() else [p.parent for p in rows.glob(f"*/{SPEC}")]
-    results = joined([load_results(folder) for folder in folders])
+    results = read_results(rows)
     results.experiment.write(place / SPEC)
     write_table(results_table(results), place / NUMBERS)
 

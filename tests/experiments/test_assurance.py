@@ -8,10 +8,12 @@ from dataclasses import replace
 import duckdb
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import spibb
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.certified import Certified
+from spibb.cli.app import app
 from spibb.envs.families import FAMILIES
 from spibb.envs.small import BASELINES
 from spibb.errors import InputError
@@ -35,6 +37,7 @@ from spibb.experiments.results import load_results
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
 from spibb.experiments.studies import select_experiment, usual_runs
+from spibb.paper.stored import read_results
 from spibb.verdict import Grade
 
 SMALL = select_experiment(
@@ -131,6 +134,17 @@ def test_shares_are_counted_over_logs(tmp_path):
         mine = [row["changed:pi-b:n_wedge=5"] for row in rows if row["quality"] == quality]
         cell = results.cell("changed:pi-b:n_wedge=5", 30, family="near-null", quality=quality)
         assert (cell.runs, cell.statistics["mean"].value) == (3, pytest.approx(np.mean(mine)))
+
+
+def test_parts_in_one_folder_are_read_together(tmp_path):
+    run_all(tmp_path / "rows" / "few", BRIEF, 1)
+    run_all(tmp_path / "rows" / "many", replace(BRIEF, sizes=(40,)), 2)
+    results = read_results(tmp_path / "rows")
+    assert {(c.size, c.runs) for c in results.cells if c.column == "auto"} == {(30, 1), (40, 2)}
+    done = CliRunner().invoke(app, ["claims", str(tmp_path / "rows")])
+    assert done.exit_code == 0 and "auto-overall" in done.output
+    written = (tmp_path / "rows" / "claims.md").read_text(encoding="utf-8")
+    assert "--runs 2 --out" in written and "--runs 1 --out" in written
 
 
 def test_columns_are_compared_log_by_log(tmp_path):

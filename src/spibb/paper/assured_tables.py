@@ -41,7 +41,9 @@ def _table(results: Results, key: str) -> Iterator[str]:
 def _cell(results: Results, key: str, family: str, size: int) -> str:
     share = pooled(cells_of(results, worse(key), size, size, family))
     gains = [mean_of(cell).value for cell in cells_of(results, key, size, size, family)]
-    return "–" if share is None else f"{_share(share.value)}, {_gain(float(np.mean(gains)))}"
+    return (
+        "–" if share is None else f"{share_text(share.value)}, {gain_text(float(np.mean(gains)))}"
+    )
 
 
 def _named(results: Results, key: str) -> str:
@@ -74,7 +76,7 @@ def _overall(results: Results) -> Iterator[str]:
     for name, words in ((supported("auto"), "supported"), (misled("auto"), "supported and worse")):
         share = pooled(cells_of(results, name, JUDGED_FROM, 10**9))
         if share is not None:
-            yield f"| verdict on auto: {words} | {_share(share.value)} | | | |"
+            yield f"| verdict on auto: {words} | {share_text(share.value)} | | | |"
 
 
 def _line(results: Results, key: str, words: str, families: list[str]) -> str:
@@ -87,14 +89,16 @@ def _line(results: Results, key: str, words: str, families: list[str]) -> str:
         return f"| {words} | – | – | – | – |"
     worst = max(mean_of(cell).value for cell in cells(worse(key)))
     gain = float(np.mean([mean_of(cell).value for cell in cells(key)]))
-    shares = " | ".join(map(_share, (moved.value, lost.value, worst)))
-    return f"| {words} | {shares} | {_gain(gain)} |"
+    shares = " | ".join(map(share_text, (moved.value, lost.value, worst)))
+    return f"| {words} | {shares} | {gain_text(gain)} |"
 
 
-def _share(value: float) -> str:
+def share_text(value: float) -> str:
+    """A share with one digit; never 0 unless it is nothing."""
     return "< 0.1 %" if 0 < value < 0.0005 else f"{100 * value:.1f} %"
 
 
-def _gain(value: float) -> str:
+def gain_text(value: float) -> str:
+    """A gain with two digits; 0 has no sign."""
     text = f"{value:.2f}"
     return text.replace("-", "−") if float(text) else "0.00"

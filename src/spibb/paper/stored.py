@@ -13,7 +13,7 @@ from spibb.errors import InputError
 from spibb.experiments.finite import gridworld
 from spibb.experiments.parts import part_files
 from spibb.experiments.results import Cell, Results, load_results
-from spibb.experiments.runner import read_spec
+from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import GRIDWORLDS, Experiment
 from spibb.experiments.studies import study_of
 from spibb.stats import Interval
@@ -24,7 +24,12 @@ READ = {"eta": float, "size": int, "noise": float, "passes": int, "family": str,
 
 
 def read_results(folder: Path, progress: Progress | None = None) -> Results:
-    """The results of a folder, from its rows, or from table.csv where it has none."""
+    """The results of a folder, from its rows, or from table.csv where it has none.
+
+    A folder of folders of one study with separate cells is read as their union.
+    """
+    if found := members(folder):
+        return joined([read_results(member, progress) for member in found])
     if part_files(folder) or not (folder / NUMBERS).is_file():
         return load_results(folder, progress)
     experiment = read_spec(folder)
@@ -41,6 +46,15 @@ def read_results(folder: Path, progress: Progress | None = None) -> Results:
         known = world.baseline_value, world.optimal_value
     networks = experiment.training.seeds if experiment.training else 1
     return Results(experiment, max(cell.runs for cell in cells) // networks, *known, cells)
+
+
+def members(folder: Path, *, separate: bool = True) -> list[Path]:
+    """The folders of rows in a folder that is none itself: of a study with separate cells, which
+    are read together, or of any other, which are not."""
+    if (folder / SPEC).is_file():
+        return []
+    found = sorted(path.parent for path in folder.glob(f"*/{SPEC}"))
+    return [path for path in found if study_of(read_spec(path)).separate == separate]
 
 
 def _cells(experiment: Experiment, rows: list[dict[str, str]]) -> list[Cell]:

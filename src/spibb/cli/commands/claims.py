@@ -25,15 +25,15 @@ def claims(
 ) -> None:
     """Say, claim by claim, what the paper states and whether the stored rows show it.
 
-    Several folders of one study are read together. For a folder of `gridworld-baselines`, the
+    Several folders of one study are read together, and so are parts of `assurance` with other
+    sizes or columns in one folder. For a folder of `gridworld-baselines`, the
     answer is on how many baselines each claim holds.
     """
     from spibb.cli import terminal
-    from spibb.experiments.runner import SPEC
     from spibb.files import write_text
     from spibb.paper import holds
     from spibb.paper.claims import MARKDOWN, TABLE, write_claims
-    from spibb.paper.stored import read_results
+    from spibb.paper.stored import members, read_results
 
     console = new_console()
     for place, folder in enumerate(folders):
@@ -42,9 +42,8 @@ def claims(
     single, family = [], []
     with progress(console, "aggregating the rows", "of the columns") as tell:
         for folder in folders:
-            members = sorted(path.parent for path in folder.glob(f"*/{SPEC}"))
-            if members and not (folder / SPEC).is_file():
-                family += [(member, read_results(member, tell)) for member in members]
+            if found := members(folder, separate=False):
+                family += [(member, read_results(member, tell)) for member in found]
             else:
                 single.append((folder, read_results(folder, tell)))
     page = holds.gather(single, family)
