@@ -239,6 +239,11 @@ REASONS = {
         None, CONTRADICTED,
         "the log that trained the policy also evaluates it; no command prints the probability",
     ),
+    "auto-bound": Reason(
+        None, CONTRADICTED,
+        "models drawn from small logs are shrunk towards what actions have in common, which may "
+        "flatter; the verdict warns below 100 episodes",
+    ),
     "mdps-bad-basic-tail": Reason(_bad_basic),
     "mdps-bad-ramdp-tail": Reason(_bad_ramdp),
     "mdps-leq-b-safe-everywhere": Reason(
