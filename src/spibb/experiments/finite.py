@@ -81,6 +81,7 @@ OURS = (
 GRIDS = {"main": MAIN, "search": SEARCH, "search-released": SEARCH_RELEASED, "ours": OURS}
 
 
+@cache
 def default_experiment(study: str, grid: str = "main") -> Experiment:
     """The paper's grid of a study: `main` is its benchmark, `search` its hyper-parameter search.
 
