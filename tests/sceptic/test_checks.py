@@ -6,14 +6,17 @@ from functools import partial
 
 import numpy as np
 import pytest
+from parts import needed
 
 from spibb import Log, PiBSpibb, Policy, Problem, Vocabulary
+from spibb.envs.sepsis import MAX_STEPS, icu_sepsis
 from spibb.sceptic import Sceptic, doubts, exchange
 from spibb.sceptic.drift import drift_check, season_check
 from spibb.sceptic.exchange import PERMUTATIONS, exchange_test
-from spibb.sceptic.markov import markov_check
+from spibb.sceptic.markov import decisions_remember, markov_check
 from spibb.sceptic.overlap import overlap
 from spibb.sceptic.rehearsal import Rehearsal, rehearse
+from spibb.simulate import Sampler
 
 
 def chain(rng, n, steps, successor, reward):
@@ -69,6 +72,16 @@ def test_a_markov_world_passes_and_one_with_memory_is_found():
     )
     assert paid.rewards_p == 1 / (1 + PERMUTATIONS)
     assert paid.successors_p > 0.01
+
+
+def test_states_that_few_episodes_visit_do_not_look_like_memory():
+    """Values that an episode taught itself would be found again in it, in nearly all these logs."""
+    needed("icu_sepsis")
+    sampler = Sampler(*icu_sepsis(), MAX_STEPS)
+    logs = [sampler.log(300, rng=np.random.default_rng(seed)) for seed in range(12)]
+    for check in (lambda log, rng: markov_check(log, rng).p_value, decisions_remember):
+        found = np.array([check(log, np.random.default_rng(1)) for log in logs])
+        assert (found < 0.05).sum() <= 3  # P(> 3 of 12) = 0.2 % at a rate of 5 %
 
 
 def test_drift_of_dynamics_returns_and_decisions_is_told_apart():

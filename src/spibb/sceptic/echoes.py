@@ -12,11 +12,13 @@ same state, so that neither a change of the states nor a policy that looks at th
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from spibb.kernels import exchange as kernel
 from spibb.log import Log, returns_to_go
-from spibb.sceptic.exchange import LONG, centred, rarity
+from spibb.sceptic.exchange import CANCELLED, LONG, centred, rarity
 
 LAGS = 20
 """Episodes up to which an echo is looked for."""
@@ -32,6 +34,60 @@ def outcomes(log: Log) -> np.ndarray:
     found = np.zeros(len(log))
     found[known] = centred((log.reward + worth[log.next_state])[known], _dense(pair[known]))
     return found
+
+
+class Crossed(NamedTuple):
+    """Differences [N, d] from what the other `half` [N] of the episodes lets expect.
+
+    In a state that few episodes visit, what an episode earned is most of what the state is worth:
+    values that it taught itself would go with what follows in it.
+    """
+
+    value: np.ndarray
+    half: np.ndarray
+
+
+def surprises(log: Log, rng: np.random.Generator) -> Crossed:
+    """How much better than expected from its pair each row went on [N, 1]; 0 where its successor is
+    not known."""
+    pair = log.state.astype(np.int64) * len(log.actions) + log.action
+    ahead, known, half = returns_to_go(log, 1.0), log.known, _halves(log, rng)
+    found, scale = np.zeros(len(log)), 0.0
+    for taught in (half == 0, half == 1):
+        usual = np.full(len(log.states), ahead[taught].mean() if taught.any() else 0.0)
+        worth = _means(log.state, ahead, taught, usual)
+        follows = log.reward + np.append(worth, 0.0)[log.next_state]
+        expected = _means(pair, follows, taught & known, np.repeat(worth, len(log.actions)))
+        found = np.where(taught, found, follows - expected[pair])
+        scale = max(scale, float(np.abs(follows).max(initial=0.0)))
+    found = np.where(known & (np.abs(found) > CANCELLED * scale), found / (scale or 1.0), 0.0)
+    return Crossed(found[:, None], half)
+
+
+def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
+    """Which action each row takes, less how often it is taken in that state [N, A]."""
+    half, taken = _halves(log, rng), np.eye(len(log.actions))[log.action]
+    found = np.zeros(taken.shape)
+    for taught in (half == 0, half == 1):
+        shares = [
+            _means(log.state, of_action, taught, np.zeros(len(log.states))) for of_action in taken.T
+        ]
+        found = np.where(taught[:, None], found, taken - np.stack(shares, axis=1)[log.state])
+    return Crossed(found, half)
+
+
+def _halves(log: Log, rng: np.random.Generator) -> np.ndarray:
+    """Half of the episodes, drawn at random: 0 or 1 for every row [N]."""
+    return np.repeat(rng.permutation(log.n_episodes) % 2, np.diff(log.episode_starts))
+
+
+def _means(
+    codes: np.ndarray, values: np.ndarray, rows: np.ndarray, default: np.ndarray
+) -> np.ndarray:
+    """Means of values [N] by code, over some rows [N]; of codes without any, the default [C]."""
+    n = np.bincount(codes[rows], minlength=len(default))
+    sums = np.bincount(codes[rows], values[rows], minlength=len(default))
+    return np.where(n > 0, sums / np.maximum(n, 1), default)
 
 
 def decisions(log: Log) -> np.ndarray:
@@ -68,23 +124,29 @@ def echo_p(values: np.ndarray, rng: np.random.Generator) -> float:
 
 
 def slope_p(
-    stratum: np.ndarray, before: np.ndarray, after: np.ndarray, rng: np.random.Generator
-) -> float:
+    stratum: np.ndarray, episode: np.ndarray, before: np.ndarray, after: np.ndarray,
+    rng: np.random.Generator,
+) -> float:  # fmt: skip
     """The p-value of "what was before [N, d] does not go with what is after [N, e], given strata".
 
-    The squares of Σ y_before y_after, compared with those of exchanges within strata.
+    The square of Σ_i (b_i − b̄) a_i, where b̄ is the mean in the stratum over *other* episodes,
+    compared with those of exchanges within strata. With a mean over all rows the sum would be too
+    low: in an episode that returns to a stratum, what was before is what came after the last visit.
     """
     rows = np.argsort(_dense(stratum), kind="stable")
-    stratum, before, after = _dense(stratum)[rows], before[rows], after[rows]
-    sizes = np.bincount(stratum)
-    before = before - (_sums(stratum, before) / sizes[:, None])[stratum]
+    stratum, episode = _dense(stratum)[rows], _dense(episode)[rows]
+    before, after = before[rows], after[rows]
+    own = _dense(stratum * (len(rows) + 1) + episode)
+    others = (np.bincount(stratum)[stratum] - np.bincount(own)[own])[:, None]
+    rest = _sums(stratum, before)[stratum] - _sums(own, before)[own]
+    apart = np.where(others > 0, before - rest / np.maximum(others, 1), 0.0)
 
     def squares(keys: np.ndarray) -> np.ndarray:
         orders = np.argsort(stratum + keys, axis=1)
-        return np.asarray(((before[orders].swapaxes(1, 2) @ after) ** 2).sum(axis=(1, 2)))
+        return np.asarray(((apart[orders].swapaxes(1, 2) @ after) ** 2).sum(axis=(1, 2)))
 
     still = (np.arange(len(rows)) / (len(rows) + 1))[None]
-    alone = not len(rows) or not before.any() or not after.any()
+    alone = not len(rows) or not apart.any() or not after.any()
     return 1.0 if alone else rarity(squares, still, rng)
 
 

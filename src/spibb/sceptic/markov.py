@@ -36,20 +36,32 @@ def decisions_remember(log: Log, rng: np.random.Generator) -> float:
     """
     log = ordered_episodes(log, rng)
     rows = _with_a_past(log, np.ones(len(log), dtype=bool))
-    state, nothing = log.state[rows].astype(np.int64), np.zeros(len(rows))
-    found = exchange_test(state, log.action[rows], nothing, _pairs(log)[rows - 1], rng).successors_p
-    taken = echoes.decisions(log)
-    return _both(found, slope_p(state, taken[rows - 1], taken[rows], rng))
+    state, nothing = log.state.astype(np.int64), np.zeros(len(rows))
+    found = exchange_test(
+        state[rows], log.action[rows], nothing, _pairs(log)[rows - 1], rng
+    ).successors_p
+    taken = echoes.unusual_decisions(log, rng)
+    return _both(found, _slope_p(log, rows, state, taken.value, taken, rng))
 
 
 def _echo(log: Log, rows: np.ndarray, pair: np.ndarray, rng: np.random.Generator) -> float:
     """Whether what follows rows goes with the actions before them, or with what followed those."""
-    followed = echoes.outcomes(log)[:, None]
+    followed = echoes.surprises(log, rng)
     first, second = (
-        slope_p(pair[rows], before[rows - 1], followed[rows], rng)
-        for before in (echoes.decisions(log), followed)
+        _slope_p(log, rows, pair, before, followed, rng)
+        for before in (echoes.decisions(log), followed.value)
     )
     return _both(first, second)
+
+
+def _slope_p(
+    log: Log, rows: np.ndarray, stratum: np.ndarray, before: np.ndarray, after: echoes.Crossed,
+    rng: np.random.Generator,
+) -> float:  # fmt: skip
+    """`slope_p` of rows, given their strata [N], and what was before each of them."""
+    episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episode_starts))
+    stratum = 2 * stratum + after.half
+    return slope_p(stratum[rows], episode[rows], before[rows - 1], after.value[rows], rng)
 
 
 def _both(first: float, second: float) -> float:
