@@ -65,6 +65,7 @@ def commands() -> Iterator[Any]:
     server.close()
 
 
+@pytest.hookimpl(optionalhook=True)  # without pytest-xdist nobody asks
 def pytest_xdist_auto_num_workers() -> int:
     """One more than cores: tests that wait for a process or a server leave a core to others."""
     return len(os.sched_getaffinity(0)) + 1

@@ -13,6 +13,7 @@ from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.threshold import spibb_box
 from spibb.errors import InputError
+from spibb.labels import vocabulary
 from spibb.mdp import MDP
 from spibb.solve import METHODS, evaluate, free_box, optimise
 
@@ -71,6 +72,36 @@ def test_sweeps_and_policy_iteration_agree(n_states, share):
     swept = optimise(problem.model, box, method="sweeps", tolerance=1e-10)
     assert swept.converged
     np.testing.assert_allclose(swept.v, exact.v, atol=1e-7)
+
+
+def slow_ring(n: int, discount: float, rng: np.random.Generator) -> MDP:
+    """Each state leads to the next, or skips one; sweeps settle no faster than discounts do."""
+    here = np.arange(n)
+    successors = np.stack([(here + 1) % n, (here + 2) % n], axis=1).reshape(-1)
+    return MDP(
+        np.arange(2 * n + 1), successors, np.ones(2 * n), rng.normal(size=(n, 2)), spread(n),
+        discount, vocabulary(n, "state"), vocabulary(2, "action"),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("discount", [0.99, 1 - 1e-6, 1 - 1e-8])
+@pytest.mark.parametrize("seed", range(3))
+def test_slow_chains_of_many_states_are_solved_as_policy_iteration_solves_them(seed, discount):
+    rng = np.random.default_rng(seed)
+    mdp = slow_ring(300, discount, rng)
+    box = free_box(np.ones(mdp.shape, dtype=bool))
+    found, exact = optimise(mdp, box), optimise(mdp, box, method="policy-iteration")
+    assert found.converged
+    np.testing.assert_array_equal(found.probs, exact.probs)
+    close(found.v, exact.v)
+    rows = rng.dirichlet(np.ones(2), size=300)
+    values = evaluate(mdp, rows)
+    assert values.converged
+    close(values.v, evaluate(mdp, rows, method="policy-iteration").v)
+
+
+def close(one: np.ndarray, two: np.ndarray) -> None:
+    np.testing.assert_allclose(one, two, rtol=0, atol=2e-9 * np.abs(two).max())
 
 
 @pytest.mark.parametrize("method", METHODS)

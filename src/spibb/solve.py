@@ -27,6 +27,8 @@ from spibb.ties import settle
 METHODS = ("auto", "policy-iteration", "sweeps")
 DENSE_UP_TO = 256
 """States up to which a dense matrix solves exactly; beyond, sweeps are faster."""
+RETRIED_UP_TO = 2_000
+"""States up to which a dense matrix takes seconds: it solves what sweeps have not."""
 DIRECT_UP_TO = 5_000
 """States up to which a sparse factorisation takes seconds even where successors are random."""
 REFINEMENTS = 5
@@ -104,7 +106,8 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     """The best policy of the box in an MDP (Theorem 1: policy iteration converges to it).
 
     `auto` evaluates exactly (policy iteration) up to a few hundred states, and sweeps beyond,
-    until the error is proven to be below `tolerance` times the largest value.
+    until the error is proven to be below `tolerance` times the largest value. Where sweeps do not
+    get there, as with a discount near 1, it evaluates exactly up to a few thousand states.
 
     Gains within the error of the values are ties: there `box.start` is kept, or the first of
     the actions that tie is taken.
@@ -126,8 +129,13 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     choice("method", method, METHODS)
     mdp.check_fits(box.start, "the box of policies")
     unit = unit_of(mdp.rewards)
-    solver = _by_policy_iteration if is_dense(method, mdp.shape[0]) else _by_sweeps
-    return Solution.in_units(unit, solver(mdp, mdp.rewards / unit, box, tolerance))
+    rewards = mdp.rewards / unit
+    if is_dense(method, mdp.shape[0]):
+        return Solution.in_units(unit, _by_policy_iteration(mdp, rewards, box, tolerance))
+    found = _by_sweeps(mdp, rewards, box, tolerance)
+    if method == "auto" and not found.converged and mdp.shape[0] <= RETRIED_UP_TO:
+        found = _by_policy_iteration(mdp, rewards, box, tolerance)
+    return Solution.in_units(unit, found)
 
 
 @takes(mdp=MDP)
@@ -143,9 +151,14 @@ def evaluate(
     choice("method", method, METHODS)
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
-    solver = _value_exactly if is_dense(method, len(probs)) else _value_by_sweeps
+    rewards = mdp.rewards / unit
     rows = np.array(probs)  # writable, as in policy iteration: one type, one compilation
-    return Solution.in_units(unit, solver(mdp, mdp.rewards / unit, rows, tolerance))
+    if is_dense(method, len(probs)):
+        return Solution.in_units(unit, _value_exactly(mdp, rewards, rows, tolerance))
+    found = _value_by_sweeps(mdp, rewards, rows, tolerance)
+    if method == "auto" and not found.converged and mdp.shape[0] <= DIRECT_UP_TO:
+        found = _value_directly(mdp, rewards, rows)
+    return Solution.in_units(unit, found)
 
 
 def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Found:

@@ -12,7 +12,9 @@ import pytest
 from spibb import Auto, Certified, Improvement, InputError, PiBSpibb, Problem, Sampler
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.verdict import gather_for
+from spibb.report.assessment import assess
+from spibb.report.origin import Origin
+from spibb.verdict import gather_for, judge
 from spibb.verdict.remedies import Unchanged
 
 
@@ -65,3 +67,13 @@ def test_configurations_of_certified_are_improved_together_as_alone(problem):
         assert result.algorithm == one
         assert result.tests == alone.tests
         np.testing.assert_array_equal(result.policy.probs, alone.policy.probs)
+
+
+def test_values_that_have_not_settled_are_a_doubt_beside_the_verdict_and_in_the_report(problem):
+    result = PiBSpibb(n_wedge=10).improve(problem)
+    unsettled = dataclasses.replace(result, converged=False)
+    assert result.converged and judge(result).doubts == ()
+    (doubt,) = judge(unsettled).doubts
+    assert doubt.startswith("the solver stopped before the values in the model had settled")
+    assert assess(unsettled, Origin.of("test", 0)).verdict.doubts == (doubt,)
+    assert judge(unsettled).headline.endswith(", with a doubt")

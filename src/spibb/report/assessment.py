@@ -106,7 +106,7 @@ def assess(
         small = len(problem.states) <= DENSE_UP_TO
         sweep = Auto.over_thresholds(evidence.delta).sweep(problem) if small else ()
     verdict, certificate = judge_by(evidence, result)
-    verdict = replace(verdict, doubts=doubts(findings))
+    verdict = replace(verdict, doubts=(*verdict.doubts, *doubts(findings)))
     logs = [log for log in (problem.log, held_out) if log is not None]
     returns = EpisodeReturns.of(logs, problem.discount) if logs else None
     return Assessment(

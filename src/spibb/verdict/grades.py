@@ -25,6 +25,11 @@ from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, at_most, counted, listed, percent, roughly
 
+UNSOLVED = (
+    "the solver stopped before the values in the model had settled, so they may be wrong; a "
+    "smaller discount helps"
+)
+
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
 
@@ -135,6 +140,8 @@ def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certific
     """The verdict on an improvement, and the certificate that it leaves."""
     proof = result.proof(evidence.delta)
     verdict = decide(evidence, proof, Unchanged.of(result))
+    if not result.converged:
+        verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
 
 
