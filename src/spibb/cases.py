@@ -320,7 +320,9 @@ def _array(values: Any, name: str) -> pa.Array:
     given = labels_column(values, name)
     try:
         found = given if _is_arrow(given) else pa.array(given, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except OverflowError:  # beyond 64 bits a label is text, as for a single case
+        return _array([None if value is None else str(value) for value in given], name)
+    except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
         ) from None

@@ -140,7 +140,7 @@ def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certific
     """The verdict on an improvement, and the certificate that it leaves."""
     proof = result.proof(evidence.delta)
     verdict = decide(evidence, proof, Unchanged.of(result))
-    if not result.converged:
+    if not result.converged and not result.by_tests:  # tests need no values in a model
         verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
 
