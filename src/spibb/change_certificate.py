@@ -119,8 +119,8 @@ class ChangeCertificate(Certificate):
             return f"No certificate: {self.refusal}."
         return (
             f"Certified: with probability at least {level(self.delta)} the new policy is no worse "
-            f"than the baseline. {self._passed} on {self.judging:,} episodes that did not choose "
-            f"{'it' if len(self.tests) == 1 else 'them'}. The lower limits of the "
+            f"than the baseline. {self._passed} on {self.judging:,} episodes that were not used to "
+            f"choose {'it' if len(self.tests) == 1 else 'them'}. The lower limits of the "
             "advantages are a separate statement at the same level."
         )
 

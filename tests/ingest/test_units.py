@@ -312,7 +312,7 @@ def test_the_coarser_of_two_units_is_proposed():
 
 def test_the_verdict_says_what_is_independent():
     frame = clicks(n=600, users=300)
-    for columns, words in ((UNIT, "every user_id is a case of its own"),
+    for columns, words in ((UNIT, "every user_id is an independent case"),
                            (COLUMNS, "name its column (--unit)")):  # fmt: skip
         log = read_log(frame.assign(p=0.25), columns=columns, bandit=True)
         result = spibb.improve(log, discount=0.0)

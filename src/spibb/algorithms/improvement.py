@@ -122,7 +122,7 @@ class Improvement(Frozen):
         for one, rows in zip(self.sweep, () if self.policies is None else self.policies):
             if (one.algorithm, repr(one.n_wedge)) == wanted:
                 return np.asarray(rows)
-        raise InputError(f"candidate is {candidate.title}, which the sweep lacks: take one of it")
+        raise InputError(f"candidate is {candidate.title}, which is not in the sweep: choose one")
 
     def _facts(self) -> Mapping[str, Any]:
         """What was done, the values in the model, how much changed, and why if that is said."""

@@ -40,8 +40,8 @@ SUM_DIGITS = 6
 ASSUMES = (
     "states are Markov, and episodes are independent",
     "the process did not change while the log was made, and will not change",
-    "an action rarely seen in a state does what the other actions did there, give or take the "
-    "differences between actions elsewhere in the log",
+    "an action rarely seen in a state does what the other actions did there, plus or minus the "
+    "usual differences between actions in the log",
     "new episodes start like those of the log",
 )
 """What the posterior assumes."""
@@ -288,8 +288,8 @@ def draws_for(level: float, usual: int) -> int:
     if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
             f"delta is {level:g} where a policy is judged (a share of it, if it was "
-            f"chosen among several), which takes more drawn models than the {MOST_DRAWS:,} "
-            f"that are drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
+            f"chosen among several), which needs more models than the {MOST_DRAWS:,} that are "
+            f"drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
         )
     return max(usual, math.ceil(BELOW / level))
 

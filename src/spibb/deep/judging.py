@@ -144,7 +144,7 @@ def _against(
     more = "More episodes, or a larger n_wedge."
     if moved == 0:
         return (
-            "The evidence is too thin to depart from the current policy anywhere.",
+            "There is too little evidence to depart from the current policy anywhere.",
             "More episodes, or a smaller n_wedge or a larger radius, which ask for less evidence.",
         )
     if found is None or whole is None:

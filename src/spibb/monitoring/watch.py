@@ -316,7 +316,7 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
             raise InputError(
                 f"{name} is not known: give --{name.replace('_', '-')} ({name} in Python), a limit "
                 f"that every return of an episode stays within (those of the baseline's log were "
-                f"{seen}, which proves no limit)"
+                f"{seen}, which does not prove a limit)"
             )
     low = checks.number(
         names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"

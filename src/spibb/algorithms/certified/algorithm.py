@@ -244,9 +244,9 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     differs = varies(log)
     if differs and not problem.counts.one_step:
         raise InputError(
-            f"{differs}: one policy of the states must have made a log of longer episodes, or an "
-            "action that was taken in good cases looks good, with or without the column; put what "
-            "the probability depends on into the state"
+            f"{differs}: certified needs a log of longer episodes to be made by a policy that "
+            "looks only at the state, or an action that was taken in good cases looks good, with "
+            "or without the column; add to the state what the probability depends on"
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED), True
