@@ -246,9 +246,9 @@ def posterior_improvement(
 ) -> Posterior:
     """The percentile criterion, Equation 1: P(ρ(π, M) ≥ ρ(π_b, M) − ζ | M ~ P(·|D)).
 
-    Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain; a
-    pair that is rarely seen is taken to do what its state did, within the differences between
-    actions in this log, and less well the less the baseline plays it, if the log shows that.
+    Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain. A
+    rarely seen pair is assumed to do what its state did, within the differences between actions in
+    this log, and to do worse if the baseline rarely plays it and the log shows such a trend.
 
     It assumes that states are Markov, that episodes are independent and start as they did in the
     log, and it judges with the log that it is given: a policy fitted to that log looks better than

@@ -167,8 +167,8 @@ def monitor(
 ) -> Monitoring:
     """Test whether a deployed policy is worse than the baseline was.
 
-    You may look at the growing log as often as you like: the error probability covers all looks
-    together. See `monitoring.evidence` for the test and its proof.
+    Check the growing log as often as you like: the error probability covers all checks together.
+    See `monitoring.evidence` for the test and its proof.
 
     Parameters:
         policy: the folder that ``spibb improve`` wrote.

@@ -1,4 +1,4 @@
-"""Tests of planned changes on the episodes that did not choose them."""
+"""Tests of planned changes on the episodes that were not used to choose them."""
 
 from __future__ import annotations
 
