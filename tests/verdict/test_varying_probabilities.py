@@ -155,7 +155,7 @@ def test_what_the_column_shows_is_not_forgotten_where_an_estimate_is_asked_for(a
 
 def test_nobody_is_told_to_drop_the_column():
     log = two_steps(300, -0.05, 1)
-    with pytest.raises(InputError, match="put what the probability depends on into the") as error:
+    with pytest.raises(InputError, match="add to the state what the probability") as error:
         spibb.improve(log, discount=0.95, algorithm="certified", lowest_reward=0, highest_reward=1)
     assert "drop" not in str(error.value)
     assert "with or without the column" in str(error.value)
