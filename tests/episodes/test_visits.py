@@ -103,7 +103,7 @@ def test_bounds_are_the_tightest_that_was_declared(declared, low, high):
 
 
 def test_missing_or_contradictory_limits_are_named():
-    with pytest.raises(InputError, match="has no highest one: give highest_reward"):
+    with pytest.raises(InputError, match="the highest one is missing: give highest_reward"):
         Declared(lowest_reward=0).bounds(0.9)
     with pytest.raises(InputError, match="the lowest one is missing: give lowest_reward"):
         Declared(highest_return=1).bounds(0.9)

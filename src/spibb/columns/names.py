@@ -40,7 +40,7 @@ def resolve(
         if bandit and name in EPISODES:
             raise InputError(
                 f"{name} is mapped to {given[name]!r}, but every row of a bandit's log is an "
-                "episode of its own: leave out the column, or bandit"
+                "episode of its own: leave the column out, or bandit"
             )
     check_unit(given, bandit)
     found: dict[str, tuple[str, ...]] = {}
