@@ -66,9 +66,7 @@ class CaseEncoder:
         parts = tuple(self.part(i, value) for i, value in enumerate(values))
         for name, part in zip(names, parts):
             if part is None:
-                raise InputError(
-                    f"{name!r} is missing: give a value, or keep to the current policy"
-                )
+                raise InputError(f"{name!r} is missing: give a value, or follow the current policy")
         return parts if len(parts) > 1 else parts[0]
 
     def part(self, position: int, value: Any) -> Label | None:

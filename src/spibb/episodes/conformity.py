@@ -208,7 +208,7 @@ class Conformity:
             return None
         return (
             f"the log's decisions are not as frequent as the policy's (p = {self.p_value:.1g}): "
-            f"{self.oddest}; check that this policy alone made it"
+            f"{self.oddest}; check that only this policy made the log"
         )
 
 
@@ -260,8 +260,8 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
         state, action = log.states[log.state[first]], log.actions[log.action[first]]
         raise InputError(
             f"the log takes action {action!r} in state {state!r}, which the policy never takes "
-            f"({int(bad.sum())} of {len(log)} decisions are impossible): give episodes of this "
-            "policy alone"
+            f"({int(bad.sum())} of {len(log)} decisions are impossible): give only episodes that "
+            "this policy made"
         )
 
 

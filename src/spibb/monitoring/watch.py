@@ -167,8 +167,8 @@ def monitor(
 ) -> Monitoring:
     """Test whether a deployed policy is worse than the baseline was.
 
-    You may look at the growing log as often as you like: the error probability covers all looks
-    together. See `monitoring.evidence` for the test and its proof.
+    Check the growing log as often as you like: the error probability covers all checks together.
+    See `monitoring.evidence` for the test and its proof.
 
     Parameters:
         policy: the folder that ``spibb improve`` wrote.
@@ -314,7 +314,7 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
             raise InputError(
                 f"{name} is not known: give --{name.replace('_', '-')} ({name} in Python), a limit "
                 f"that every return of an episode stays within (those of the baseline's log were "
-                f"{seen}, which proves no limit)"
+                f"{seen}, which does not prove a limit)"
             )
     low = checks.number(
         names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"

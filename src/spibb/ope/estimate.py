@@ -76,7 +76,7 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
         return NO_EVIDENCE.format(n)
     share = weights.max() / weights.sum()
     if share > LARGE_SHARE and n > 1:
-        return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on it"
+        return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on this"
     if size < FEW_EPISODES:
         return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
     off = abs(float(weights.mean()) - 1)
