@@ -29,6 +29,17 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     return replace(found, p_value=_both(found.p_value, _echo(log, rows, pair, rng)))
 
 
+def clock_check(log: Log, rng: np.random.Generator) -> Exchange:
+    """Does the number of steps so far predict successor, end or reward, given state and action?
+
+    It does where episodes have a fixed length and the states do not say how many steps are left.
+    """
+    log = ordered_episodes(log, rng)
+    rows = np.flatnonzero(log.known)
+    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], np.diff(log.episode_starts))
+    return exchange_test(_pairs(log)[rows], log.next_state[rows], log.reward[rows], step[rows], rng)
+
+
 def decisions_remember(log: Log, rng: np.random.Generator) -> float:
     """Does what came before predict the action, given the state? The p-value of "no".
 

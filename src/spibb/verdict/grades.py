@@ -40,11 +40,11 @@ FEW_EPISODES = 100
 """In the assurance benchmark, supported policies gained less than stated in 30 % of the logs of 30
 episodes, in 5 % of those of 100 and less often beyond; their sign was right at all sizes."""
 
-ONE_STEP = (
-    "the state and the previous step contain all that matters from the past (states alone do not: "
-    "this log contradicts that they are Markov), and episodes are independent"
+REMEMBERING = (
+    "the state and {} contain all that matters from the past (states alone do not: this log "
+    "contradicts that they are Markov), and episodes are independent"
 )
-"""What takes the place of Markov states in models that remember the previous step."""
+"""What takes the place of Markov states in models that remember something."""
 
 DECISIVE = ("baseline", "held out", "memory", "season")
 """The criteria that a certified policy must meet as well."""
@@ -209,8 +209,9 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", delta shared because this log chose the policy" if evidence.shared else ""
     remembered = None if evidence.memory is None else evidence.memory.lower
     lower = evidence.sure if remembered is None else min(evidence.sure, remembered)
-    both = "models with and without memory of the previous step"
-    source = f"According to {'the model' if remembered is None else both}"
+    source = "According to the model"
+    if evidence.memory is not None and remembered is not None:
+        source = f"According to models with and without memory of {evidence.memory.remembered}"
     doubted = ""
     if evidence.binding is not None and lower == evidence.sure:
         source = f"By the log's recorded probabilities ({evidence.binding.what})"
@@ -283,7 +284,9 @@ def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy takes actions as often as the log shows"
-    process = (ONE_STEP, *ASSUMES[1:]) if remembering else ASSUMES
+    process = ASSUMES
+    if remembering and evidence.memory is not None:
+        process = (REMEMBERING.format(evidence.memory.remembered), *ASSUMES[1:])
     beside = (*_recorded(evidence), *_single_steps(evidence), *_unseen(evidence.tried))
     return made, *process, *beside
 
@@ -350,10 +353,9 @@ def until_certified(evidence: Evidence) -> str:
         )
     if evidence.memory is not None and evidence.memory.found:
         return (
-            f"{CERTIFIED}, once the states contain what matters from the past (--state "
-            "ward,severity): "
-            "its certificate assumes Markov states, and this log contradicts them (p = "
-            f"{evidence.memory.test.p_value:.2g})."
+            f"{CERTIFIED}, once the states contain {evidence.memory.lacking}: its certificate "
+            f"assumes Markov states, and this log contradicts them (p = "
+            f"{evidence.memory.p_value:.2g})."
         )
     try:
         return f"{CERTIFIED}: {_promise(evidence, Certified(evidence.delta).improve(problem))}."
