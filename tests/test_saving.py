@@ -129,6 +129,26 @@ def test_the_folder_of_a_result_is_that_of_a_run(result, tmp_path):
     assert (tmp_path / "saved/policy.csv").read_text() == (tmp_path / "run/policy.csv").read_text()
 
 
+def stored(folder):
+    summary = json.loads((folder / "summary.json").read_text("utf-8"))
+    return summary, summary["origin"].pop("command"), summary["origin"].pop("made")
+
+
+@pytest.mark.parametrize("v_max", [None, 2.0000001])
+@pytest.mark.parametrize("discount", [0.9, 0.9999999, 0])
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_stored_command_repeats_the_result(result, tmp_path, v_max, discount, counted):
+    known = {"log": result.problem.log, "counts": result.problem.counts,
+             "baseline": result.problem.baseline}  # fmt: skip
+    make, data = (Problem.from_counts, "counts") if counted else (Problem.from_log, "log")
+    problem = make(known[data], known["baseline"], discount=discount, v_max=v_max)
+    PiBSpibb(5.000000001).improve(problem).save(tmp_path / "first")
+    summary, command, _ = stored(tmp_path / "first")
+    again = eval(command, {"PiBSpibb": PiBSpibb, "Problem": Problem, **known})
+    again.save(tmp_path / "second")
+    assert stored(tmp_path / "second")[:2] == (summary, command)
+
+
 def test_counts_alone_give_a_report_without_findings(result, tmp_path):
     problem = result.problem
     bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.9)
