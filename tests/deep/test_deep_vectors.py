@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -131,6 +132,18 @@ def test_the_saved_policy_is_the_same_after_loading(result, log, tmp_path):
     assert loaded.row(dict(zip(log.features, log.state[0])))["left"] == pytest.approx(
         result.policy(log.state[:1])[0, 0]
     )
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_the_summary_of_an_infinite_n_wedge_is_json(log, tmp_path):
+    spibb.run(log, tmp_path / "out", algorithm=replace(QUICK, n_wedge=np.inf, passes=1))
+    text = (tmp_path / "out" / "summary.json").read_text("utf-8")
+    summary = json.loads(text, parse_constant=no_constant)
+    assert summary["n_wedge"] == summary["options"]["n_wedge"] == "inf"
+    assert f"algorithm={replace(QUICK, n_wedge=np.inf, passes=1)!r}" in summary["origin"]["command"]
 
 
 @pytest.mark.parametrize(
