@@ -39,10 +39,11 @@ def to_arrow_table(frame: Any) -> Any:
             f"a column of the log mixes types ({' '.join(str(error).split())}): "
             "make every value a string, or a number"
         ) from None
-    for field in table.schema:
-        merged = pa.types.is_timestamp(field.type) or pa.types.is_floating(field.type)
-        if merged and _of_objects(frame[field.name]):
-            one_kind(list(frame[field.name]), field.type, field.name)
+    for name in frame if isinstance(frame, Mapping) else frame.columns:
+        kind = table.schema.field(name).type  # the table may also have pandas' index
+        merged = pa.types.is_timestamp(kind) or pa.types.is_floating(kind)
+        if merged and _of_objects(frame[name]):
+            one_kind(list(frame[name]), kind, name)
     return table
 
 
