@@ -16,6 +16,7 @@ import pole
 
 import spibb
 from spibb.deep.canonical import canonical
+from spibb.deep.cases import WORTH_SHOWING, coverage, typical_cases
 from spibb.deep.checkpoint import write_arrays
 from spibb.deep.estimates import estimate_on
 from spibb.deep.improving import VectorDQN, _split, improve_vectors
@@ -23,9 +24,13 @@ from spibb.deep.judging import VectorDepartures, departures, fit_current, verdic
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.vector_policy import load_vector_policy
+from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
+from spibb.report.origin import Origin
+from spibb.report.vectors import VectorAssessment, render
+from spibb.words import percent
 
 QUICK = VectorDQN(passes=4)
 COLUMNS = {"state": list(pole.FEATURES)}
@@ -316,6 +321,29 @@ def test_episodes_of_one_step_give_the_gain_itself():
         some, rng = one_step_log(100, 10 + seed), np.random.default_rng(seed)
         missed += departures(some, found.policy, 0.95, delta=0.05, rng=rng).lower > truth
     assert missed <= 12  # 5 expected; 12 or more happen once in 200 times
+
+
+def nudged(result, by):
+    """The result if it moved so much probability in half of its decisions, and gained by it."""
+    probs = result.decisions.baseline.copy()
+    more = probs[::2].argmin(axis=1)
+    probs[np.arange(0, len(probs), 2), more] += by
+    probs[np.arange(0, len(probs), 2), 1 - more] -= by
+    sure = replace(result.departures, episodes=100, gain=1.0, student_t=0.5, bca=0.5)
+    decisions = replace(result.decisions, probs=probs)
+    return replace(result, decisions=decisions, departures=sure)
+
+
+@pytest.mark.parametrize("by", [0.0, 1e-12, 1e-7, 0.005, 0.1])
+def test_one_share_of_the_decisions_changed(result, by):
+    found = nudged(result, by)
+    half = (len(found.log) + 1) // 2 / len(found.log)
+    assert coverage(found).changed == found.changed == (half if by > MOVED else 0)
+    assert (f"in {percent(half)} of the decisions" in found.verdict.sentence) == (by > MOVED)
+    assert bool(typical_cases(found)) == (by > WORTH_SHOWING)
+    page = render(VectorAssessment(found, (), Origin.of("", 0)))
+    assert ("Nothing: the new policy" in page) == (by <= MOVED)
+    assert ("no decision moves more than 1" in page) == (by in (1e-7, 0.005))
 
 
 def test_departing_nowhere_gains_nothing(log):

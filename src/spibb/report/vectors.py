@@ -11,7 +11,7 @@ import numpy as np
 
 import spibb
 from spibb import words
-from spibb.deep.cases import Case, coverage, typical_cases
+from spibb.deep.cases import WORTH_SHOWING, Case, coverage, typical_cases
 from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorPolicy
 from spibb.episodes.departures import ALONE
@@ -124,7 +124,7 @@ def render(assessment: VectorAssessment) -> str:
         origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
         earned=result.returns.mean.value, ranges=_ranges(result), observed=OBSERVED,
-        alone=ALONE,
+        alone=ALONE, least=WORTH_SHOWING,
     )  # fmt: skip
 
 
