@@ -351,9 +351,9 @@ def test_departing_nowhere_gains_nothing(log):
     assert found.departures.gain == pytest.approx(0, abs=1e-9)
 
 
-def judged(gain, lower, earned=18.0):
+def judged(gain, lower, earned=18.0, delta=0.05):
     """The verdict on 50 episodes whose returns cannot exceed 20."""
-    found = VectorDepartures(50, gain, lower, lower, 0.05, earned, (1.0, 20.0))
+    found = VectorDepartures(50, gain, lower, lower, delta, earned, (1.0, 20.0))
     whole = SimpleNamespace(
         difference=lambda _: SimpleNamespace(estimate=SimpleNamespace(value=1.0)),
         effective_sample_size=0.0,
@@ -373,6 +373,10 @@ def test_a_loss_is_not_called_a_gain(gain, lower, words):
     verdict = judged(gain, lower)
     assert f"the changes (each made alone, then added up) {words}" in verdict.sentence
     assert verdict.doubts == ()
+
+
+def test_no_level_on_vectors_is_one():
+    assert "at least +0.500 at level 1 − 1e-7;" in judged(1.5, 0.5, delta=1e-7).sentence
 
 
 def test_a_gain_that_no_policy_can_have_is_doubted(log, result):
