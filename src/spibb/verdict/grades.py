@@ -19,11 +19,11 @@ from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
-from spibb.verdict.criteria import VARYING, criteria, level, surely_worse
+from spibb.verdict.criteria import VARYING, criteria, surely_worse
 from spibb.verdict.criterion import Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
-from spibb.words import at_least, at_most, counted, listed, percent, roughly
+from spibb.words import at_least, at_most, counted, level, listed, percent, roughly
 
 UNSOLVED = (
     "the solver stopped before the values in the model had settled, so they may be wrong; a "
