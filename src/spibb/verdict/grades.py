@@ -20,7 +20,7 @@ from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
 from spibb.verdict.criteria import VARYING, criteria, level, surely_worse
-from spibb.verdict.criterion import Criterion, lacking
+from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
 from spibb.words import at_least, at_most, counted, listed, percent, roughly
@@ -45,9 +45,6 @@ ONE_STEP = (
     "log contradicts that they are Markov), and episodes are independent"
 )
 """What takes the place of Markov states in models that remember the previous step."""
-
-DECISIVE = ("baseline", "held out", "memory", "season")
-"""The criteria that a certified policy must meet as well."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +173,9 @@ def _failed(
     failed = lacking(found)
     if not _proves(certificate):
         return failed
-    against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence.estimates))
+    against = DECISIVE
+    if surely_worse(evidence.estimates):
+        against |= {Condition.WHOLE_EPISODES}
     return [criterion for criterion in failed if criterion.name in against]
 
 
@@ -260,8 +259,9 @@ def _undone(evidence: Evidence, gain: float) -> str:
 def _agreement(found: tuple[Criterion, ...]) -> str:
     """Which episodes do not contradict the model, and which do not tell."""
     told = {criterion.name: criterion.passed for criterion in found}
-    silent = "; held-out episodes are inconclusive" if told.get("held out", True) is None else ""
-    others = ["the held-out episodes"] if told.get("held out") else []
+    held = told.get(Condition.HELD_OUT, False)  # not asked where none were held out
+    silent = "; held-out episodes are inconclusive" if held is None else ""
+    others = ["the held-out episodes"] if held else []
     agreeing = listed(["The log's episodes", "their mean return", *others])
     return f"{agreeing} do not contradict this{silent}"
 
