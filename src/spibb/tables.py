@@ -107,11 +107,9 @@ def log_table(log: Log) -> pa.Table:
     """A log as the table that `read_log` reads; ends that were assumed are left to be assumed."""
     import pyarrow as pa
 
-    lengths = np.diff(log.episode_starts)
-    steps = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     columns: list[tuple[str, pa.Array]] = [
-        ("episode_id", to_arrow(np.repeat(np.arange(log.n_episodes), lengths))),
-        ("step", to_arrow(steps)),
+        ("episode_id", to_arrow(log.episode)),
+        ("step", to_arrow(log.step)),
     ]
     for vocabulary, codes in ((log.states, log.state), (log.actions, log.action)):
         for name, values in label_columns(vocabulary).items():

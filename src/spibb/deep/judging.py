@@ -98,14 +98,12 @@ def departures(
     value = (found.probs * found.q).sum(axis=1)
     usual = policy.current_fit[0] + policy.current_fit[1] * value
     beyond = (returns_to_go(log, discount) - usual) / policy.reward_unit
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])
+    terms = np.add.reduceat(discount**log.step * (ratio - 1) * beyond, log.episode_starts[:-1])
     unit = policy.reward_unit
     return VectorDepartures(
         log.n_episodes, float(terms.mean()) * unit, student_t_bound(terms, delta) * unit,
         bca_bound(terms, delta, rng=rng) * unit, delta, float(returns(log, discount).mean()),
-        reach_of(log.reward, float(lengths.max()), discount),
+        reach_of(log.reward, float(log.lengths.max()), discount),
     )  # fmt: skip
 
 

@@ -131,8 +131,7 @@ def misrecorded(log: Log) -> str | None:
 def decisions(log: Log) -> np.ndarray:
     """How often the log takes each action in each state [S, A], in all of its rows."""
     shape = len(log.states), len(log.actions)
-    pair = log.state.astype(np.int64) * shape[1] + log.action
-    return np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+    return np.bincount(log.pair, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def recorded_table(log: Log) -> np.ndarray:
@@ -158,8 +157,7 @@ def recorded_probs(log: Log) -> np.ndarray:
     """
     assert log.action_prob is not None
     check_recorded(log)
-    n = decisions(log)
-    pair = log.state.astype(np.int64) * n.shape[1] + log.action
+    n, pair = decisions(log), log.pair
     least = np.full(n.size, np.inf)
     np.minimum.at(least, pair, log.action_prob)
     inverse = np.bincount(pair, weights=least[pair] / log.action_prob, minlength=n.size)

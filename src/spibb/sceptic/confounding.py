@@ -93,7 +93,7 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
     if log is None or not moved.any():
         return None
     g = completed_returns(log, values_where_seen(problem.counts, baseline, discount)[1], discount)
-    e = baseline[log.state, log.action] if log.action_prob is None else log.action_prob
+    e = log.taken_probs(baseline)
     if not (e > 0).all():
         return None
     often = _discounted_visits(log, discount)
@@ -119,9 +119,8 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
 
 def _discounted_visits(log: Log, discount: float) -> np.ndarray:
     """Σ_t γ^t P(x_t = x) of every state [S], as the episodes show it."""
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    return np.asarray(np.bincount(log.state, discount**step, len(log.states)) / log.n_episodes)
+    visits = np.bincount(log.state, discount**log.step, len(log.states))
+    return np.asarray(visits / log.n_episodes)
 
 
 def _advantage(

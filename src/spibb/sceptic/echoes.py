@@ -27,12 +27,11 @@ LAGS = 20
 def outcomes(log: Log) -> np.ndarray:
     """What follows each row, less the mean of its pair [N]: the reward, and what the next state is
     worth, which is the mean of what followed it. 0 where the successor is not known."""
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
     ahead, known = returns_to_go(log, 1.0), log.known
     visits = np.bincount(log.state, minlength=len(log.states) + 1)
     worth = np.bincount(log.state, ahead, minlength=len(visits)) / np.maximum(visits, 1)
     found = np.zeros(len(log))
-    found[known] = centred((log.reward + worth[log.next_state])[known], _dense(pair[known]))
+    found[known] = centred((log.reward + worth[log.next_state])[known], _dense(log.pair[known]))
     return found
 
 
@@ -50,8 +49,8 @@ class Crossed(NamedTuple):
 def surprises(log: Log, rng: np.random.Generator) -> Crossed:
     """How much better than expected from its pair each row went on [N, 1]; 0 where its successor is
     not known."""
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
     ahead, known, half = returns_to_go(log, 1.0), log.known, _halves(log, rng)
+    pair = log.pair
     found, scale = np.zeros(len(log)), 0.0
     for taught in (half == 0, half == 1):
         usual = np.full(len(log.states), ahead[taught].mean() if taught.any() else 0.0)
@@ -78,7 +77,7 @@ def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
 
 def _halves(log: Log, rng: np.random.Generator) -> np.ndarray:
     """Half of the episodes, drawn at random: 0 or 1 for every row [N]."""
-    return np.repeat(rng.permutation(log.n_episodes) % 2, np.diff(log.episode_starts))
+    return np.repeat(rng.permutation(log.n_episodes) % 2, log.lengths)
 
 
 def _means(

@@ -369,7 +369,7 @@ def _episodes(
     typical = v[acted].mean() if acted.any() else 0.0
     q, v = np.where(acted[:, None], q, typical), np.where(acted, v, typical)
     whole = completed_returns(log, v, discount)[log.episode_starts[:-1]]
-    ended = log.terminated[log.episode_starts[1:] - 1]
+    ended = log.terminated[log.last_rows]
     mean = monte_carlo_value(log, discount)
     earned = Earned(
         mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean()),

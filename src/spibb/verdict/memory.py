@@ -77,8 +77,8 @@ def memory_of(log: Log, problem: Problem, policy: Policy, delta: float) -> Memor
 
 def with_memory(log: Log) -> tuple[Log, np.ndarray]:
     """The log in states that remember the pair before; and the state [S'] of each of them."""
-    n_states, n_actions = len(log.states), len(log.actions)
-    pair = log.state.astype(np.int64) * n_actions + log.action + 1
+    n_states = len(log.states)
+    pair = log.pair + 1
     before = np.append(0, pair[:-1])
     before[log.episode_starts[:-1]] = 0  # nothing was before the first step
     known = log.next_state >= 0

@@ -282,12 +282,10 @@ def _off_policy(problem: Problem, policies: np.ndarray) -> list[OffPolicyValue |
     log = problem.log
     if log is None or log.n_episodes < 2 or (log.action_prob is None and problem.contradictions):
         return [None] * len(policies)
-    logged = log.action_prob
-    if logged is None:
-        logged = problem.baseline.probs[log.state, log.action]
     found = contributions(
-        log, Candidates.of(*policies), logged, problem.discount, names=(ESTIMATOR,)
-    )
+        log, Candidates.of(*policies), log.taken_probs(problem.baseline.probs), problem.discount,
+        names=(ESTIMATOR,),
+    )  # fmt: skip
     return [_with_interval(found.estimate(ESTIMATOR, lane)) for lane in range(len(policies))]
 
 
