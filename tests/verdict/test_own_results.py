@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spibb import Auto, Certified, Improvement, InputError, PiBSpibb, Problem, Sampler
+from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.report.assessment import assess
@@ -45,9 +46,14 @@ def test_a_policy_chosen_from_a_sweep_is_judged_by_the_quantile_that_chose_it(pr
 def test_any_result_may_rest_on_tests_and_declared_limits(problem):
     @dataclass(frozen=True, eq=False)
     class Tested(Improvement):
-        by_tests: ClassVar[bool] = True
-        more_episodes: ClassVar[int] = 40
         return_limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+        def tested(self, *_: object) -> ChangeCertificate:
+            failed = ChangeTest((), False, 0.2, 0.4, 0.1, -0.1, 10, 100, 40)
+            return certify_changes(
+                (failed,), 0.05, "none passed", return_range=1.0, assumptions=(),
+                episodes=(30, 100),
+            )  # fmt: skip
 
     result = as_plain(PiBSpibb(n_wedge=1e9).improve(problem), Tested)
     found = gather_for(result)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.problem import V_MAX_ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
+from spibb.change_certificate import ChangeCertificate
 from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -87,18 +88,10 @@ class Improvement(Frozen):
     chosen: Candidate | None = field(default=None, kw_only=True)
     policies: np.ndarray | None = field(default=None, kw_only=True)
 
-    by_tests: ClassVar[bool] = False
-    """Whether tests on episodes that chose nothing say how sure it is, and no model."""
-
     @property
     def considered(self) -> np.ndarray:
         """bool [S]: where outcomes decided whether the state changes; counts decided elsewhere."""
         return np.asarray(~self.bootstrapped.all(axis=1))
-
-    @property
-    def more_episodes(self) -> int | None:
-        """Further episodes that its nearest change needs, by tests of its own; None without."""
-        return None
 
     @property
     def return_limits(self) -> tuple[float, float] | None:
@@ -280,13 +273,14 @@ class Improvement(Frozen):
             rng=np.random.default_rng(checks.seed(seed)), draws=draws,
         )  # fmt: skip
 
-    def proof(self, delta: float) -> Certificate:
-        """What is proven before the verdict, which may withdraw a certificate, is asked.
+    def tested(self, delta: float | None = None) -> ChangeCertificate | None:
+        """What tests of its changes on episodes that chose nothing prove, and no model; None
+        without such tests. Whether their assumptions hold, the verdict asks.
 
-        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).proof(0.1).delta
-        0.1
+        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).tested() is None
+        True
         """
-        return self.certificate(delta)
+        return None
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none.

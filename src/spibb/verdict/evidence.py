@@ -322,17 +322,18 @@ def gather_for(
     if delta is None and result.algorithm.answers_at_delta:
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
-    level = DELTA if result.by_tests else delta  # tests draw no models
+    by_tests = result.tested() is not None
+    level = DELTA if by_tests else delta  # tests draw no models
     found = gather(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
         limits=result.estimate_limits,
     )  # fmt: skip
-    searched = bool(result.sweep) or result.by_tests
+    searched = bool(result.sweep) or by_tests
     found = replace(
         found, considered=result.considered, searched=searched, algorithm=result.algorithm
     )
-    if result.by_tests:
+    if by_tests:
         return replace(found, certified=True)
     if (chosen := result.chosen) is None:
         return found

@@ -135,11 +135,17 @@ def judge(
 
 def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
     """The verdict on an improvement, and the certificate that it leaves."""
-    proof = result.proof(evidence.delta)
+    proof = _proof(result, evidence.delta)
     verdict = decide(evidence, proof, Unchanged.of(result))
     if not result.converged:
         verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
+
+
+def _proof(result: Improvement, delta: float) -> Certificate:
+    """What is proven before the verdict, which may withdraw a certificate, is asked."""
+    tested = result.tested(delta)
+    return result.certificate(delta) if tested is None else tested
 
 
 def decide(
@@ -158,7 +164,7 @@ def is_favourable(result: Improvement) -> bool:
     """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
     not tried."""
     evidence = gather_for(result)
-    proof = result.proof(evidence.delta)
+    proof = _proof(result, evidence.delta)
     return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
 
 

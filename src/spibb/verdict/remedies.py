@@ -9,6 +9,7 @@ import numpy as np
 
 from spibb.algorithms.candidate import Candidate, surest
 from spibb.algorithms.improvement import Improvement
+from spibb.change_certificate import nearest
 from spibb.verdict.evidence import Earned, Evidence, visits_behind
 from spibb.words import roughly
 
@@ -65,7 +66,8 @@ class Unchanged:
     def _said(cls, result: Improvement) -> Unchanged:
         """What the algorithm itself says."""
         reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
-        if (more := result.more_episodes) is not None:
+        tested = result.tested()
+        if tested is not None and (more := nearest(tested.tests)) is not None:
             return cls(reason, more_episodes(more, n))
         best = surest([c for c in result.sweep if c.states_changed])
         if best is None:
