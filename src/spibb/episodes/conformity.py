@@ -99,15 +99,19 @@ def _rare(taken: np.ndarray, probs: np.ndarray) -> float:
 
 
 def contradiction(
-    taken: np.ndarray, probs: np.ndarray, states: Vocabulary, actions: Vocabulary
-) -> str | None:
-    """Where decisions [S, A] cannot be those of a policy [S, A], in words, if anywhere."""
+    taken: np.ndarray, probs: np.ndarray, states: Vocabulary, actions: Vocabulary,
+    than: str = "the policy's",
+) -> str | None:  # fmt: skip
+    """Where decisions [S, A] cannot be those of a policy [S, A], in words, if anywhere.
+
+    `than` names what they are compared with.
+    """
     found = Frequencies.of(taken, probs)
     p_value = min(1.0, 2 * min(found.p_value, found.rare_p_value))
     if p_value >= IMPOSSIBLE or found.oddest is None:
         return None
     odd = _named(found.oddest, taken, probs, states, actions)
-    return f"its actions are not as frequent as the policy's (p = {p_value:.1g}): {odd}"
+    return f"its actions are not as frequent as {than} (p = {p_value:.1g}): {odd}"
 
 
 def misrecorded(log: Log) -> str | None:
@@ -124,8 +128,7 @@ def misrecorded(log: Log) -> str | None:
         return str(error)
     if varies(log):
         return None
-    wrong = contradiction(decisions(log), table, log.states, log.actions)
-    return wrong and wrong.replace("the policy's", "action_prob says")
+    return contradiction(decisions(log), table, log.states, log.actions, "action_prob says")
 
 
 def decisions(log: Log) -> np.ndarray:
