@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.arrays import from_arrow, python_values
+from spibb.arrays import from_arrow, is_arrow, python_values
 from spibb.binning import Bins
 from spibb.checks import (
     NUMBER_IN_TEXT,
@@ -319,7 +319,7 @@ def _array(values: Any, name: str) -> pa.Array:
 
     given = labels_column(values, name)
     try:
-        found = given if _is_arrow(given) else pa.array(given, from_pandas=True)
+        found = given if is_arrow(given) else pa.array(given, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
@@ -338,10 +338,6 @@ def _check_finite(values: np.ndarray, name: str) -> None:
 
 def _in_rows(where: np.ndarray) -> str:
     return f", in row {where[0]} of the cases ({such_rows(len(where))}): fix or drop it"
-
-
-def _is_arrow(values: Any) -> bool:
-    return type(values).__module__.startswith("pyarrow")
 
 
 def _whole(column: Any, name: str) -> Any:

@@ -86,7 +86,7 @@ def flag() -> Form:
 
 def text() -> Form:
     """Text that can be written again: without lone surrogates."""
-    return Form("text", lambda value: isinstance(value, str) and _encodable(value))
+    return Form("text", lambda value: isinstance(value, str) and encodable(value))
 
 
 def one_of(*options: str) -> Form:
@@ -272,5 +272,6 @@ def _existing(path: str | Path, what: str) -> Path:
     return path
 
 
-def _encodable(value: str) -> bool:
+def encodable(value: str) -> bool:
+    """Whether a text can be written: without lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in value)

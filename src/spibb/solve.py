@@ -233,7 +233,7 @@ def _chain(mdp: MDP, probs: np.ndarray) -> Any:
     from scipy.sparse import csr_matrix
 
     n_states = mdp.shape[0]
-    pairs = np.repeat(np.arange(probs.size), np.diff(mdp.indptr))
+    pairs = owners(mdp.indptr)
     weights = probs.reshape(-1)[pairs] * mdp.probs
     entries = weights, (pairs // mdp.shape[1], mdp.successors)
     return csr_matrix(entries, shape=(n_states, n_states))

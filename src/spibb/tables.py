@@ -14,6 +14,7 @@ from spibb.checks import shown
 from spibb.errors import InputError
 from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
+from spibb.loading import encodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +67,7 @@ def label_columns(vocabulary: Vocabulary) -> dict[str, pa.Array]:
 def _storable(label: Label, name: str) -> str:
     """Which of the kinds that a file can keep a label is."""
     if isinstance(label, str) and len(label.encode(errors="replace")) <= LONGEST_LABEL:
-        if not any("\ud800" <= character <= "\udfff" for character in label):
+        if encodable(label):
             return "text"
     elif isinstance(label, bool):
         return "flag"

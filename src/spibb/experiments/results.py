@@ -39,6 +39,7 @@ from spibb.loading import (
     whole,
 )
 from spibb.sql.duck import open_duckdb
+from spibb.sql.engines import quoted
 from spibb.stats import (
     BOOTSTRAP_UP_TO,
     Interval,
@@ -294,8 +295,8 @@ def _cells(
 def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -> Iterator[Cell]:
     """The cells of columns that are true (1), false (0) or do not apply (NaN), by setting."""
     # DuckDB trusts footers, which tell no NaN: only computed differences find it
-    quoted = [_quoted(name) for name in names]
-    known = [f"CASE WHEN {name} - {name} = 0 THEN {name} END" for name in quoted]
+    numbers = [_number(name) for name in names]
+    known = [f"CASE WHEN {name} - {name} = 0 THEN {name} END" for name in numbers]
     counted = ", ".join(f"sum({value}), count({value})" for value in known)
     grouped = ", ".join(study.settings)
     rows = connection.sql(
@@ -312,14 +313,14 @@ def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -
                 yield Cell(name, None, runs=trials, statistics=share, **here)
 
 
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"::DOUBLE'
-
-
 def _value(study: Study, column: str) -> str:
     """What a row counts as the value of a column, in SQL."""
-    quoted = _quoted(column)
-    return f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+    value = _number(column)
+    return f"({value} - baseline) / (optimal - baseline)" if study.normalised else value
+
+
+def _number(column: str) -> str:
+    return f"{quoted(column)}::DOUBLE"
 
 
 def _sorted(connection: Any, parts: list[str], study: Study, value: str) -> pa.RecordBatchReader:
