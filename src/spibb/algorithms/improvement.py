@@ -54,8 +54,8 @@ class Improvement(Frozen):
 
     Attributes:
         policy: the new policy π.
-        q: its action values in `model` [S, A].
-        v: its state values in `model` [S].
+        q: its action values in `model`, the one that the algorithm solved [S, A].
+        v: its state values in `model` [S]; `values` are those in M̂.
         bootstrapped: True where the baseline was copied because evidence is too thin [S, A].
         iterations: steps of the solver; what they are depends on the algorithm.
         converged: whether the solver reached its tolerance.
@@ -215,7 +215,7 @@ class Improvement(Frozen):
 
     @cached_property
     def values(self) -> np.ndarray:
-        """V^π in M̂ [S], the model that fits the log best, with unseen pairs worth 0.
+        """V^π in M̂ = `problem.model` [S], which fits the log best, with unseen pairs worth 0.
 
         It is `v` where the algorithm solved that model, and not where it took another: unseen
         pairs worth −V_max (Basic RL), penalised rewards (RaMDP), the worst case (Robust MDP).
@@ -224,7 +224,7 @@ class Improvement(Frozen):
 
     @cached_property
     def baseline_values(self) -> np.ndarray:
-        """V^{π_b} in M̂ [S]."""
+        """V^{π_b} in M̂ = `problem.model` [S], as `values`."""
         return self._in_model(self.problem.baseline)
 
     def _in_model(self, policy: Policy) -> np.ndarray:
@@ -232,17 +232,17 @@ class Improvement(Frozen):
 
     @cached_property
     def value(self) -> float:
-        """ρ(π, M̂), which flatters a policy that was trained on the same log."""
+        """ρ(π, M̂) in M̂ = `problem.model`; it flatters a policy trained on the same log."""
         return float(self.problem.model.initial @ self.values)
 
     @cached_property
     def baseline_value(self) -> float:
-        """ρ(π_b, M̂), in the same model as `value`."""
+        """ρ(π_b, M̂) in M̂ = `problem.model`, as `value`."""
         return float(self.problem.model.initial @ self.baseline_values)
 
     @cached_property
     def objective(self) -> float:
-        """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
+        """ρ(π, M) in M = `model`: what the algorithm maximised, such as the worst-case value."""
         return float(self.model.initial @ self.v)
 
     @cached_property
