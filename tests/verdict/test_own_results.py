@@ -16,7 +16,7 @@ from spibb.envs.gridworld import gridworld_mdp
 from spibb.report.assessment import assess
 from spibb.report.origin import Origin
 from spibb.verdict import gather_for, judge
-from spibb.verdict.remedies import Unchanged
+from spibb.verdict.remedies import WhyUnchanged
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,9 @@ def test_any_result_may_rest_on_tests_and_declared_limits(problem):
     found = gather_for(result)
     assert found.certified and found.searched
     assert result.estimate_limits == (0.0, 1.0)
-    assert Unchanged.of(result).remedy.endswith("About 40 more episodes, if they are like these.")
+    assert WhyUnchanged.of(result).remedy.endswith(
+        "About 40 more episodes, if they are like these."
+    )
 
 
 def test_configurations_of_certified_are_improved_together_as_alone(problem):

@@ -31,7 +31,7 @@ from spibb.episodes.limits import slack
 from spibb.evaluate import returns
 from spibb.ingest.vectors import VectorLog
 from spibb.log import returns_to_go
-from spibb.ope import FEW_EPISODES, OffPolicyReport, beyond, is_beyond, reach_of
+from spibb.ope import FEW_EPISODES, OffPolicyReport, beyond_reach, is_beyond_reach, reach_of
 from spibb.verdict import Grade, Verdict
 from spibb.words import at_least, number, percent, signed, surely
 
@@ -61,11 +61,11 @@ class VectorDepartures:
     def doubt(self) -> str | None:
         """Say when no policy can gain as much."""
         value = self.earned + self.gain
-        if not is_beyond(value, self.reach, slack(*self.reach)):
+        if not is_beyond_reach(value, self.reach, slack(*self.reach)):
             return None
         return (
             f"do not rely on the size of the gain of the changes ({ALONE}): the mean return plus "
-            f"that gain, {number(value)}, is {beyond(self.reach)}"
+            f"that gain, {number(value)}, is {beyond_reach(self.reach)}"
         )
 
 

@@ -207,7 +207,7 @@ def aggregate(
             if progress:
                 progress(done / len(values))
             with _sorted(connection, parts, study, value) as stream:
-                cells += _cells(Sorted(stream), settings, experiment, column, rng)
+                cells += _cells(SortedValues(stream), settings, experiment, column, rng)
         if study.shares is not None:
             cells += _shares(connection, parts, study, study.shares(experiment))
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
@@ -246,7 +246,7 @@ def _readable(files: list[Path]) -> Iterator[None]:
         ) from None
 
 
-class Sorted:
+class SortedValues:
     """Values of a column with their runs, read in blocks from a stream."""
 
     def __init__(self, stream: Iterable[pa.RecordBatch]) -> None:
@@ -265,7 +265,7 @@ class Sorted:
 
 
 def _cells(
-    rows: Sorted,
+    rows: SortedValues,
     settings: list[tuple[Any, ...]],
     experiment: Experiment,
     column: str,

@@ -56,7 +56,7 @@ class Estimate(Frozen):
     @property
     def out_of_reach(self) -> bool:
         """Whether it is beyond its reach by more than rounded probabilities explain."""
-        return is_beyond(self.value, self.reach, LEAST_FAR * max(map(abs, self.reach)))
+        return is_beyond_reach(self.value, self.reach, LEAST_FAR * max(map(abs, self.reach)))
 
     @property
     def pessimistic(self) -> Estimate:
@@ -136,13 +136,13 @@ def reach_of(
     return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
 
 
-def is_beyond(value: float, reach: tuple[float, float], slack: float) -> bool:
+def is_beyond_reach(value: float, reach: tuple[float, float], slack: float) -> bool:
     """Whether a number is outside two ends by more than the slack; what is not known is not."""
     low, high = reach
     return value < low - slack or value > high + slack
 
 
-def beyond(reach: tuple[float, float]) -> str:
+def beyond_reach(reach: tuple[float, float]) -> str:
     """What is said of a return that no episode can have."""
     low, high = reach
     return (

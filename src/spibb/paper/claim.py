@@ -122,7 +122,7 @@ class Ruling:
         if self.interval is None:
             return "–"
         limits = self.region.lower, self.region.upper
-        value, low, high = _apart(self.interval, limits)
+        value, low, high = _printed(self.interval, limits)
         return value if self.interval.low == self.interval.high else f"{value} [{low}, {high}]"
 
 
@@ -180,7 +180,7 @@ def between(lower: float, upper: float) -> Region:
     return Region(lower, upper)
 
 
-def _apart(interval: Interval, limits: tuple[float, float]) -> tuple[str, ...]:
+def _printed(interval: Interval, limits: tuple[float, float]) -> tuple[str, ...]:
     """An estimate and its interval, in as many decimals, up to four, as tell the numbers apart.
 
     The ends of the interval differ, and the estimate from the limits of the claim.

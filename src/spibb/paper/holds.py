@@ -124,8 +124,8 @@ def _decided(group: Sequence[tuple[Path, Results]]) -> Iterator[tuple[Ruling, Pa
     if group[0][1].experiment.training is None or len(group) == 1:
         yield from ((ruling, None) for ruling in claims(joined([found for _, found in group])))
         return
-    apart = sorted(same_runs(group), key=lambda pair: -len(pair[1].cells))
-    for several in zip(*([(r, place) for r in claims(found)] for place, found in apart)):
+    folders = sorted(same_runs(group), key=lambda pair: -len(pair[1].cells))
+    for several in zip(*([(r, place) for r in claims(found)] for place, found in folders)):
         yield min(several, key=_rank)
 
 

@@ -86,13 +86,13 @@ def _kind(ruling: Ruling, reason: Reason, rulings: Sequence[Ruling]) -> str:
     held = as_released is not None and as_released.verdict == HOLDS
     if limit_is_ours(ruling) and ruling.margin <= CLOSE:
         # where the versions are far apart, the code decides and not where the limit is
-        return CODE if held and _apart(ruling, as_released) else THRESHOLD
+        return CODE if held and _far_apart(ruling, as_released) else THRESHOLD
     if held:
         return CODE
     return CONTRADICTED if reason.explain is not None else UNEXPLAINED
 
 
-def _apart(one: Ruling, other: Ruling | None) -> bool:
+def _far_apart(one: Ruling, other: Ruling | None) -> bool:
     """Whether the values of two versions differ by more than a threshold explains."""
     if other is None or one.interval is None or other.interval is None:
         return False

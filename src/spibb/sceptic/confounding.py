@@ -60,14 +60,14 @@ class Confounding:
 
 
 @dataclass(frozen=True, eq=False)
-class Visited(Frozen):
+class SortedVisits(Frozen):
     """Visits of a state with one action, by rising return g [n], with 1/e − 1 [n]."""
 
     g: np.ndarray
     odds: np.ndarray
 
     @classmethod
-    def of(cls, g: np.ndarray, e: np.ndarray) -> Visited:
+    def of(cls, g: np.ndarray, e: np.ndarray) -> SortedVisits:
         """Sort returns and probabilities [n]."""
         order = np.argsort(g, kind="stable")
         return cls(g[order], 1 / e[order] - 1)
@@ -83,7 +83,7 @@ class Visited(Frozen):
 
     def most(self, gamma: float) -> float:
         """The largest."""
-        return -Visited(-self.g[::-1], self.odds[::-1]).least(gamma)
+        return -SortedVisits(-self.g[::-1], self.odds[::-1]).least(gamma)
 
 
 def confounding(problem: Problem, policy: Policy) -> Confounding | None:
@@ -129,7 +129,7 @@ def _advantage(
     """The least advantage Σ_a shift(a) Q(a) of a state as a function of Γ."""
     centre = float(g.mean())
     parts = [
-        (float(shift[a]), Visited.of(g[action == a] - centre, e[action == a]))
+        (float(shift[a]), SortedVisits.of(g[action == a] - centre, e[action == a]))
         for a in np.flatnonzero(shift).tolist() if (action == a).any()
     ]  # fmt: skip
 

@@ -35,7 +35,7 @@ def outcomes(log: Log) -> np.ndarray:
     return found
 
 
-class Crossed(NamedTuple):
+class CrossFitted(NamedTuple):
     """Differences [N, d] from what the other `half` [N] of the episodes lets expect.
 
     In a state that few episodes visit, what an episode earned is most of what the state is worth:
@@ -46,7 +46,7 @@ class Crossed(NamedTuple):
     half: np.ndarray
 
 
-def surprises(log: Log, rng: np.random.Generator) -> Crossed:
+def surprises(log: Log, rng: np.random.Generator) -> CrossFitted:
     """How much better than expected from its pair each row went on [N, 1]; 0 where its successor is
     not known."""
     ahead, known, half = returns_to_go(log, 1.0), log.known, _halves(log, rng)
@@ -60,10 +60,10 @@ def surprises(log: Log, rng: np.random.Generator) -> Crossed:
         found = np.where(taught, found, follows - expected[pair])
         scale = max(scale, float(np.abs(follows).max(initial=0.0)))
     found = np.where(known & (np.abs(found) > CANCELLED * scale), found / (scale or 1.0), 0.0)
-    return Crossed(found[:, None], half)
+    return CrossFitted(found[:, None], half)
 
 
-def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
+def unusual_decisions(log: Log, rng: np.random.Generator) -> CrossFitted:
     """Which action each row takes, less how often it is taken in that state [N, A]."""
     half, taken = _halves(log, rng), np.eye(len(log.actions))[log.action]
     found = np.zeros(taken.shape)
@@ -72,7 +72,7 @@ def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
             _means(log.state, of_action, taught, np.zeros(len(log.states))) for of_action in taken.T
         ]
         found = np.where(taught[:, None], found, taken - np.stack(shares, axis=1)[log.state])
-    return Crossed(found, half)
+    return CrossFitted(found, half)
 
 
 def _halves(log: Log, rng: np.random.Generator) -> np.ndarray:

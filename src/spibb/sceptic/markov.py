@@ -55,7 +55,7 @@ def _echo(log: Log, rows: np.ndarray, pair: np.ndarray, rng: np.random.Generator
 
 
 def _slope_p(
-    log: Log, rows: np.ndarray, stratum: np.ndarray, before: np.ndarray, after: echoes.Crossed,
+    log: Log, rows: np.ndarray, stratum: np.ndarray, before: np.ndarray, after: echoes.CrossFitted,
     rng: np.random.Generator,
 ) -> float:  # fmt: skip
     """`slope_p` of rows, given their strata [N], and what was before each of them."""

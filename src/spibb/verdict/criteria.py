@@ -23,7 +23,7 @@ from spibb.verdict.remedies import (
     FEWER,
     FEWEST_VISITS,
     UNKNOWN,
-    Unchanged,
+    WhyUnchanged,
     more_episodes,
     not_by_the_model,
     other_states,
@@ -41,7 +41,7 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 
 
-def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
+def criteria(evidence: Evidence, unchanged: WhyUnchanged = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
     found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
     if [criterion.name for criterion in lacking(found)] == [Condition.BEYOND_CHANCE]:
@@ -70,7 +70,7 @@ def level(delta: float) -> str:
     return format(1 - Decimal(f"{delta:.6g}"), "f")
 
 
-def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
+def _criteria(evidence: Evidence, unchanged: WhyUnchanged) -> Iterator[Criterion]:
     yield _changes(evidence, unchanged)
     yield _baseline(evidence)
     yield _episodes(evidence)
@@ -86,7 +86,7 @@ def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
         yield _held_out(evidence, evidence.held_out)
 
 
-def _changes(evidence: Evidence, unchanged: Unchanged) -> Criterion:
+def _changes(evidence: Evidence, unchanged: WhyUnchanged) -> Criterion:
     n, of = int(evidence.changed.sum()), len(evidence.changed)
     return Criterion(
         Condition.CHANGES, "states that change", f"{n:,} of {of:,}", "at least one", n > 0,

@@ -22,7 +22,7 @@ from spibb.log import Log
 from spibb.verdict.criteria import VARYING, criteria, level, surely_worse
 from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
-from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
+from spibb.verdict.remedies import UNKNOWN, WhyUnchanged, more_episodes
 from spibb.words import at_least, at_most, counted, listed, percent, roughly
 
 UNSOLVED = (
@@ -136,7 +136,7 @@ def judge(
 def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
     """The verdict on an improvement, and the certificate that it leaves."""
     proof = _proof(result, evidence.delta)
-    verdict = decide(evidence, proof, Unchanged.of(result))
+    verdict = decide(evidence, proof, WhyUnchanged.of(result))
     if not result.converged:
         verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
@@ -149,7 +149,7 @@ def _proof(result: Improvement, delta: float) -> Certificate:
 
 
 def decide(
-    evidence: Evidence, certificate: Certificate | None = None, unchanged: Unchanged = UNKNOWN
+    evidence: Evidence, certificate: Certificate | None = None, unchanged: WhyUnchanged = UNKNOWN
 ) -> Verdict:
     """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
     found = criteria(evidence, unchanged)
@@ -165,7 +165,7 @@ def is_favourable(result: Improvement) -> bool:
     not tried."""
     evidence = gather_for(result)
     proof = _proof(result, evidence.delta)
-    return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
+    return not _failed(evidence, proof, criteria(evidence, WhyUnchanged.of(result)))
 
 
 def _proves(certificate: Certificate | None) -> TypeGuard[ChangeCertificate]:
