@@ -173,7 +173,7 @@ CASES = [
     (lambda: Auto().improve(PROBLEM).rows_of(3), "candidate is an int, expected a Candidate"),
     (
         lambda: Auto().improve(PROBLEM).rows_of(Auto(n_wedges=(3,)).sweep(PROBLEM)[1]),
-        "candidate is pi-leq-b with n_wedge = 3, which the sweep lacks",
+        "candidate is pi-leq-b with n_wedge = 3, which is not in the sweep",
     ),
     (lambda: Auto(n_wedges=5), "n_wedges is 5, expected one or more: write (5, 10, 20)"),
     (lambda: Auto(n_wedges=[]), "n_wedges is [], expected one or more"),

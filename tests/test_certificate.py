@@ -192,8 +192,9 @@ def test_no_small_delta_is_said_to_be_certainty(problem, delta, said):
 
 @pytest.mark.parametrize(
     ("accepted", "said"),
-    [((True,), "The one change tested passed on 9 episodes that did not choose it."),
-     ((True, False), "1 of 2 changes passed its test on 9 episodes that did not choose them."),
+    [((True,), "The one change tested passed on 9 episodes that were not used to choose it."),
+     ((True, False), "1 of 2 changes passed its test on 9 episodes that were not used to choose "
+                     "them."),
      ((True, True), "2 of 2 changes passed their tests on 9 episodes that")],
 )  # fmt: skip
 def test_one_change_is_not_several(accepted, said):

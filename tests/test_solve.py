@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from spibb.algorithms.threshold import spibb_box
 from spibb.errors import InputError
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
-from spibb.solve import METHODS, evaluate, free_box, optimise
+from spibb.solve import METHODS, evaluate, evaluate_exactly, free_box, optimise
 
 
 def spread(n_states):
@@ -98,6 +99,35 @@ def test_slow_chains_of_many_states_are_solved_as_policy_iteration_solves_them(s
     values = evaluate(mdp, rows)
     assert values.converged
     close(values.v, evaluate(mdp, rows, method="policy-iteration").v)
+
+
+@pytest.mark.parametrize("gap", [1e-1, 1e-6, 1e-9])
+def test_values_solved_directly_stay_within_their_stated_error(gap):
+    """All pay 1, so that V = 1/(1 − γ); sums of ten tenths are not quite 1."""
+    n, rng = 300, np.random.default_rng(3)
+    mdp = MDP(
+        np.arange(0, 10 * n + 1, 10), rng.integers(0, n, 10 * n), np.full(10 * n, 0.1),
+        np.ones((n, 1)), spread(n), 1 - gap, vocabulary(n, "state"), vocabulary(1, "action"),
+    )  # fmt: skip
+    truth = float(1 / (1 - Fraction(1 - gap)))
+    found = evaluate_exactly(mdp, np.ones((n, 1)))
+    assert np.abs(found.v - truth).max() <= found.error <= 1e-9 * truth
+    assert found.converged
+
+
+def test_a_tolerance_that_cannot_be_met_is_not_called_met():
+    mdp = slow_ring(300, 1 - 1e-8, np.random.default_rng(0))
+    assert not evaluate(mdp, np.full((300, 2), 0.5), tolerance=1e-17).converged
+
+
+def test_values_belong_to_the_policy_where_the_solver_has_not_settled(monkeypatch):
+    monkeypatch.setattr("spibb.solve.RETRIED_UP_TO", 256)
+    mdp = slow_ring(300, 1 - 1e-8, np.random.default_rng(0))
+    box = free_box(np.ones(mdp.shape, dtype=bool))
+    found, best = optimise(mdp, box), optimise(mdp, box, method="policy-iteration")
+    assert not found.converged
+    close(found.v, evaluate(mdp, found.probs, method="policy-iteration").v)
+    assert np.abs(found.v - best.v).max() <= found.error
 
 
 def close(one: np.ndarray, two: np.ndarray) -> None:

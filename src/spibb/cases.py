@@ -66,9 +66,7 @@ class CaseEncoder:
         parts = tuple(self.part(i, value) for i, value in enumerate(values))
         for name, part in zip(names, parts):
             if part is None:
-                raise InputError(
-                    f"{name!r} is missing: give a value, or keep to the current policy"
-                )
+                raise InputError(f"{name!r} is missing: give a value, or follow the current policy")
         return parts if len(parts) > 1 else parts[0]
 
     def part(self, position: int, value: Any) -> Label | None:
@@ -320,7 +318,9 @@ def _array(values: Any, name: str) -> pa.Array:
     given = labels_column(values, name)
     try:
         found = given if is_arrow(given) else pa.array(given, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+    except OverflowError:  # beyond 64 bits a label is text, as for a single case
+        return _array([None if value is None else str(value) for value in given], name)
+    except (pa.ArrowException, TypeError, ValueError):
         raise InputError(
             f"column {name!r} of the cases mixes types: make every value text, or a number"
         ) from None

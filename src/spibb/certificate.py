@@ -177,7 +177,7 @@ class Certificate(Shown):
             return (
                 f"The certificate is vacuous, and the verdict does not rest on it. {statement}, "
                 f"but returns span only {self.return_range:.4g}. A larger n_wedge tightens the "
-                "bound, and needs more data."
+                "bound, but needs more data."
             )
         return f"{statement}."
 

@@ -1,4 +1,4 @@
-"""The certificate of changes that were tested one by one on episodes that did not choose them."""
+"""The certificate of changes that were tested on episodes that were not used to choose them."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def nearest(tests: Sequence[ChangeTest]) -> int | None:
 
 @dataclass(frozen=True)
 class ChangeCertificate(Certificate):
-    """Every change of the policy passed a test on episodes that did not choose it: ζ = 0.
+    """Every change of the policy passed a test on episodes not used to choose it: ζ = 0.
 
     `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes;
     `cuts` says at what returns cut ones count, and is empty where none was cut.
@@ -119,8 +119,8 @@ class ChangeCertificate(Certificate):
             return f"No certificate: {self.refusal}."
         return (
             f"Certified: with probability at least {level(self.delta)} the new policy is no worse "
-            f"than the baseline. {self._passed} on {self.judging:,} episodes that did not choose "
-            f"{'it' if len(self.tests) == 1 else 'them'}. The lower limits of the "
+            f"than the baseline. {self._passed} on {self.judging:,} episodes that were not used to "
+            f"choose {'it' if len(self.tests) == 1 else 'them'}. The lower limits of the "
             "advantages are a separate statement at the same level."
         )
 

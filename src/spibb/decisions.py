@@ -181,7 +181,7 @@ def _unknown_states(
     who = "a case is in a state that is" if len(rows) == 1 else f"{len(rows)} cases are in states"
     that = "" if len(rows) == 1 else " that are"
     return InputError(
-        f"{who}{that} not in the policy: {', '.join(shown)}{more}; the log never showed this, so "
-        "keep to the current policy there, and decide the others with unseen='empty' (--unseen "
+        f"{who}{that} not in the policy: {', '.join(shown)}{more}; the log never shows them, so "
+        "follow the current policy there, and decide the others with unseen='empty' (--unseen "
         "empty)"
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -133,8 +133,11 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     if is_dense(method, mdp.shape[0]):
         return Solution.in_units(unit, _by_policy_iteration(mdp, rewards, box, tolerance))
     found = _by_sweeps(mdp, rewards, box, tolerance)
-    if method == "auto" and not found.converged and mdp.shape[0] <= RETRIED_UP_TO:
-        found = _by_policy_iteration(mdp, rewards, box, tolerance)
+    if method == "auto" and not found.converged:
+        if mdp.shape[0] <= RETRIED_UP_TO:
+            found = _by_policy_iteration(mdp, rewards, box, tolerance)
+        else:
+            found = _with_own_values(mdp, rewards, found, tolerance)
     return Solution.in_units(unit, found)
 
 
@@ -157,7 +160,8 @@ def evaluate(
         return Solution.in_units(unit, _value_exactly(mdp, rewards, rows, tolerance))
     found = _value_by_sweeps(mdp, rewards, rows, tolerance)
     if method == "auto" and not found.converged and mdp.shape[0] <= DIRECT_UP_TO:
-        found = _value_directly(mdp, rewards, rows)
+        direct = _value_directly(mdp, rewards, rows, tolerance)
+        found = direct._replace(iterations=found.iterations + 1)
     return Solution.in_units(unit, found)
 
 
@@ -201,50 +205,79 @@ def evaluate_exactly(mdp: MDP, probs: np.ndarray) -> Solution:
         return evaluate(mdp, probs)
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
-    return Solution.in_units(unit, _value_directly(mdp, mdp.rewards / unit, np.array(probs)))
+    found = _value_directly(mdp, mdp.rewards / unit, np.array(probs), TOLERANCE)
+    return Solution.in_units(unit, found)
 
 
-def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray) -> Found:
+def _value_directly(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
     """Solve (I − γP_π) V = R_π by a sparse factorisation, refined with residuals of more digits.
 
-    A residual r bounds the error: |V − V^π| ≤ max |r| / (1 − γ).
+    With l(x) = 1 − γ Σ_x' P_π(x'|x), the share that a step loses, the equations are
+    l(x) V(x) = R_π(x) + γ Σ_x' P_π(x'|x) (V(x') − V(x)), in which nothing large cancels. What they
+    lack, r, bounds the error: |V − V^π| ≤ max |r(x)| / l(x), since I − γP_π is an M-matrix with
+    row sums l.
     """
-    from scipy.sparse import identity
+    from scipy.sparse import csc_matrix
     from scipy.sparse.linalg import splu
 
-    matrix, reward = _chain(mdp, probs), (probs * rewards).sum(axis=1)
-    factors = splu((identity(len(reward)) - mdp.discount * matrix).tocsc())
-    v, residual, error = np.zeros(len(reward), np.longdouble), reward, math.inf
+    chain = _chain(mdp, probs)
+    n_states, reward = len(probs), (probs.astype(np.longdouble) * rewards).sum(axis=1)
+    left = np.asarray(chain.lost + _by_state(chain.weight, chain.state, n_states), np.float64)
+    here = np.arange(n_states)
+    entries = np.append(left, -chain.weight.astype(np.float64))
+    places = np.append(here, chain.state), np.append(here, chain.successor)
+    factors = splu(csc_matrix((entries, places), shape=(n_states, n_states)))
+    v, error = np.zeros(n_states, np.longdouble), math.inf
+    closer = v
     for _ in range(REFINEMENTS):
-        closer = v + factors.solve(np.asarray(residual, dtype=np.float64))
-        residual = reward + mdp.discount * _times(matrix, closer) - closer
-        left = largest(residual) / (1 - mdp.discount)
-        if not left < error:
+        residual, rounding = _residual(chain, reward, closer)
+        off = float(((np.abs(residual) + rounding) / chain.lost).max())
+        if not off < error:
             break
-        v, error = closer, left
+        v, error = closer, off
+        closer = v + factors.solve(np.asarray(residual, dtype=np.float64))
     found = np.asarray(v, dtype=np.float64)
-    size = largest(found)
-    error += float(np.finfo(np.longdouble).eps) * 4 * size / (1 - mdp.discount)
-    return Found(probs, _q(mdp, rewards, found), found, 1, error <= TOLERANCE * size, error)
+    error += float(np.finfo(np.float64).eps) * largest(found)
+    converged = error <= tolerance * largest(found)
+    return Found(probs, _q(mdp, rewards, found), found, 1, converged, error)
 
 
-def _chain(mdp: MDP, probs: np.ndarray) -> Any:
-    """P_π [S, S], sparse."""
-    from scipy.sparse import csr_matrix
+class _Chain(NamedTuple):
+    """γ P_π between different states: `weight` [K] from `state` to `successor`; and the share
+    `lost` [S] of each step, by discounting and by ends."""
 
-    n_states = mdp.shape[0]
+    weight: np.ndarray
+    state: np.ndarray
+    successor: np.ndarray
+    lost: np.ndarray
+
+
+def _chain(mdp: MDP, probs: np.ndarray) -> _Chain:
+    n_states, n_actions = mdp.shape
     pairs = owners(mdp.indptr)
-    weights = probs.reshape(-1)[pairs] * mdp.probs
-    entries = weights, (pairs // mdp.shape[1], mdp.successors)
-    return csr_matrix(entries, shape=(n_states, n_states))
+    state, weight = pairs // n_actions, probs.reshape(-1)[pairs].astype(np.longdouble) * mdp.probs
+    kept = _by_state(weight, state, n_states)
+    ends = np.where(kept < 1 - dense.WHOLE, 1 - kept, 0)
+    leaves = state != mdp.successors
+    lost = (1 - mdp.discount) + mdp.discount * ends
+    return _Chain(mdp.discount * weight[leaves], state[leaves], mdp.successors[leaves], lost)
 
 
-def _times(matrix: Any, v: np.ndarray) -> np.ndarray:
-    """The product of a sparse matrix with a vector, in the vector's precision."""
-    rows = owners(matrix.indptr)
-    product = np.zeros(len(v), dtype=v.dtype)
-    np.add.at(product, rows, matrix.data * v[matrix.indices])
-    return product
+def _residual(chain: _Chain, reward: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What V lacks [S] in the equations of a chain, and how far rounding can have moved it."""
+    n_states = len(v)
+    flow = chain.weight * (v[chain.successor] - v[chain.state])
+    total = _by_state(flow, chain.state, n_states)
+    size = np.abs(reward) + chain.lost * np.abs(v) + _by_state(np.abs(flow), chain.state, n_states)
+    terms = np.bincount(chain.state, minlength=n_states) + 4
+    return reward - chain.lost * v + total, float(np.finfo(v.dtype).eps) * terms * size
+
+
+def _by_state(values: np.ndarray, state: np.ndarray, n_states: int) -> np.ndarray:
+    """Sums of values [K] by state [S], in their own precision."""
+    total = np.zeros(n_states, dtype=values.dtype)
+    np.add.at(total, state, values)
+    return total
 
 
 def _value_by_sweeps(mdp: MDP, rewards: np.ndarray, probs: np.ndarray, tolerance: float) -> Found:
@@ -267,6 +300,14 @@ def _by_sweeps(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: float) -> Fou
         probs, q, doubtful = _greedy(mdp, rewards, box, found, tolerance)
     converged = found.error <= wanted and not doubtful
     return Found(probs, q, found.v, sweeps, converged, found.error)
+
+
+def _with_own_values(mdp: MDP, rewards: np.ndarray, found: Found, tolerance: float) -> Found:
+    """A policy that ties kept away from the best values, with its own instead of these."""
+    solver = _value_directly if mdp.shape[0] <= DIRECT_UP_TO else _value_by_sweeps
+    own = solver(mdp, rewards, found.probs, tolerance)
+    error = found.error + own.error + largest(own.v - found.v)
+    return own._replace(iterations=found.iterations, converged=False, error=error)
 
 
 def _greedy(

@@ -173,3 +173,14 @@ def test_rewards_that_differ_only_where_nothing_is_counted_tell_nothing(algorith
     assert telling_rewards(problem.counts) == pytest.approx(0, abs=1e-9)
     result = algorithm.improve(problem)
     assert result.verdict.grade is Grade.NOT_SUPPORTED
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1, 0.2, 0.3, 0.7, 1e-3, 1e-9, 1e9])
+def test_five_telling_rewards_are_five_in_every_unit(unit):
+    """Of 206 single decisions five failed, all after the action that is seldom taken."""
+    action, failed = np.repeat([0, 1], [200, 6]), np.zeros(206)
+    failed[200:205] = 1
+    log = Log.from_arrays(np.zeros(206, int), action, unit * (1 - failed), terminated=[True] * 206)
+    problem = Problem.from_log(log, discount=0.9)
+    assert telling_rewards(problem.counts) == 5
+    assert Auto().improve(problem).policy.probs.tolist() == [[1.0, 0.0]]

@@ -509,13 +509,13 @@ def test_propensities_that_contradict_the_baseline_are_refused(improved):
     wrong = dataclasses.replace(log, action_prob=prob)
     with pytest.raises(InputError, match=r"not the policy's probability in 1 of \d+ rows"):
         certify(wrong, baseline)
-    with pytest.raises(InputError, match="one policy of the states must have made a log of longer"):
+    with pytest.raises(InputError, match="made by a policy that looks only at the state"):
         certify(wrong, None)
 
 
 def test_the_limits_of_returns_are_never_taken_from_the_log(improved):
     log = improved.problem.log
-    with pytest.raises(InputError, match="has no lowest one: give lowest_reward"):
+    with pytest.raises(InputError, match="the lowest one is missing: give lowest_reward"):
         certify(log, gridworld_baseline(), lowest_return=None, highest_return=None)
     with pytest.raises(InputError, match=r"outside the declared \[0, 0.5\]"):
         certify(log, gridworld_baseline(), highest_return=0.5)

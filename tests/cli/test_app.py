@@ -377,7 +377,7 @@ def test_a_single_episode_tests_nothing(run, demo, tmp_path):
     out = tmp_path / "x"
     code, _, said = run("improve", demo[0] / "log.csv", "--out", out, "--holdout", "0.0001")
     assert code == 2
-    assert "holdout 0.0001 keeps 1 of 100 episodes apart, expected at least 2" in said
+    assert "holdout 0.0001 holds out 1 of 100 episodes, expected at least 2" in said
     assert not out.exists()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from inside import spibb
 
-TRAINED = "This log trained A, so it judges its own choice"
+TRAINED = "This log trained A, so it adds no evidence"
 
 
 def write_log(path, seed):

@@ -127,7 +127,7 @@ def test_options_win_over_a_policy():
     [
         (asking({"state": "ward"}), "--state names 1 columns, and the policy was made of 2"),
         (asking({"action": ("drug", "dose")}), "--action names 2 columns"),
-        (asking(bins={"age": [30]}), "--bin cuts 'age' elsewhere than the policy, which has"),
+        (asking(bins={"age": [30]}), "--bin cuts 'age' at other edges than the policy"),
         (asking(bins={"ward": 3}), "--bin cuts 'ward', which the policy does not"),
         (asking(bandit=True), "made from episodes, and the log is to be read as single decisions"),
     ],

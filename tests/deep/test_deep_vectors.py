@@ -210,8 +210,8 @@ def test_recorded_probabilities_make_a_better_clone():
     ("change", "message"),
     [
         ({"actions": Vocabulary(("left",), ("action",))}, "one action, 'left'"),
-        ({"holdout": 0.04}, "keeps 1 of 25 episodes apart"),
-        ({"holdout": 0.01}, "keeps 0 of 25 episodes apart"),
+        ({"holdout": 0.04}, "holds out 1 of 25 episodes"),
+        ({"holdout": 0.01}, "holds out 0 of 25 episodes"),
         ({"holdout": 1.0}, "holdout is 1.0"),
         ({"discount": 1.0}, "discount is 1.0"),
         ({"delta": 0.0}, "delta is 0"),
@@ -356,5 +356,5 @@ def test_the_line_through_the_returns_is_that_of_least_squares():
 
 def test_where_evidence_is_too_thin_the_remedy_asks_for_less_of_it():
     verdict = verdict_of(0.0, None, None, cloned=False)
-    assert "too thin" in verdict.sentence
+    assert "too little evidence" in verdict.sentence
     assert "smaller n_wedge or a larger radius" in verdict.remedy

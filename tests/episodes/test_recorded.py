@@ -146,7 +146,7 @@ def test_inspection_says_so():
         return {found.what: found.value for found in spibb.inspect_log(log).suspicions}
 
     wrong, honest = (suspicions(contexts(0, 20_000, 3.0, factor)) for factor in (0.7, 1.0))
-    assert "too small to be what was played" in wrong["Recorded probabilities"]
+    assert "too small to be right" in wrong["Recorded probabilities"]
     assert "Recorded probabilities" not in honest
 
 

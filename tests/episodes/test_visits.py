@@ -103,9 +103,9 @@ def test_bounds_are_the_tightest_that_was_declared(declared, low, high):
 
 
 def test_missing_or_contradictory_limits_are_named():
-    with pytest.raises(InputError, match="has no highest one: give highest_reward"):
+    with pytest.raises(InputError, match="the highest one is missing: give highest_reward"):
         Declared(lowest_reward=0).bounds(0.9)
-    with pytest.raises(InputError, match="has no lowest one: give lowest_reward"):
+    with pytest.raises(InputError, match="the lowest one is missing: give lowest_reward"):
         Declared(highest_return=1).bounds(0.9)
     with pytest.raises(InputError, match="exclude every return: lowest_return gives at least 2"):
         Declared(lowest_return=2, highest_return=1).bounds(0.9)
@@ -163,7 +163,8 @@ def test_how_cut_episodes_count_is_said_as_it_is():
     bounds = ReturnBounds(0, 1, "")
     whole = Log.from_arrays([0], [0], [0.5], terminated=[True])
     assert Visits.of(whole, 0.5, bounds).how_cuts_count == ""
-    assert Visits.of(CUT, 0.5, bounds, shared=False).how_cuts_count == "cut episodes at their worst"
+    visits = Visits.of(CUT, 0.5, bounds, shared=False)
+    assert visits.how_cuts_count == "cut episodes count at their worst"
     assert "worst value of the state" in Visits.of(CUT, 0.5, bounds).how_cuts_count
 
 

@@ -123,8 +123,8 @@ def walk(states, **columns):
     [
         ([2, 3, 4, 9], None),  # beyond the end, anything may stand
         ([2, None, 4, None], None),
-        ([1, 2, 3, 4], "6 of 6 rows that another one follows (100%) name a next_state"),
-        ([2, None, 3, None], "2 of 4 rows that another one follows (50%) name a next_state"),
+        ([1, 2, 3, 4], "6 of 6 rows with a next row (100%) name a next_state"),
+        ([2, None, 3, None], "2 of 4 rows with a next row (50%) name a next_state"),
     ],
 )
 def test_successors_that_contradict_the_next_row_are_told(next_state, value, tmp_path):

@@ -144,7 +144,7 @@ def test_without_terminations_the_last_rows_end(tmp_path):
         found = spibb.inspect_log(open_log(source))
         assert found.terminated == 4
         said = next(f.value for f in found.facts if f.what == "Ends")
-        assert said.startswith("no column says what terminated: assumed that every episode did")
+        assert said.startswith("no column says which episodes terminated: assumed that every ")
 
 
 def test_without_terminations_rows_that_are_cut_do_not_end(monkeypatch):

@@ -111,7 +111,7 @@ def test_infinite_numbers_are_in_the_outer_bins_as_in_logs(trained, age, bin_):
         (["ward=A"], "'age' is missing: a state here is .* --state ward=A --state age=…"),
         (["ward=A,age=12"], "'age' is missing: a state here is .* --state ward=A --state age=12"),
         (["ward=A", "age=old"], "age is 'old', expected a number"),
-        (["ward=A", "age=nan"], "'age' is missing: give a value, or keep to the current policy"),
+        (["ward=A", "age=nan"], "'age' is missing: give a value, or follow the current policy"),
         (["ward=A", "age=40", "age=70"], "--state gives 'age' twice, as '40' and in 'age=70'"),
         (["A"], "--state 'A' is not understood: write column=value for each of ward, age"),
     ],

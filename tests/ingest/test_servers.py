@@ -200,7 +200,7 @@ def test_the_command_line_end_to_end_and_no_password_anywhere(server, commands, 
     assert [done.err for done in others if done.code] == []
     watched = spibb("monitor", "improved", url, "--table", "visits", "--lowest-return", "-9",
                     "--highest-return", "9", *MAP)  # fmt: skip
-    assert "give episodes of this policy alone" in watched.err
+    assert "give only episodes that this policy made" in watched.err
     wrong = [
         spibb("improve", url, "--table", "nosuch", "--out", "x", *MAP),
         spibb("improve", url.replace("reader", "nobody"), "--table", "v", "--out", "x"),

@@ -270,7 +270,7 @@ def test_a_column_that_names_users_is_proposed_as_the_unit(name):
     option = f"'{name}'" if " " in name else name
     assert line == (
         f"the 300 rows have only {frame[name].nunique()} different values of {name}, and every "
-        f"bound takes rows to be independent; add --unit {option}"
+        f"bound assumes independent rows; add --unit {option}"
     )
 
 
@@ -312,7 +312,7 @@ def test_the_coarser_of_two_units_is_proposed():
 
 def test_the_verdict_says_what_is_independent():
     frame = clicks(n=600, users=300)
-    for columns, words in ((UNIT, "every user_id is a case of its own"),
+    for columns, words in ((UNIT, "every user_id is an independent case"),
                            (COLUMNS, "name its column (--unit)")):  # fmt: skip
         log = read_log(frame.assign(p=0.25), columns=columns, bandit=True)
         result = spibb.improve(log, discount=0.0)
@@ -348,7 +348,7 @@ def test_every_command_says_it_and_a_policy_remembers_its_unit(improved):
     summary = json.loads(Path("improved/summary.json").read_text())
     assert summary["transitions"] == n
     assert line in [f"{f['what']}: {f['value']}." for f in summary["findings"]]
-    assert any("every user_id is a case" in a for a in summary["verdict"]["assumptions"])
+    assert any("user_id is an independent case" in a for a in summary["verdict"]["assumptions"])
     assert "rows: one per user_id, drawn at random" in Path("improved/report.html").read_text()
     assert line in run("evaluate clicks.csv --policy improved")
     assert line in run("compare improved improved --log clicks.csv")

@@ -11,6 +11,7 @@ import spibb
 from spibb import InputError, Log, Policy
 from spibb.ingest.policy_files import LoadedPolicy
 from spibb.monitoring.deployed import Deployed
+from spibb.monitoring.watch import WORSE, _tested
 
 POLICY = Policy([[1.0, 0.0]], ["a"], ["go", "stay"])
 
@@ -166,3 +167,13 @@ def test_false_alarms_of_all_tests_together_are_rare():
         old = deployed(coins(0.5, 60, 2 * seed))
         alarms += spibb.monitor(old, episodes(coins(0.5, 300, 2 * seed + 1)), delta=0.2).alarm
     assert alarms <= 80
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_an_alarm_keeps_its_place_as_episodes_arrive(seed):
+    rng = np.random.default_rng(seed)
+    before = rng.binomial(1, 0.6, 400).astype(float)
+    after = np.concatenate([rng.binomial(1, 0.75, 150), rng.binomial(1, 0.3, 900)]).astype(float)
+    looks = [_tested(after[:n], before, 0.0, 0.05)[0] for n in range(50, len(after), 50)]
+    alarms = [look for look in looks if look.verdict == WORSE]
+    assert alarms and all(alarm == alarms[0] for alarm in alarms)

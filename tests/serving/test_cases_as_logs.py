@@ -14,7 +14,7 @@ import pytest
 from parts import needed
 
 import spibb
-from spibb import Policy
+from spibb import Policy, Vocabulary, load_policy
 from spibb.cases import CaseEncoder
 from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
@@ -264,3 +264,13 @@ def test_an_empty_value_on_the_command_line_is_missing_as_an_empty_cell_is():
     assert parse_case(["ward=", "age=3"], names) == {"ward": None, "age": "3"}
     assert parse_case(["ward=", "age="], names, ["ward"]) == {"ward": "", "age": None}
     assert CaseEncoder(spibb.Vocabulary(["(missing)", "a"])).label({"label": None}) == "(missing)"
+
+
+@pytest.mark.parametrize("huge", [2**63, 2**64])
+def test_whole_numbers_beyond_64_bits_are_text_for_one_case_and_for_many(huge, tmp_path):
+    policy = Policy([[1.0, 0.0], [0.0, 1.0]], Vocabulary([str(huge), "x"], ("state",)), ["a", "b"])
+    policy.save(tmp_path / "policy.csv")
+    loaded = load_policy(tmp_path / "policy.csv")
+    assert loaded.best(huge) == "a"
+    assert loaded.act_many([huge], deterministic=True).labels == ["a"]
+    assert loaded.act_many([{"state": huge}], deterministic=True).labels == ["a"]

@@ -92,7 +92,7 @@ def test_rules_say_shares_verdict_and_what_is_done_elsewhere():
     assert "2. If state is 'x y' (25 % of the log's visits):\n   go\n" in text
     assert "Verdict: Supported." in text and "Made by: spibb x" in text
     assert text.endswith(
-        "In any other state: the log never showed it, so keep to the current policy.\n"
+        "In any other state: the log never shows it, so follow the current policy.\n"
     )
 
 

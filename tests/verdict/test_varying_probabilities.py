@@ -97,7 +97,9 @@ def test_the_sure_gain_is_the_smallest_of_all_limits_and_says_whose_it_is():
     assert "is not trusted: the recorded probabilities vary within a state" in verdict.sentence
     assert any("model's comparison of actions there is not trusted" in a
                for a in verdict.assumptions)  # fmt: skip
-    assert verdict.remedy.startswith("States that hold what the recorded probabilities depend on")
+    assert verdict.remedy.startswith(
+        "States that contain what the recorded probabilities depend on"
+    )
     assert "certified" in verdict.remedy
     assert criterion(verdict, "single changes").wanted == "significantly above 0"
 
@@ -153,13 +155,13 @@ def test_what_the_column_shows_is_not_forgotten_where_an_estimate_is_asked_for(a
 
 def test_nobody_is_told_to_drop_the_column():
     log = two_steps(300, -0.05, 1)
-    with pytest.raises(InputError, match="put what the probability depends on into the") as error:
+    with pytest.raises(InputError, match="add to the state what the probability") as error:
         spibb.improve(log, discount=0.95, algorithm="certified", lowest_reward=0, highest_reward=1)
     assert "drop" not in str(error.value)
     assert "with or without the column" in str(error.value)
     supported = spibb.improve(two_steps(3000, 0.3, 1), discount=0.95, algorithm="pi-b", n_wedge=10)
     assert supported.verdict.favourable
-    assert "once the states hold what the recorded" in supported.verdict.remedy
+    assert "once the states contain what the recorded" in supported.verdict.remedy
 
 
 def test_no_theorem_holds_where_the_policy_looked_at_more_than_the_state():

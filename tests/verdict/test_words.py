@@ -147,10 +147,10 @@ def test_the_model_is_compared_with_completed_returns_and_says_so():
     cut = replace(evidence, earned=replace(evidence.earned, cut=150, completed=9.0))
     model = named(decide(cut), "model")
     assert "9 ± " in model.found and "cut episodes completed by the model" in model.found
-    assert model.remedy.startswith("First, longer records") and "150 of 200" in model.remedy
+    assert model.remedy.startswith("First, record longer") and "150 of 200" in model.remedy
     missed = replace(evidence, earned=replace(evidence.earned, completed=9.0))
     assumed = named(decide(replace(missed, ends_assumed=True)), "model")
-    assert assumed.remedy.startswith("First, columns terminated and truncated")
+    assert assumed.remedy.startswith("First, add columns terminated and")
     assert named(decide(missed), "model").remedy.startswith("Other states")
     assert not named(decide(evidence), "model").remedy  # which it meets
 

@@ -56,7 +56,7 @@ class Improvement(Frozen):
         policy: the new policy π.
         q: its action values in `model`, the one that the algorithm solved [S, A].
         v: its state values in `model` [S]; `values` are those in M̂.
-        bootstrapped: True where the baseline was copied because evidence is too thin [S, A].
+        bootstrapped: True where the baseline was copied as there is too little evidence [S, A].
         iterations: steps of the solver; what they are depends on the algorithm.
         converged: whether the solver reached its tolerance.
         problem: what was improved.
@@ -115,7 +115,7 @@ class Improvement(Frozen):
         for one, rows in zip(self.sweep, () if self.policies is None else self.policies):
             if (one.algorithm, repr(one.n_wedge)) == wanted:
                 return np.asarray(rows)
-        raise InputError(f"candidate is {candidate.title}, which the sweep lacks: take one of it")
+        raise InputError(f"candidate is {candidate.title}, which is not in the sweep: choose one")
 
     def _facts(self) -> Mapping[str, Any]:
         """What was done, the values in the model, how much changed, and why if that is said."""
@@ -232,7 +232,7 @@ class Improvement(Frozen):
 
     @cached_property
     def value(self) -> float:
-        """ρ(π, M̂) in M̂ = `problem.model`; it flatters a policy trained on the same log."""
+        """ρ(π, M̂) in M̂ = `problem.model`; too high for a policy trained on the same log."""
         return float(self.problem.model.initial @ self.values)
 
     @cached_property

@@ -74,7 +74,7 @@ class Circumstances:
 
 @dataclass(frozen=True, eq=False)
 class Problem(Shown):
-    """What is to be improved: a log's statistics, the baseline that made it, and the discount.
+    """A policy to improve: a log's statistics, the baseline that made the log, and the discount.
 
     Build it with `from_log` or `from_counts`, which give all of them the same labels.
 

@@ -20,7 +20,7 @@ from spibb.errors import InputError
 from spibb.estimate import UNSEEN, unseen_value
 from spibb.kernels import fitted, spibb
 from spibb.kernels.projection import greedy
-from spibb.solve import METHODS, Found, Solution, is_dense, unit_of
+from spibb.solve import METHODS, TOLERANCE, Found, Solution, is_dense, unit_of
 from spibb.ties import settle
 
 
@@ -168,7 +168,7 @@ class ModelFreeSpibb(Algorithm):
 
     n_wedge: float = 10
     unseen: str = "zero"
-    tolerance: float = 1e-11
+    tolerance: float = TOLERANCE
     max_sweeps: int = 100_000
 
     def __post_init__(self) -> None:

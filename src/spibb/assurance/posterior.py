@@ -40,8 +40,8 @@ SUM_DIGITS = 6
 ASSUMES = (
     "states are Markov, and episodes are independent",
     "the process did not change while the log was made, and will not change",
-    "an action rarely seen in a state does what the other actions did there, give or take the "
-    "differences between actions elsewhere in the log",
+    "an action rarely seen in a state does what the other actions did there, plus or minus the "
+    "usual differences between actions in the log",
     "new episodes start like those of the log",
 )
 """What the posterior assumes."""
@@ -246,9 +246,9 @@ def posterior_improvement(
 ) -> Posterior:
     """The percentile criterion, Equation 1: P(ρ(π, M) ≥ ρ(π_b, M) − ζ | M ~ P(·|D)).
 
-    Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain; a
-    pair that is rarely seen is taken to do what its state did, within the differences between
-    actions in this log, and less well the less the baseline plays it, if the log shows that.
+    Models are drawn given the log as `Belief` says: transitions and mean rewards are uncertain. A
+    rarely seen pair is assumed to do what its state did, within the differences between actions in
+    this log, and to do worse if the baseline rarely plays it and the log shows such a trend.
 
     It assumes that states are Markov, that episodes are independent and start as they did in the
     log, and it judges with the log that it is given: a policy fitted to that log looks better than
@@ -288,8 +288,8 @@ def draws_for(level: float, usual: int) -> int:
     if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
             f"delta is {level:g} where a policy is judged (a share of it, if it was "
-            f"chosen among several), which takes more drawn models than the {MOST_DRAWS:,} "
-            f"that are drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
+            f"chosen among several), which needs more models than the {MOST_DRAWS:,} that are "
+            f"drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
         )
     return max(usual, math.ceil(BELOW / level))
 

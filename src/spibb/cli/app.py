@@ -37,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,  # plain help starts twice as fast
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(short_help="Start here: a synthetic log, improved and compared with the truth.")(demo)
+app.command(short_help="Start here: a simulated log, improved and compared with the truth.")(demo)
 app.command(short_help="Improve a policy from its own log.")(improve)
 app.command(short_help="Estimate what a policy would earn, from a log.")(evaluate)
 app.command(short_help="Split a log into two files of whole episodes.")(split)

@@ -89,7 +89,7 @@ OPTIONS: dict[str, Any] = {
     ],
     "duplicates": Annotated[
         Text,
-        typer.Option(help="Repeated steps: error (default), or drop them if the rows are equal."),
+        typer.Option(help="Repeated steps: error (default); drop keeps one of several equal rows."),
     ],
 }
 HANDLING = ("bandit", "missing", "duplicates")

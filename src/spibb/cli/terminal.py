@@ -165,8 +165,8 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
         doubt = f" Careful: {report.warning}." if report.warning else ""
         say(
             console,
-            f"{report.n_episodes:,} episodes were held out of training: the next table is theirs, "
-            f"and all numbers above are those of the {problem.n_episodes:,} others.{doubt}",
+            f"{report.n_episodes:,} episodes were held out of training. The next table is about "
+            f"them; all numbers above are about the other {problem.n_episodes:,}.{doubt}",
         )
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
@@ -259,11 +259,11 @@ def _behind_values(evidence: Evidence) -> str:
         )
         log = f"The log has {earned.episodes:,} episodes{cut}."
     recorded = (
-        f" Other gains divide by the recorded probabilities: {VARYING}, so that the model's gain "
+        f" Other gains divide by the recorded probabilities: {VARYING}, so the model's gain "
         "is not trusted."
     )
     return (
-        f"{log} Model intervals hold {percent(0.95)} of {len(evidence.posterior.gains):,} drawn "
+        f"{log} Model intervals contain {percent(0.95)} of {len(evidence.posterior.gains):,} drawn "
         f"models. {SHRUNK}.{recorded if evidence.direct else ''}"
     )
 

@@ -45,8 +45,8 @@ def _check_possible(log: VectorLog, probs: np.ndarray) -> None:
         state = ", ".join(f"{name} {x:g}" for name, x in zip(log.features, log.state[first]))
         raise InputError(
             f"the log takes action {log.actions[log.action[first]]!r} at {state}, which the policy "
-            f"never takes ({int(bad.sum())} of {len(log)} decisions are impossible): give episodes "
-            "of this policy alone"
+            f"never takes ({int(bad.sum())} of {len(log)} decisions are impossible): give only "
+            "episodes that this policy made"
         )
 
 

@@ -304,7 +304,7 @@ def _split(ordered: Canonical, share: float, seed: int) -> tuple[VectorLog, Vect
     held = min(round(share * n), n - 1)
     if held < FEWEST:
         raise InputError(
-            f"holdout {share:g} keeps {held} of {n} episodes apart, expected at least {FEWEST}: "
+            f"holdout {share:g} holds out {held} of {n} episodes, expected at least {FEWEST}: "
             "give a larger share, more episodes, or 0 to test nothing"
         )
     kept, apart = log.episodes(order[held:]), log.episodes(order[:held])

@@ -114,7 +114,7 @@ def verdict_of(
     """The grade of a policy that moved a share of the decisions."""
     delta = 0.05 if found is None else found.delta
     assumed = (
-        "one process makes all episodes, and the columns hold its whole state",
+        "one process makes all episodes, and the columns contain its whole state",
         "changes that gain when each is made alone also gain together",
         *(("the clone acts as the current policy does",) if cloned else ()),
         *more_assumed,
@@ -142,7 +142,7 @@ def _against(
     more = "More episodes, or a larger n_wedge."
     if moved == 0:
         return (
-            "The evidence is too thin to depart from the current policy anywhere.",
+            "There is too little evidence to depart from the current policy anywhere.",
             "More episodes, or a smaller n_wedge or a larger radius, which ask for less evidence.",
         )
     if found is None or whole is None:

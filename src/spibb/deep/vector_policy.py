@@ -139,7 +139,7 @@ class VectorPolicy(Loaded):
         return InputError(
             f"{self.features[feature]!r} is {states[row, feature]:g} in row {row + first_row} of "
             f"the cases, expected within {FARTHEST:g} standard deviations of the log "
-            f"({checks.such_rows(far.sum())}): check its unit, or act as before there"
+            f"({checks.such_rows(far.sum())}): check its unit, or follow the current policy there"
         )
 
     @cached_property
@@ -172,7 +172,7 @@ class VectorPolicy(Loaded):
         for name, value in zip(self.features, found):
             if math.isnan(value):
                 raise InputError(
-                    f"{name!r} is missing: give a number, or keep to the current policy"
+                    f"{name!r} is missing: give a number, or follow the current policy"
                 )
         return found if len(found) > 1 else found[0]
 
@@ -325,7 +325,8 @@ def _check_answers(q: np.ndarray, probs: np.ndarray) -> None:
     if bad.any():
         raise InputError(
             f"the networks give no numbers at row {int(np.argmax(bad))} of the states "
-            f"({checks.such_rows(bad.sum())}): train the policy again, or act as before there"
+            f"({checks.such_rows(bad.sum())}): train the policy again, or follow the current "
+            "policy there"
         )
 
 

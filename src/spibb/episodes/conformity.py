@@ -100,18 +100,18 @@ def _rare(taken: np.ndarray, probs: np.ndarray) -> float:
 
 def contradiction(
     taken: np.ndarray, probs: np.ndarray, states: Vocabulary, actions: Vocabulary,
-    than: str = "the policy's",
+    reference: str = "the policy's",
 ) -> str | None:  # fmt: skip
     """Where decisions [S, A] cannot be those of a policy [S, A], in words, if anywhere.
 
-    `than` names what they are compared with.
+    `reference` names what they are compared with.
     """
     found = Frequencies.of(taken, probs)
     p_value = min(1.0, 2 * min(found.p_value, found.rare_p_value))
     if p_value >= IMPOSSIBLE or found.oddest is None:
         return None
     odd = _named(found.oddest, taken, probs, states, actions)
-    return f"its actions are not as frequent as {than} (p = {p_value:.1g}): {odd}"
+    return f"its actions are not as frequent as {reference} (p = {p_value:.1g}): {odd}"
 
 
 def misrecorded(log: Log) -> str | None:
@@ -209,7 +209,7 @@ class Conformity:
             return None
         return (
             f"the log's decisions are not as frequent as the policy's (p = {self.p_value:.1g}): "
-            f"{self.oddest}; check that this policy alone made it"
+            f"{self.oddest}; check that only this policy made the log"
         )
 
 
@@ -261,8 +261,8 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
         state, action = log.states[log.state[first]], log.actions[log.action[first]]
         raise InputError(
             f"the log takes action {action!r} in state {state!r}, which the policy never takes "
-            f"({int(bad.sum())} of {len(log)} decisions are impossible): give episodes of this "
-            "policy alone"
+            f"({int(bad.sum())} of {len(log)} decisions are impossible): give only episodes that "
+            "this policy made"
         )
 
 

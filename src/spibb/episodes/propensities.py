@@ -63,7 +63,7 @@ def check_recorded(log: Log) -> None:
         )
     if wrong := _too_often(log, log.action_prob):
         raise InputError(
-            f"action_prob is too small to be what was played: {wrong}, which chance does less than "
+            f"action_prob is too small to be right: {wrong}, which happens by chance less than "
             "once in a million such logs: check the column, or add to the state what it depends on"
         )
 

@@ -104,10 +104,10 @@ def _highest_limit(
     given = [(name, float(value)) for name, value in limits if value is not None]
     if not given:
         raise InputError(
-            f"certified needs limits that every return stays within, and has no {side} one: give "
-            f"{side}_reward (with horizon, if episodes are short) or {side}_return, or v_max (on "
-            f"the command line --option {side}_reward=…, or --v-max …); the "
-            "rewards seen in the log prove no limit"
+            "certified needs limits that every return stays within, and the "
+            f"{side} one is missing: give {side}_reward (with horizon, if episodes are short), "
+            f"{side}_return or v_max (on the command line --option {side}_reward=…, or "
+            "--v-max …); a log cannot prove a limit"
         )
     return max(given, key=lambda limit: limit[1])
 
@@ -187,8 +187,8 @@ class Visits:
     def how_cuts_count(self) -> str:
         """In words, at what returns of cut episodes count; empty where none was cut."""
         if self.lacks_values:
-            return "cut episodes at the worst value of the state where they were cut"
-        return "cut episodes at their worst" if (self.unseen > 0).any() else ""
+            return "cut episodes count at the worst value of the state where they were cut"
+        return "cut episodes count at their worst" if (self.unseen > 0).any() else ""
 
     @property
     def n_states(self) -> int:

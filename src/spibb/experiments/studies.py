@@ -155,5 +155,5 @@ def _left(columns: tuple[Column, ...], without: Sequence[str]) -> tuple[Column, 
     """The columns but those of the given keys, each of which must be there."""
     out = {Column.parse(key) for key in without}
     for column in out - set(columns):
-        raise InputError(f"column {column.key!r} is not there to be left out: check --grid")
+        raise InputError(f"column {column.key!r} is not in this grid: check --grid and --without")
     return tuple(column for column in columns if column not in out)

@@ -81,14 +81,15 @@ def count_log(
 
     Where `next_state` is absent it is the state of the episode's next row. Logs of up to
     2,000,000 rows, and all without `next_state`, are put in order by (episode_id, step), and every
-    row is checked. Beyond, the order is left alone if the sums agree: each episode begins once,
-    as many begin as end, the lengths that the ends tell add up to the number of rows, and all rows
-    that go on have a successor. Two mistakes then go unnoticed: a repeated row that makes up for a
-    missing one elsewhere, and rows with the name of another episode where the sums still agree.
+    row is checked. Longer logs are not sorted if the sums agree: each episode begins once, as many
+    begin as end, the lengths taken from the ends add up to the number of rows, and every row that
+    does not end an episode has a successor. Two mistakes can go unnoticed: a repeated row that
+    compensates for a missing one elsewhere, and rows with the name of another episode if the sums
+    still agree.
 
     With `bandit`, `columns` may name a `unit`, such as ``{"unit": "user_id"}``: who a decision is
-    about, in one column or several. Of the rows of a unit one counts, drawn at random: rows of one
-    user are not independent. What the log holds decides the draw, not the order of its rows.
+    about, in one column or several. One row of each unit counts, drawn at random, because rows of
+    one user are not independent. The log's contents decide the draw, not the order of its rows.
 
     Parameters:
         source: where the log is.

@@ -27,7 +27,7 @@ ORDER_UP_TO = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LogTable(TypedTable):
-    """A log in place, as rows or as counts."""
+    """A log where it is stored; read it as rows or as counts."""
 
     @classmethod
     def of(cls, log: Log) -> LogTable:

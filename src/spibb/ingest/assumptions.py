@@ -59,8 +59,8 @@ def _assumptions(table: TypedTable) -> Iterator[Finding]:
     elif table.x.terminated is None:
         cut = " that is not truncated" if table.x.truncated else ""
         yield Finding(
-            ENDS, f"no column says what terminated: assumed that every episode{cut} did, at its "
-            "last row"
+            ENDS, f"no column says which episodes terminated: assumed that every episode{cut} did, "
+            "at its last row"
         )  # fmt: skip
     left = table.left_out
     if left.incomplete:
@@ -89,7 +89,7 @@ def _about_units(table: TypedTable) -> Iterator[Finding]:
         column, units = repeated
         yield Finding(
             WARNING, f"the {table.rows:,} rows have only {units:,} different values of {column}, "
-            "and every bound takes rows to be independent", f"add --unit {shlex.quote(column)}",
+            "and every bound assumes independent rows", f"add --unit {shlex.quote(column)}",
         )  # fmt: skip
 
 

@@ -143,8 +143,8 @@ class Inspection(Shown):
             yield Finding(
                 VARYING, f"{self.varying}: the policy that acted looked at more than the state, "
                 "and an action that it took in good cases looks good in any model",
-                "put what the probabilities depend on into the state; otherwise a change counts "
-                "only as far as the recorded probabilities confirm it, without a model, and "
+                "add to the state what the probabilities depend on; otherwise a change counts "
+                "only if the recorded probabilities confirm it without a model, and "
                 f"certified {CERTIFIES if self.one_step else REFUSES}",
             )  # fmt: skip
         yield from self._about_rewards_and_ends()
@@ -152,7 +152,7 @@ class Inspection(Shown):
         if self.backwards:
             yield Finding(
                 "Time going backwards",
-                f"{self.backwards:,} rows stand before an earlier step of their episode",
+                f"{self.backwards:,} rows come before an earlier step of their episode",
                 "they are sorted by step; check that step is the order in which things happened",
             )
         if self.neighbours is not None:
@@ -163,10 +163,10 @@ class Inspection(Shown):
             share = found.contradicted / found.followed
             yield Finding(
                 "Successors contradict the next row",
-                f"{found.contradicted:,} of {found.followed:,} rows that another one follows "
-                f"({share:.0%}) name a next_state that is not its state",
-                "next_state is what counts; check that the column is not shifted, or leave it out: "
-                "then it is the state of the next row",
+                f"{found.contradicted:,} of {found.followed:,} rows with a next row "
+                f"({share:.0%}) name a next_state that is not the state of that row",
+                "next_state is used; check that the column is not shifted, or leave it out: then "
+                "the state of the next row is used",
             )
         if found.gapped:
             yield Finding(
@@ -188,7 +188,7 @@ class Inspection(Shown):
             yield Finding(
                 "No episode terminates",
                 f"all {self.episodes:,} are cut short",
-                "check the column of terminations: what follows a cut counts as if it went on",
+                "check the column terminated: after a cut, the process is assumed to go on",
             )
         elif self._share_cut > 0.5:
             yield Finding(
@@ -218,7 +218,7 @@ class Inspection(Shown):
             yield Finding(
                 "Actions never tried",
                 f"{never:,} of {total:,} pairs of a visited state and an action",
-                "the baseline is kept there; nothing can be said about them from this log",
+                "the log says nothing about them, so they keep the baseline's probability",
             )
         if self.states_seen_once > 0.1 * self.states:
             yield Finding(
@@ -231,7 +231,7 @@ class Inspection(Shown):
                 "Nearly deterministic behaviour",
                 f"{self.decided:.0%} of decisions are in states where one action is taken in at "
                 f"least {NEARLY_ALWAYS:.0%} of the cases",
-                "alternatives were hardly tried, so little can be improved; log some variation",
+                "alternatives were hardly tried, so little can be improved; vary the decisions",
             )
 
 

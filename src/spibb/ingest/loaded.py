@@ -222,7 +222,7 @@ class LoadedPolicy(Loaded):
             known = self.policy.states.labels
             raise InputError(
                 f"state {label!r} is not in the policy, which knows {len(known)} states such as "
-                f"{some(known[:3])}: the log never showed it, so keep to the current policy"
+                f"{some(known[:3])}: the log never shows it, so follow the current policy"
             )
         return self.policy.row(label)
 

@@ -164,7 +164,7 @@ class ColumnMap:
             if isinstance(request, Sequence) and Bins(tuple(request)) != cut[column]:
                 edges = ", ".join(f"{edge:g}" for edge in cut[column].edges)
                 raise InputError(
-                    f"--bin cuts {column!r} elsewhere than the policy, which has the edges "
+                    f"--bin cuts {column!r} at other edges than the policy, which has the edges "
                     f"{edges}: leave it out"
                 )
 

@@ -301,7 +301,7 @@ def _sidecar_of(file: Path) -> dict[str, Any] | None:
     expected = content["files"].get(file.name)
     if expected is None and file.name in WRITTEN:
         raise InputError(
-            f"{str(sidecar)!r} does not list {file.name!r}, so that its bins may not fit: write "
+            f"{str(sidecar)!r} does not list {file.name!r}, so its bins may not fit: write "
             "the policy again, or delete it"
         )
     if expected is None:
@@ -309,7 +309,7 @@ def _sidecar_of(file: Path) -> dict[str, Any] | None:
     check_readable(file)
     if sha256(file) != expected:
         raise InputError(
-            f"{str(file)!r} was changed after {SIDECAR} was written, so that its encoders may not "
+            f"{str(file)!r} was changed after {SIDECAR} was written, so its encoders may not "
             f"fit: restore it, or delete {SIDECAR}"
         )
     return content

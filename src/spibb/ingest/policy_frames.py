@@ -37,7 +37,7 @@ def policy_from_frame(frame: Any, log: Log | Counts) -> Policy:
     try:
         native = nw.from_native(frame)
     except TypeError:
-        raise InputError(f"{WHAT} is a {type(frame).__name__}, no dataframe: {FORMS}") from None
+        raise InputError(f"{WHAT} is a {type(frame).__name__}, not a dataframe: {FORMS}") from None
     eager = native.collect() if isinstance(native, nw.LazyFrame) else native
     states, actions = log.states.names, log.actions.names
     if {*states, *actions} <= set(eager.columns):

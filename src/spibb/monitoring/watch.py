@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -167,8 +167,8 @@ def monitor(
 ) -> Monitoring:
     """Test whether a deployed policy is worse than the baseline was.
 
-    You may look at the growing log as often as you like: the error probability covers all looks
-    together. See `monitoring.evidence` for the test and its proof.
+    Check the growing log as often as you like: the error probability covers all checks together.
+    See `monitoring.evidence` for the test and its proof.
 
     Parameters:
         policy: the folder that ``spibb improve`` wrote.
@@ -234,25 +234,23 @@ def _tested(
     up, down = Reference.of(z, alone), Reference.of(1 - z, alone)
     worse, better = first_shown_worse(x, up, margin), first_shown_worse(1 - x, down, -margin)
     difference = -highest_difference(1 - x, down), highest_difference(x, up)
-    if worse != NEVER:
-        return _Shown(WORSE, worse), difference
-    if (late := _worse_later(x, z, margin, FOR_CHANGES * delta)) is not None:
-        return late, difference
+    alarms = [_Shown(WORSE, worse)] if worse != NEVER else []
+    alarms += _worse_later(x, z, margin, FOR_CHANGES * delta)
+    if alarms:  # the earliest stays the earliest, whatever comes later
+        return min(alarms, key=lambda shown: shown.since or 0), difference
     return _Shown(UNDECIDED) if better == NEVER else _Shown(NO_WORSE, better), difference
 
 
-def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> _Shown | None:
-    """The earliest alarm of tests that leave out the first 50, 100, 200, … episodes.
+def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> Iterator[_Shown]:
+    """The alarms of tests that leave out the first 50, 100, 200, … episodes.
 
     The k-th of them, from 0 on, has the share 1/((k + 1)(k + 2)) of δ, all together have δ.
     """
-    found = []
     for k, start in enumerate(_starts(len(x))):
         reference = Reference.of(z, delta / ((k + 1) * (k + 2)))
         time = first_shown_worse(x[start:], reference, margin)
         if time != NEVER:
-            found.append(_Shown(WORSE, start + time, start))
-    return min(found, key=lambda shown: shown.since or 0, default=None)
+            yield _Shown(WORSE, start + time, start)
 
 
 def _starts(n: int) -> list[int]:
@@ -316,7 +314,7 @@ def _limits(deployed: Deployed, lowest: float | None, highest: float | None) -> 
             raise InputError(
                 f"{name} is not known: give --{name.replace('_', '-')} ({name} in Python), a limit "
                 f"that every return of an episode stays within (those of the baseline's log were "
-                f"{seen}, which proves no limit)"
+                f"{seen}, which does not prove a limit)"
             )
     low = checks.number(
         names[0], declared[0] if lowest is None else lowest, -math.inf, math.inf, "()"

@@ -113,7 +113,7 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
             return NO_EVIDENCE.format(n)
         case Weakness.ONE_EPISODE:
             share = f"{_largest_share(weights):.0%}"
-            return f"one of the {n:,} episodes carries {share} of the weight: do not rely on it"
+            return f"one of the {n:,} episodes carries {share} of the weight: do not rely on this"
         case Weakness.FEW_EPISODES:
             return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
         case Weakness.NOT_ONE_ON_AVERAGE:

@@ -163,7 +163,7 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
 ) -> OffPolicyReport:
     """Evaluate a policy on a log: every estimator, with lower bounds at failure rate `delta`.
 
-    Nothing here knows how `policy` was made: trained on this very log, its estimates flatter it.
+    If `policy` was trained on this log, it looks better here than it is.
 
     Parameters:
         log: the episodes.

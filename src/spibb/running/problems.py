@@ -60,8 +60,8 @@ def hold_out(problem: Problem, share: float, seed: int) -> tuple[Problem, Log]:
     kept, held = split_episodes(problem.log, share, seed)
     if held.n_episodes < FEWEST_HELD_OUT:
         raise InputError(
-            f"holdout {share:g} keeps {held.n_episodes} of {problem.log.n_episodes} episodes "
-            f"apart, expected at least {FEWEST_HELD_OUT}: a larger share is needed to test anything"
+            f"holdout {share:g} holds out {held.n_episodes} of {problem.log.n_episodes} episodes, "
+            f"expected at least {FEWEST_HELD_OUT}: a larger share is needed to test anything"
         )
     counts = Counts.from_log(kept)
     v_max = problem.v_max if problem.v_max_given else default_v_max(counts, problem.discount)
@@ -78,7 +78,7 @@ def check_coverage(rows: int, log: Log | Counts) -> None:
     sizes = {column: len(set(part)) for column, part in zip(columns, parts)}
     worst = max(sizes, key=lambda column: sizes[column])
     raise InputError(
-        f"the log has {n_states} states in {rows} rows, so that most are seen once and nothing can "
+        f"the log has {n_states} states in {rows} rows, so most are seen once and nothing can "
         f"be learnt: column {worst!r} has {sizes[worst]} values; leave it out of the state, or cut "
         f"it with --bin {worst}:10 (bins={{{worst!r}: 10}} in Python)"
     )

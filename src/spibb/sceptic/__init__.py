@@ -97,8 +97,8 @@ def _of_markov(found: Exchange | None) -> str:
     if found.p_value < SUSPICIOUS:
         return (
             "Memory: what happened before predicts what happens next beyond the state "
-            f"(p = {found.p_value:.2g}). The states lack something; add it to them, or trust no "
-            "number here that rests on the model."
+            f"(p = {found.p_value:.2g}). The states lack something: add it, or do not rely on any "
+            "number here that comes from the model."
         )
     return (
         "Memory: nothing shows that the past matters beyond the state "
@@ -126,7 +126,7 @@ def _of_drift(found: Drift | None) -> str:
     )
     return (
         f"Drift: early and late episodes differ in {which}; {what}. The log mixes two processes; "
-        "improve from the recent part alone."
+        "use only the recent part."
     )
 
 

@@ -18,8 +18,8 @@ class LivePolicy:
     """The newest valid policy at a path; `refresh` loads another if there is one.
 
     A file that is damaged, half-written or missing changes nothing: the policy before it stays in
-    use, and `problem` says why. Whoever holds `current` keeps one policy, whole. States are labels
-    or vectors, and a policy of one kind may take the place of one of the other.
+    use, and `problem` says why. A reference to `current` stays one whole policy. States are labels
+    or vectors, and a policy of one kind may replace one of the other.
 
     Parameters:
         path: a policy file, ``.npz`` for one on vectors, or the folder that `spibb improve` wrote.

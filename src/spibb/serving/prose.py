@@ -22,7 +22,7 @@ def prose_of(loaded: LoadedPolicy, *, deterministic: bool = False) -> str:
     for number, rule in enumerate(ordered, 1):
         lines.append(f"{number}. If {condition(rule, columns)}{_share(loaded, rule)}:")
         lines.append(f"   {_decision(loaded, rule)}")
-    lines += ["", "In any other state: the log never showed it, so keep to the current policy."]
+    lines += ["", "In any other state: the log never shows it, so follow the current policy."]
     return plain(lines)
 
 

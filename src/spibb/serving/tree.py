@@ -94,9 +94,10 @@ def tree_text(loaded: LoadedPolicy, *, depth: int = DEPTH) -> str:
     of = "states" if loaded.visits is None else "the log's visits"
     lines = [
         *about(loaded),
-        f"A decision tree of depth {depth} at most. It decides as the policy's most probable "
-        f"action in {percent(tree.fidelity)} of {of}.",
-        "It also answers for states that the log never showed: keep to the current policy there.",
+        f"A decision tree of depth {depth} at most. It takes the policy's most probable action in "
+        f"{percent(tree.fidelity)} of {of}.",
+        "It also gives an answer for states that the log never shows: follow the current policy "
+        "there.",
         "",
         *_lines(tree.root, tree, loaded, ""),
     ]

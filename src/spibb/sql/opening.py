@@ -87,5 +87,5 @@ def _open_address(source: Source, scheme: str) -> Engine:
         return open_database(source, scheme)
     known = some([*OPENERS, *SCHEMES, "minari"], 20)
     raise InputError(
-        f"cannot read {source.name!r}: an address begins with one of {known}; else name a file"
+        f"cannot read {source.name!r}: an address begins with one of {known}; otherwise name a file"
     )

@@ -48,7 +48,7 @@ PathLike = str | Path
 
 @dataclass(frozen=True, repr=False)
 class Source:
-    """Where a table is and how to read it, for what a name alone does not say.
+    """Where a table is and how to read it, if its name alone does not say this.
 
     Everything that takes the name of a log or of a policy also takes a `Source`.
 

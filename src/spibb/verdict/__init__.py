@@ -1,6 +1,6 @@
 """How sure may we be of a new policy? One verdict in three grades.
 
-**certified**: every change passed a test on episodes that did not choose it (`certified`), which
+**certified**: every change passed a test on episodes not used to choose it (`certified`), which
 holds in a log of any size and needs no model. **supported**: the percentile criterion holds at
 level 1 − δ in the models that the log leaves possible, and nothing that the log shows without a
 model contradicts them (`criteria`). **not supported**: keep the current policy.

@@ -171,7 +171,7 @@ def _not_by_the_model(evidence: Evidence) -> str:
         return ""
     return (
         f", by the recorded probabilities ({found.what}). The model's limit, "
-        f"{surely(evidence.lower)}, is not trusted: {VARYING}, so that the current policy looked "
+        f"{surely(evidence.lower)}, is not trusted: {VARYING}, so the current policy looked "
         "at more than the state, and an action that it takes in good cases looks good"
     )
 
@@ -233,7 +233,7 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         return Criterion(
             Condition.BEYOND_CHANCE, what, "none: the log has one action there",
             "more than chance", False,
-            "Where the policy changes, the log has only one action, and nothing to compare it "
+            "Where the policy changes, the log has only one action and nothing to compare it "
             "with.", "Episodes in which the current policy takes other actions there.",
         )  # fmt: skip
     mean, limit = evidence.chance
@@ -261,8 +261,8 @@ def _crossed(evidence: Evidence, chance: Criterion) -> Criterion:
     if z > limit:
         return _plain(replace(chance, found=found, wanted=wanted, passed=True))
     why = (
-        f"{chance.why} Nor does what one half of the episodes teaches gain in the other half: by "
-        f"{z:.1f} standard errors, where {limit:.1f} are needed."
+        f"{chance.why} Changes learned from one half of the episodes do not gain enough in the "
+        f"other half either: {z:.1f} standard errors, where {limit:.1f} are needed."
     )
     n = evidence.problem.n_episodes
     more = until_crossed(n, z, limit, chance.more)
@@ -294,8 +294,8 @@ def _visits(evidence: Evidence) -> Criterion:
         f"at least {FEWEST_VISITS}",
         n >= FEWEST_VISITS,
         f"The changes rest on {n:,} visits (in each state to the actions that become more "
-        "frequent, or to those that become less frequent, whichever are fewer): an event that is "
-        "rare and decides may have gone unseen.",
+        "frequent, or to those that become less frequent, whichever are fewer): a rare but "
+        "decisive event may have gone unseen.",
         more_episodes(more, evidence.problem.n_episodes), more,
     )  # fmt: skip
 

@@ -64,8 +64,8 @@ class DrawnValue:
 
 
 SHRUNK = (
-    "Actions with few visits are drawn towards what the actions of their state have in common: "
-    "there the values and the gain are biased, which the intervals do not include"
+    "Actions with few visits are pulled towards what the actions of their state have in common. "
+    "This biases the values and the gain, and the intervals do not include that bias"
 )
 """What an interval of drawn models is not, wherever one is shown."""
 OBSERVED = "mean return in the log"

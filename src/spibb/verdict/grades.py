@@ -41,8 +41,8 @@ FEW_EPISODES = 100
 episodes, in 5 % of those of 100 and less often beyond; their sign was right at all sizes."""
 
 ONE_STEP = (
-    "the state and the previous step hold all that matters of the past (states alone do not: this "
-    "log contradicts that they are Markov), and episodes are independent"
+    "the state and the previous step contain all that matters from the past (states alone do not: "
+    "this log contradicts that they are Markov), and episodes are independent"
 )
 """What takes the place of Markov states in models that remember the previous step."""
 
@@ -137,7 +137,7 @@ def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certific
     """The verdict on an improvement, and the certificate that it leaves."""
     proof = _proof(result, evidence.delta)
     verdict = decide(evidence, proof, WhyUnchanged.of(result))
-    if not result.converged:
+    if not result.converged and not isinstance(proof, ChangeCertificate):  # which needs no values
         verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
 
@@ -199,8 +199,8 @@ def _certified(
         one = "them"
     sentence = (
         f"At level {level(certificate.delta)} the new policy is no worse: {passed} on "
-        f"{certificate.judging:,} episodes that did not choose {one}. {each} gains at least "
-        f"{at_least(least)} per visit{best}."
+        f"{certificate.judging:,} episodes that were not used to choose {one}. {each} gains at "
+        f"least {at_least(least)} per visit{best}."
     )
     next_one = nearest(certificate.tests)
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
@@ -257,8 +257,8 @@ def _undone(evidence: Evidence, gain: float) -> str:
     rate = UNSEEN / visits
     cost = at_most(gain / (rate * decisions), 2)
     return (
-        f" It would be undone by an event that the log does not show: one that costs {cost} and "
-        f"occurs in {percent(rate)} of the changed decisions."
+        f" An event that the log does not show would undo this gain if it costs {cost} and occurs "
+        f"in {percent(rate)} of the changed decisions."
     )
 
 
@@ -314,10 +314,10 @@ def _single_steps(evidence: Evidence) -> tuple[str, ...]:
         return ()
     if problem.counts.one_per:
         unit = listed(problem.counts.one_per)
-        return (f"every {unit} is a case of its own: of each, one row counts, drawn at random, so "
-                f"that values are those of a {unit}, however many rows it has",)  # fmt: skip
-    return ("every row is a case of its own: where a user, patient or machine has several rows, "
-            "name its column (--unit), so that one of them counts",)  # fmt: skip
+        return (f"every {unit} is an independent case: one row of each counts, drawn at random, so "
+                f"values are per {unit}, however many rows it has",)  # fmt: skip
+    return ("every row is an independent case: if a user, patient or machine has several rows, "
+            "name its column (--unit), so that only one of them counts",)  # fmt: skip
 
 
 def _unseen(tried: np.ndarray) -> tuple[str, ...]:
@@ -348,15 +348,16 @@ def until_certified(evidence: Evidence) -> str:
     """What `certified` would make of the same log, where that is quickly known."""
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
-        return f"{CERTIFIED}, which tests every change on episodes that did not choose it."
+        return f"{CERTIFIED}, which tests every change on episodes that were not used to choose it."
     if problem.varying and not problem.counts.one_step:
         return (
-            f"{CERTIFIED}, once the states hold what the recorded probabilities depend on (--state "
-            "ward,score): of longer episodes it reads no others."
+            f"{CERTIFIED}, once the states contain what the recorded probabilities depend on "
+            "(--state ward,score): if episodes have several steps, it needs this."
         )
     if evidence.memory is not None and evidence.memory.found:
         return (
-            f"{CERTIFIED}, once the states hold what matters of the past (--state ward,severity): "
+            f"{CERTIFIED}, once the states contain what matters from the past (--state "
+            "ward,severity): "
             "its certificate assumes Markov states, and this log contradicts them (p = "
             f"{evidence.memory.test.p_value:.2g})."
         )
@@ -369,7 +370,7 @@ def until_certified(evidence: Evidence) -> str:
 CERTIFIED = "The certified algorithm"
 LIMITS = (
     "after you declare limits that every return stays within, whatever happens (v_max, or "
-    "lowest_reward and highest_reward): the returns in this log prove none"
+    "lowest_reward and highest_reward): a log cannot prove such limits"
 )
 
 

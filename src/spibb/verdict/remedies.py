@@ -18,20 +18,20 @@ EPISODES = (
     "certified algorithm, which reads them all."
 )
 REMEMBER = (
-    "States that hold what matters of the past: add a column to them (--state ward,severity), such "
-    "as what was done before, or the step where time matters."
+    "States that contain what matters from the past: add a column (--state ward,severity), such as "
+    "what was done before, or the step if time matters."
 )
 LOOKED_AT = (
-    "States that hold what the current policy looks at: add those columns to them (--state "
+    "States that contain what the current policy looks at: add those columns (--state "
     "ward,severity)."
 )
-DEPENDS = "States that hold what the recorded probabilities depend on (--state ward,score)"
+DEPENDS = "States that contain what the recorded probabilities depend on (--state ward,score)"
 """What helps for good where they vary within a state."""
 BY_RECORD = "the certified algorithm, which divides by the probability that each row records"
-RECENT = "The recent part of the log alone, or states that hold the season."
+RECENT = "Only the recent part of the log, or states that contain the season."
 CYCLE = (
-    "States that hold what changes (the weekday, the shift); or, if a user has several rows that "
-    "stand together, one of them (--unit)."
+    "States that contain what changes (the weekday, the shift); or, if a user has several "
+    "consecutive rows, only one of them (--unit)."
 )
 ANOTHER = "another threshold: n_wedge = auto looks for one"
 FEWER = "fewer changes: a larger N∧"
@@ -49,7 +49,7 @@ TYPICAL_Z = 2.0
 class WhyUnchanged:
     """Why an algorithm left the policy as it is, and what would change that."""
 
-    reason: str = "the evidence is too thin for any change"
+    reason: str = "there is too little evidence for any change"
     remedy: str = "More episodes of the current policy."
 
     @classmethod
@@ -84,7 +84,7 @@ def _until(result: Improvement, candidate: Candidate) -> float | None:
 
 
 UNKNOWN = WhyUnchanged()
-STATES = "other states: those given leave out something that matters."
+STATES = "other states: the present ones leave out something that matters."
 NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
 VARIATION = (
     "Some variation: episodes in which other actions are tried as well. More episodes like these "
@@ -178,7 +178,7 @@ def more_episodes(more: float | None, n: int, otherwise: str = "", *, about: str
 def other_states(evidence: Evidence, earned: LoggedReturn) -> str:
     """What helps where the model misses what the log earned."""
     first = _before_states(evidence, earned)
-    return f"First, {first}. Then {STATES}" if first else STATES[0].upper() + STATES[1:]
+    return f"First, {first}. Then try {STATES}" if first else STATES[0].upper() + STATES[1:]
 
 
 def _before_states(evidence: Evidence, earned: LoggedReturn) -> str:
@@ -187,18 +187,18 @@ def _before_states(evidence: Evidence, earned: LoggedReturn) -> str:
     if log is not None and log.hides_time:
         length = int(log.episode_starts[1])
         return (
-            "the step as a part of the state (--state ward,step): all episodes have "
-            f"{length:,} steps, and what is left to gain depends on how many are left; or, if only "
-            "the record stops there, last rows marked as truncated"
+            "make the step a part of the state (--state ward,step): all episodes have "
+            f"{length:,} steps, and what can still be gained depends on how many are left; or, if "
+            "only the record stops there, mark last rows as truncated"
         )
     if evidence.ends_assumed:
         return (
-            "columns terminated and truncated: without them every last row counts as an "
+            "add columns terminated and truncated: without them every last row counts as an "
             "end, and the model is wrong if some episodes went on"
         )
     if 2 * earned.cut > earned.episodes:
         return (
-            f"longer records, or real ends marked as terminated: {earned.cut:,} of "
+            f"record longer episodes, or mark real ends as terminated: {earned.cut:,} of "
             f"{earned.episodes:,} episodes were cut short"
         )
     return ""

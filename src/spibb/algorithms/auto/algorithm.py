@@ -36,6 +36,8 @@ JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
 """Rewards that must carry the return, in effect, before any candidate is trusted."""
+DIGITS = 6
+"""Of the number of telling rewards: those beyond are rounding, and depend on the unit."""
 LEVEL = 0.95
 """Of the intervals in a sweep."""
 ESTIMATOR = "wpdis"
@@ -268,7 +270,8 @@ def telling_rewards(counts: Counts) -> float:
     total = float(((counts.reward_sum - counts.n * counts.centre) / counts.unit).sum())
     ends = [(end - counts.centre) / counts.unit for end in counts.reward_range]
     sums = [(total - n * e, squares - 2 * e * total + n * e**2) for e in ends]
-    return min(d**2 / square if square > 0 else 0.0 for d, square in sums)
+    found = min(d**2 / square if square > 0 else 0.0 for d, square in sums)
+    return round(found, DIGITS)
 
 
 def _values(model: MDP, policies: np.ndarray) -> list[float]:

@@ -1,4 +1,4 @@
-"""Certified: every change passes a test on episodes that did not choose it."""
+"""Certified: every change passes a test on episodes that were not used to choose it."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class Certified(Algorithm):
 
     **Guarantee.** If A^{π_b}(s, π) = Σ_a (π − π_b)(a|s) Q^{π_b}(s, a) ≥ 0 in every state s where π
     differs from π_b, then V^π ≥ V^{π_b} in every state (policy improvement theorem), and ζ = 0 from
-    any start. `choose_share` of the episodes, drawn at random, choose the changes; the others test
-    each of them by betting on unbiased, bounded samples of A (`planned_tests`, `betting`). A
+    any start. Changes are chosen on `choose_share` of the episodes, drawn at random, and tested on
+    the others by betting on unbiased, bounded samples of A (`planned_tests`, `betting`). A
     change of negative A is accepted with probability at most δ over all changes together
-    (`betting.adjusted_p_values`), in a sample of any size. The number of states, of actions and
-    1/(1 − γ) do not enter, and no model is used.
+    (`betting.adjusted_p_values`), in a sample of any size. The guarantee does not depend on the
+    number of states or actions or on 1/(1 − γ), and it uses no model.
 
     1. Assumed: episodes are independent; the states are Markov; π_b made the log, and is given,
        recorded (the log's action_prob), or unknown (then the tests compare actions with each other,
@@ -57,10 +57,10 @@ class Certified(Algorithm):
        itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
        problem's v_max. What the log happens to show is not a limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
-       the result does not depend on the order of the episodes in the log, nor on that of the
-       labels. Other names of labels let other episodes choose, which is just as fair.
-    4. Where all episodes have one step (bandits), a single test of many contexts' changes together
-       is made instead if it promises more, and beside it one of a change that contexts share
+       the result does not depend on the order of the episodes or of the labels. With other names of
+       labels, other episodes are drawn to choose, and the result is just as valid.
+    4. If all episodes have one step (bandits), one test of the changes of many contexts together
+       replaces the single tests if it promises more, and a change that contexts share is tested too
        (`shared_changes`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
 
     Parameters:
@@ -244,9 +244,9 @@ def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
     differs = varies(log)
     if differs and not problem.counts.one_step:
         raise InputError(
-            f"{differs}: one policy of the states must have made a log of longer episodes, or an "
-            "action that was taken in good cases looks good, with or without the column; put what "
-            "the probability depends on into the state"
+            f"{differs}: certified needs a log of longer episodes to be made by a policy that "
+            "looks only at the state, or an action that was taken in good cases looks good, with "
+            "or without the column; add to the state what the probability depends on"
         )
     recorded = Policy(table, log.states, log.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED), True

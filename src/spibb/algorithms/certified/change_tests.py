@@ -1,4 +1,4 @@
-"""Tests of planned changes on the episodes that did not choose them."""
+"""Tests of planned changes on the episodes that were not used to choose them."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ class Judge:
         samples = [family.sample(self.visits, self.bounds) for family in families]
         if any(sample.lowest < -(1 + TOLERATED) * sample.most_lost for sample in samples):
             raise InputError(
-                "the declared limits contradict the log: with what their last states are worth, "
-                "episodes that were cut return more or less than any may: declare wider limits"
+                "the declared limits contradict the log: with the value of their last states, cut "
+                "episodes return more or less than the limits allow: declare wider limits"
             )
         log_e = np.array([
             betting.log_e_value(sample, family.bet) for sample, family in zip(samples, families)

@@ -27,7 +27,7 @@ def claims(
 
     Several folders of one study are read together, and so are parts of `assurance` with other
     sizes or columns in one folder. For a folder of `gridworld-baselines`, the
-    answer is on how many baselines each claim holds.
+    answer is the number of baselines on which each claim holds.
     """
     from spibb.cli import terminal
     from spibb.files import write_text

@@ -52,7 +52,7 @@ def compare(
         if tables[0] != tables[1]:
             raise InputError(
                 "one policy decides by labels of states and the other by vectors of numbers, so "
-                "that they have no state in common: compare policies of one kind"
+                "they have no state in common: compare policies of one kind"
             )
         policies = {named(a): first, named(b): second}
         gamma, source = discount_for(discount, policies if log is not None else {})
@@ -68,8 +68,8 @@ def compare(
     if trained:
         say(
             console,
-            "This log trained A, so it judges its own choice: no new evidence beside what "
-            "`spibb improve` said. Compare with a log of other episodes.",
+            "This log trained A, so it adds no evidence to what `spibb improve` said. Compare with "
+            "a log of other episodes.",
         )
     if table is not None:
         say_assumptions(console, table)

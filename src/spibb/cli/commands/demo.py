@@ -22,7 +22,7 @@ def demo(
     ] = 10,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the log.")] = 1,
 ) -> None:
-    """Draw a gridworld log, improve the policy that made it, and compare with the truth."""
+    """Simulate a log of a gridworld, improve the policy that made it, compare with the truth."""
     console = new_console()
     with progress(console, "drawing a log and improving its policy", compiles=SOLVER):
         from spibb.cli import terminal

@@ -70,11 +70,11 @@ Without = Annotated[
 Sizes = Annotated[
     str | None,
     typer.Option(
-        help="Only these sizes, such as 10,50,200. In finite studies another list draws other logs."
+        help="Only these sizes, such as 10,50,200. In finite studies another list gives other logs."
     ),
 ]
 Etas = Annotated[
-    str | None, typer.Option(help="Only these η, such as 0.1,0.9. Another list draws other logs.")
+    str | None, typer.Option(help="Only these η, such as 0.1,0.9. Another list gives other logs.")
 ]
 Families = Annotated[
     str | None, typer.Option(help="Assurance: only these worlds, such as river-swim,taxi.")

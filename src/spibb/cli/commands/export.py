@@ -11,7 +11,7 @@ from spibb.cli.commands.act import say_doubt
 from spibb.cli.options import ForceFile, PolicyArgument
 from spibb.cli.progress import new_console
 
-Out = Annotated[Path, typer.Option(help="The file to write; for file, a name that ends in .spibb.")]
+Out = Annotated[Path, typer.Option(help="The file to write; with --as file, it ends in .spibb.")]
 Kind = Annotated[
     str,
     typer.Option(

@@ -24,7 +24,7 @@ def figures(
         bool,
         typer.Option(
             "--small",
-            help="For a site: PNG only, and of the finite studies only what the paper prints.",
+            help="For a website: only PNG; for the finite studies, only the paper's own figures.",
         ),
     ] = False,
 ) -> None:

@@ -68,7 +68,7 @@ def monitor(
 ) -> None:
     """Test on its own episodes whether a new policy is worse than the baseline was.
 
-    Run it as often as you like: the error probability covers all looks together. The exit code is 1
+    Run it as often as you like: the error probability covers all runs together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
     """
     from spibb.cli.logs import open_as, say_assumptions
