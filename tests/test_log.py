@@ -402,6 +402,13 @@ def test_a_duckdb_relation_gives_the_same_log_and_counts():
     same_counts(Counts.from_log(log), Counts.from_log(wanted))
 
 
+@pytest.mark.parametrize(
+    "index", [[0.5, 1.5, 2.5, 3.5, 4.5], pd.date_range("2026-01-01", periods=5), list("abcde")]
+)
+def test_the_index_of_a_frame_is_no_column(index):
+    same(Log.from_frame(frame().set_axis(index)), Log.from_frame(frame()))
+
+
 def test_a_frame_gives_the_log_of_its_columns():
     log = Log.from_frame(frame())
     assert log.states.labels == ("a", "b", "c", "d")

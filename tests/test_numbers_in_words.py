@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spibb.words import apart, at_least, at_most, general, listed, number, surely
+from spibb.words import apart, at_least, at_most, general, level, listed, number, surely
 
 FINITE = st.floats(-1e300, 1e300)
 
@@ -71,3 +71,15 @@ def test_six_digits_where_they_suffice():
     assert apart(1.000001, 1) == ["1.000001", "1"]
     assert apart(2e9, 2e9 + 1) == ["2000000000", "2000000001"]
     assert apart(float("nan"), 1, float("inf")) == ["nan", "1", "inf"]
+
+
+@pytest.mark.parametrize(
+    ("delta", "text"),
+    [
+        (0.5, "0.5"), (0.3, "0.7"), (0.2, "0.8"), (0.05, "0.95"), (0.05 / 2, "0.975"),
+        (0.0123456, "0.9876544"), (1e-3, "0.999"), (1e-3 / 2, "1 − 0.0005"),
+        (1e-4, "1 − 0.0001"), (1e-7, "1 − 1e-7"), (1e-12, "1 − 1e-12"),
+    ],
+)  # fmt: skip
+def test_a_level_has_all_its_digits_and_is_never_one(delta, text):
+    assert level(delta) == text

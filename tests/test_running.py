@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -19,6 +20,7 @@ from spibb.algorithms import problem
 from spibb.cli.app import app
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.running.shown_call import shown_call
 from spibb.simulate import simulate
 from spibb.sql import located, typed
 
@@ -175,6 +177,20 @@ def test_what_is_in_memory_is_named_by_its_type(log):
         "method='auto'), discount=0.95, seed=0)"
     )
     assert origin.sources == ()
+
+
+def test_a_long_call_is_shown_in_full():
+    """What is cut, or has its spaces joined, makes nothing again."""
+    path = "/a  long/" + 100 * "x" + ".csv"
+    columns = {name: f"the  {name}" for name in "abcdefg"}
+    named = {"columns": columns, "algorithm": spibb.Auto(zeta=0.1), "n_wedges": tuple(range(9)),
+             "kinds": ("pi-b",), "bins": {"age": [0.1 + 0.2]}}  # fmt: skip
+    run = SimpleNamespace(run=lambda *given, **named: (given, named))
+    known = {"spibb": run, "Auto": spibb.Auto}
+    assert eval(shown_call([path, "b.csv"], Path(path), **named), known) == (
+        ([path, "b.csv"], path), named
+    )  # fmt: skip
+    assert shown_call(baseline=[[0.5, 0.5]]) == "spibb.run(baseline=<list>)"
 
 
 def test_a_log_has_its_columns(log):

@@ -129,6 +129,47 @@ def test_the_folder_of_a_result_is_that_of_a_run(result, tmp_path):
     assert (tmp_path / "saved/policy.csv").read_text() == (tmp_path / "run/policy.csv").read_text()
 
 
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def stored(folder):
+    text = (folder / "summary.json").read_text("utf-8")
+    summary = json.loads(text, parse_constant=no_constant)
+    return summary, summary["origin"].pop("command"), summary["origin"].pop("made")
+
+
+@pytest.mark.parametrize("v_max", [None, 2.0000001, np.float64(3)])
+@pytest.mark.parametrize("discount", [0.9, 0.9999999, 0])
+@pytest.mark.parametrize("counted", [False, True])
+def test_the_stored_command_repeats_the_result(result, tmp_path, v_max, discount, counted):
+    known = {"log": result.problem.log, "counts": result.problem.counts,
+             "baseline": result.problem.baseline}  # fmt: skip
+    make, data = (Problem.from_counts, "counts") if counted else (Problem.from_log, "log")
+    problem = make(known[data], known["baseline"], discount=discount, v_max=v_max)
+    PiBSpibb(5.000000001).improve(problem).save(tmp_path / "first")
+    summary, command, _ = stored(tmp_path / "first")
+    again = eval(command, {"PiBSpibb": PiBSpibb, "Problem": Problem, **known})
+    again.save(tmp_path / "second")
+    assert stored(tmp_path / "second")[:2] == (summary, command)
+
+
+def test_what_is_not_finite_is_no_constant_of_json(tmp_path):
+    """One episode has no standard error: a limit where probabilities vary is −∞."""
+    log = Log.from_arrays(["a", "a"], ["x", "x"], [0, 1], terminated=[False, True],
+                          action_prob=[0.5, 0.4])  # fmt: skip
+    PiBSpibb(np.inf).improve(Problem.from_log(log, discount=0.9)).save(tmp_path / "out")
+    summary = stored(tmp_path / "out")[0]
+    assert [one["lower"] for one in summary["values"]["direct"]] == ["-inf"]
+    assert summary["options"]["n_wedge"] == "inf"
+
+
+def test_an_algorithm_that_knows_a_policy_is_saved(result, tmp_path):
+    problem = result.problem
+    spibb.HCPI(behaviour=problem.baseline).improve(problem).save(tmp_path / "out")
+    assert stored(tmp_path / "out")[0]["options"]["behaviour"] == repr(problem.baseline)
+
+
 def test_counts_alone_give_a_report_without_findings(result, tmp_path):
     problem = result.problem
     bare = Problem.from_counts(problem.counts, problem.baseline, discount=0.9)

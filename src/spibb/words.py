@@ -132,10 +132,15 @@ def roughly(n: float) -> str:
 
 
 def level(delta: float) -> str:
-    """1 − δ; never 1."""
-    if delta >= SMALL_DELTA:
-        return f"{1 - delta:g}"
-    return f"1 − {delta:g}".replace("e-0", "e-")
+    """1 − δ with all its digits, and never 1.
+
+    >>> from spibb.words import level
+    >>> level(0.05), level(0.001), level(1e-7)
+    ('0.95', '0.999', '1 − 1e-7')
+    """
+    if delta < SMALL_DELTA:
+        return f"1 − {delta:g}".replace("e-0", "e-")
+    return format(1 - Decimal(f"{delta:.6g}"), "f")
 
 
 def counted(n: int, noun: str) -> str:

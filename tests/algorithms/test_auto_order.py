@@ -7,6 +7,8 @@ import pytest
 
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.problem import Problem
+from spibb.assurance.posterior import by_content
+from spibb.counts import Counts
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -54,3 +56,17 @@ def test_no_estimate_where_one_episode_has_all_the_weight():
     moved = [candidate for candidate in sweep if candidate.states_changed]
     assert any(np.isclose(candidate.value, 1.0) for candidate in moved)
     assert all(c.off_policy is None for c in moved if np.isclose(c.value, 1.0))
+
+
+@pytest.mark.parametrize("factor", [7.0, 0.1, 1000.0, 3e30])
+def test_the_order_of_draws_is_that_of_the_log_in_every_unit(factor):
+    """Sums of few different rewards lie on a grid, and must not lie where digits are cut."""
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        state, action = rng.integers(0, 40, 600), rng.integers(0, 3, 600)
+        reward = rng.choice([-1.0, 1.0, 4.0, 6.0, 9.0], 600) / rng.choice([1, 3, 64, 128])
+        one, two = (
+            Counts.from_log(Log.from_arrays(state, action, unit * reward, terminated=[True] * 600))
+            for unit in (1.0, factor)
+        )
+        assert by_content(one) == by_content(two)

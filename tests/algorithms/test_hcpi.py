@@ -236,3 +236,32 @@ def test_at_delta_one_the_trained_policy_is_taken_without_a_test():
     problem = random_problem(0, 4, 2, 80, 0.9)
     result = HCPI(delta=1.0).improve(problem)
     assert result.alpha == 0
+
+
+def coded_problems():
+    """Problems by name, and whether kernels can have their episodes."""
+    fair = bandit(100, action_prob=[0.5] * 100)
+    sure = Policy([[1.0, 0.0]], ["x"], ["bad", "good"])
+    other = Policy([[0.9, 0.1]], ["x"], ["bad", "good"])
+    cut = Log.from_arrays(["x"], ["bad"], [1], truncated=[True], action_labels=UNIFORM.actions)
+    yield "given", bandit(100), True
+    yield "recorded", Problem.from_log(fair.log), True
+    yield "estimated", Problem.from_log(bandit(100).log), True
+    yield "counted", Problem.from_counts(fair.counts, UNIFORM), False
+    yield "cut", Problem.from_log(cut, UNIFORM), False
+    yield "never played", Problem.from_log(bandit(100).log, sure), False
+    yield "recorded otherwise", Problem.from_log(fair.log, other), False
+    yield "too small", replace(
+        Problem.from_log(fair.log), log=replace(fair.log, action_prob=np.full(100, 1e-3))
+    ), False  # fmt: skip
+
+
+def test_whether_kernels_can_have_the_episodes_is_known_before_they_are_coded():
+    for name, problem, possible in coded_problems():
+        assert problem.is_coded == possible, name
+        assert "coded_data" not in vars(problem)
+        if possible:
+            assert len(problem.coded_data.record.episodes.codes) == len(problem.log)
+        elif name not in ("counted", "cut"):
+            with pytest.raises(InputError):
+                _ = problem.coded_data

@@ -12,7 +12,7 @@ pytest.importorskip("deep_extra", exc_type=ImportError)
 
 import deep_extra
 
-from spibb.deep import DeepLog, SpibbDQN, train_many
+from spibb.deep import DeepLog, OnlineDQN, SpibbDQN, train_many
 from spibb.errors import InputError
 
 
@@ -110,16 +110,41 @@ def test_a_log_shorter_than_a_minibatch_is_refused():
         ({"discount": 1.0}, "discount is 1.0"),
         ({"batch_size": 0}, "batch_size is 0"),
         ({"passes": 0}, "passes is 0"),
-        ({"hidden": (32, 0)}, "hidden is 0"),
-        ({"learning_rate": 0}, "learning_rate is 0"),
-        ({"seeds": ()}, "seeds is empty"),
-        ({"seeds": (-1,)}, "seeds holds -1"),
-        ({"seeds": (0.5,)}, "seeds holds 0.5"),
+        ({"seeds": ()}, r"seeds is \(\), expected one or more"),
+        ({"seeds": 3}, "seeds is 3, expected one or more"),
+        ({"seeds": (-1,)}, "seeds is -1"),
+        ({"seeds": (0.5,)}, "seeds is 0.5"),
+        ({"seeds": ("x",)}, "seeds is 'x'"),
     ],
 )
 def test_bad_settings_are_named(arguments, message):
     with pytest.raises(InputError, match=message):
         SpibbDQN(**arguments)
+
+
+@pytest.mark.parametrize("config", [SpibbDQN, OnlineDQN])
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"hidden": (32, 0)}, "hidden is 0"),
+        ({"hidden": 32}, r"hidden is 32, expected the widths of the layers: write \(32, 32\)"),
+        ({"learning_rate": 0}, "learning_rate is 0"),
+        ({"learning_rate": -1}, "learning_rate is -1"),
+        ({"decay": 7}, "decay is 7"),
+        ({"epsilon": -1}, "epsilon is -1"),
+        ({"double": 2}, "double is 2, expected true or false"),
+        ({"target_update": 0}, "target_update is 0"),
+        ({"anneal_every": 0.5}, "anneal_every is 0.5"),
+        ({"discount": 1}, "discount is 1"),
+    ],
+)
+def test_bad_settings_of_a_network_are_named_whatever_trains_it(config, arguments, message):
+    with pytest.raises(InputError, match=message):
+        config(**arguments)
+
+
+def test_the_layers_of_a_network_may_be_a_list():
+    assert OnlineDQN(hidden=[8, 4]).hidden == SpibbDQN(hidden=[8, 4]).hidden == (8, 4)
 
 
 def test_missing_and_bad_counts_are_named():

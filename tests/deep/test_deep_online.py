@@ -100,3 +100,9 @@ def test_bad_environments_and_settings_are_named():
         OnlineDQN(buffer_size=10)
     with pytest.raises(InputError, match="explore is 2"):
         OnlineDQN(explore=(2, 0))
+    with pytest.raises(InputError, match=r"explore is \(0\.5,\), expected two shares"):
+        OnlineDQN(explore=(0.5,))
+    with pytest.raises(InputError, match=r"explore is 0\.5, expected one or more"):
+        OnlineDQN(explore=0.5)
+    with pytest.raises(InputError, match="seed is -3, expected a whole number of at least 0"):
+        OnlineDQN(seed=-3)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,6 +16,7 @@ import pole
 
 import spibb
 from spibb.deep.canonical import canonical
+from spibb.deep.cases import WORTH_SHOWING, coverage, typical_cases
 from spibb.deep.checkpoint import write_arrays
 from spibb.deep.estimates import estimate_on
 from spibb.deep.improving import VectorDQN, _split, improve_vectors
@@ -22,9 +24,13 @@ from spibb.deep.judging import VectorDepartures, departures, fit_current, verdic
 from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.vector_policy import load_vector_policy
+from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
+from spibb.report.origin import Origin
+from spibb.report.vectors import VectorAssessment, render
+from spibb.words import percent
 
 QUICK = VectorDQN(passes=4)
 COLUMNS = {"state": list(pole.FEATURES)}
@@ -131,6 +137,18 @@ def test_the_saved_policy_is_the_same_after_loading(result, log, tmp_path):
     assert loaded.row(dict(zip(log.features, log.state[0])))["left"] == pytest.approx(
         result.policy(log.state[:1])[0, 0]
     )
+
+
+def no_constant(name):
+    raise AssertionError(f"{name} is not JSON")
+
+
+def test_the_summary_of_an_infinite_n_wedge_is_json(log, tmp_path):
+    spibb.run(log, tmp_path / "out", algorithm=replace(QUICK, n_wedge=np.inf, passes=1))
+    text = (tmp_path / "out" / "summary.json").read_text("utf-8")
+    summary = json.loads(text, parse_constant=no_constant)
+    assert summary["n_wedge"] == summary["options"]["n_wedge"] == "inf"
+    assert f"algorithm={replace(QUICK, n_wedge=np.inf, passes=1)!r}" in summary["origin"]["command"]
 
 
 @pytest.mark.parametrize(
@@ -305,14 +323,37 @@ def test_episodes_of_one_step_give_the_gain_itself():
     assert missed <= 12  # 5 expected; 12 or more happen once in 200 times
 
 
+def nudged(result, by):
+    """The result if it moved so much probability in half of its decisions, and gained by it."""
+    probs = result.decisions.baseline.copy()
+    more = probs[::2].argmin(axis=1)
+    probs[np.arange(0, len(probs), 2), more] += by
+    probs[np.arange(0, len(probs), 2), 1 - more] -= by
+    sure = replace(result.departures, episodes=100, gain=1.0, student_t=0.5, bca=0.5)
+    decisions = replace(result.decisions, probs=probs)
+    return replace(result, decisions=decisions, departures=sure)
+
+
+@pytest.mark.parametrize("by", [0.0, 1e-12, 1e-7, 0.005, 0.1])
+def test_one_share_of_the_decisions_changed(result, by):
+    found = nudged(result, by)
+    half = (len(found.log) + 1) // 2 / len(found.log)
+    assert coverage(found).changed == found.changed == (half if by > MOVED else 0)
+    assert (f"in {percent(half)} of the decisions" in found.verdict.sentence) == (by > MOVED)
+    assert bool(typical_cases(found)) == (by > WORTH_SHOWING)
+    page = render(VectorAssessment(found, (), Origin.of("", 0)))
+    assert ("Nothing: the new policy" in page) == (by <= MOVED)
+    assert ("no decision moves more than 1" in page) == (by in (1e-7, 0.005))
+
+
 def test_departing_nowhere_gains_nothing(log):
     found = improve_vectors(log, replace(QUICK, n_wedge=np.inf))
     assert found.departures.gain == pytest.approx(0, abs=1e-9)
 
 
-def judged(gain, lower, earned=18.0):
+def judged(gain, lower, earned=18.0, delta=0.05):
     """The verdict on 50 episodes whose returns cannot exceed 20."""
-    found = VectorDepartures(50, gain, lower, lower, 0.05, earned, (1.0, 20.0))
+    found = VectorDepartures(50, gain, lower, lower, delta, earned, (1.0, 20.0))
     whole = SimpleNamespace(
         difference=lambda _: SimpleNamespace(estimate=SimpleNamespace(value=1.0)),
         effective_sample_size=0.0,
@@ -332,6 +373,10 @@ def test_a_loss_is_not_called_a_gain(gain, lower, words):
     verdict = judged(gain, lower)
     assert f"the changes (each made alone, then added up) {words}" in verdict.sentence
     assert verdict.doubts == ()
+
+
+def test_no_level_on_vectors_is_one():
+    assert "at least +0.500 at level 1 − 1e-7;" in judged(1.5, 0.5, delta=1e-7).sentence
 
 
 def test_a_gain_that_no_policy_can_have_is_doubted(log, result):

@@ -94,5 +94,37 @@ def test_bandit_feedback_is_a_log_of_horizon_one(kind):
     assert log.terminated.all()
     assert log.states.labels == (("o", "m"), ("y", "f"), ("y", "m"))
     assert log.action_prob.tolist() == [0.25, 0.5, 0.25]
+    assert log.states.names == ("age", "sex")
+    assert log.actions.names == ("item",)
     with pytest.raises(InputError, match=r"no column 'clicks' \(did you mean 'click'\?\)"):
         from_bandit(frame, state="age", action="item", reward="clicks")
+
+
+CLICKS = {"user": ["new", "old"], "item": [1, 2], "click": [0, 1]}
+
+
+@pytest.mark.parametrize(
+    ("frame", "names", "message"),
+    [
+        (3, {}, "source is an int, expected a path, a dataframe"),
+        (CLICKS | {"click": ["yes", "no"]}, {},
+         r"reward \(column 'click'\) in row 0 is 'yes', expected a number"),
+        (CLICKS | {"click": [0, 1j]}, {}, "a column of the log mixes types"),
+        (CLICKS | {"click": [0.5, True]}, {}, "click mixes types"),
+        (CLICKS | {"click": 1}, {}, "click is 1, expected one value per transition"),
+        (CLICKS | {"click": [1]}, {}, r"differ in length \(user 2, item 2, click 1\)"),
+        (CLICKS, {"state": 3}, "state is mapped to 3, expected the name of a column"),
+        (CLICKS, {"action": ["item", None]}, r"action is mapped to \['item', None\], expected"),
+        (CLICKS | {7: [1]}, {"state": "seven"}, "no column 'seven': its columns are 'user'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_log_of_a_bandit_is_said_in_one_line(frame, names, message):
+    with pytest.raises(InputError, match=message):
+        from_bandit(frame, **{"state": "user", "action": "item", "reward": "click", **names})
+
+
+def test_of_a_mapping_only_the_columns_of_the_log_are_read():
+    """As in the Open Bandit Pipeline, whose mapping also has sizes and matrices."""
+    more = CLICKS | {"n_rounds": 2, "context": np.zeros((2, 3)), "pscore": [0.5, 0.25]}
+    log = from_bandit(more, state="user", action="item", reward="click")
+    assert log.action_prob.tolist() == [0.5, 0.25]

@@ -233,6 +233,7 @@ def test_all_answers_are_words_and_plain_values():
     for words in ("Hidden causes", "Memory", "Drift", "Rehearsals: of"):
         assert words in text
     json.dumps(found.summary)
+    assert set(found.summary["markov"]) == {"p_value", "successors_p", "rewards_p", "rows", "pairs"}
     assert set(found.summary) == {"confounding", "markov", "drift", "rehearsal", "overlap"}
 
 
@@ -241,17 +242,3 @@ def test_a_log_that_is_not_kept_leaves_only_refusals():
     found = doubts(result, None)
     assert (found.markov, found.drift, found.confounding) == (None, None, None)
     assert [sentence.split(":")[0] for sentence in found.sentences()] == ["Rehearsals"]
-
-
-def test_the_statistic_is_pearsons():
-    from scipy.stats import chi2_contingency
-
-    from spibb.sceptic.exchange import _chi_square, _codes
-
-    rng = np.random.default_rng(11)
-    stratum, group, outcome = (rng.integers(0, k, 300) for k in (2, 3, 4))
-    found = _chi_square(stratum, _codes(stratum, group), _codes(stratum, outcome))
-    for s in range(2):
-        table = np.zeros((3, 4))
-        np.add.at(table, (group[stratum == s], outcome[stratum == s]), 1)
-        assert found[s] == pytest.approx(chi2_contingency(table, correction=False).statistic)

@@ -8,13 +8,26 @@ from scipy.stats import chi2_contingency
 
 from spibb.kernels import exchange as kernel
 from spibb.sceptic import echoes, exchange
-from spibb.sceptic.exchange import _chi_square, _codes, _Stratified, exchange_test
+from spibb.sceptic.exchange import _codes, _Stratified, exchange_test
 
 
 def rows_of(seed: int, n: int):
     rng = np.random.default_rng(seed)
     stratum, group, outcome = (rng.integers(k, size=n) for k in (7, 4, 9))
     return stratum, group, outcome, rng
+
+
+def chi_square(stratum, group, outcome):
+    """Pearson's χ², summed over the strata, by SciPy."""
+    strata = map(np.flatnonzero, stratum == np.unique(stratum)[:, None])
+    tables = [table_of(group[rows], outcome[rows]) for rows in strata]
+    return sum(chi2_contingency(table, correction=False).statistic for table in tables)
+
+
+def table_of(group, outcome):
+    table = np.zeros((len(set(group)), len(set(outcome))))
+    np.add.at(table, (_codes(group), _codes(outcome)), 1)
+    return table
 
 
 @pytest.mark.parametrize("spread", [1.0, 2.0**-12, 2.0**-24])
@@ -24,10 +37,11 @@ def test_the_kernel_exchanges_as_the_order_of_the_keys_says(spread):
     cells = _codes(rows.stratum, outcome[rows.rows])
     keys = 0.5 * (1 - spread) + rng.random((4, len(rows.rows))) * spread
     orders = np.argsort(rows.stratum + keys, kind="stable")
-    expected = [_chi_square(rows.stratum, rows.group[order], cells).sum() for order in orders]
+    kept = outcome[rows.rows]
+    expected = [chi_square(rows.stratum, rows.group[order], kept) for order in orders]
     chi = exchange._chi_squares(rows, cells)
     assert chi(keys) == pytest.approx(expected, rel=1e-11)
-    assert chi(rows._unmoved) == pytest.approx(_chi_square(rows.stratum, rows.group, cells).sum())
+    assert chi(rows._unmoved) == pytest.approx(chi_square(rows.stratum, rows.group, kept))
 
 
 @pytest.mark.parametrize("spread", [1.0, 2.0**-12, 2.0**-24])
@@ -79,11 +93,6 @@ def plain_p_values(stratum, outcome, reward, group, rng):
             found[r] = group[r][np.argsort(key)]
         return found
 
-    def chi(g):
-        strata = map(np.flatnonzero, stratum == np.unique(stratum)[:, None])
-        tables = [table_of(g[rows], outcome[rows]) for rows in strata]
-        return sum(chi2_contingency(table, correction=False).statistic for table in tables)
-
     def between(g):
         total = 0.0
         for r in map(np.flatnonzero, both == np.unique(both)[:, None]):
@@ -92,17 +101,14 @@ def plain_p_values(stratum, outcome, reward, group, rng):
         return total
 
     both = stratum * (outcome.max() + 1) + outcome
-    for within, statistic in ((stratum, chi), (both, between)):
+    for within, statistic in (
+        (stratum, lambda g: chi_square(stratum, g, outcome)),
+        (both, between),
+    ):
         least, larger, tried = statistic(group) * (1 - 1e-9) - 1e-12, 0, 0
         while larger < exchange.ENOUGH and tried < exchange.PERMUTATIONS:
             larger, tried = larger + (statistic(exchanged(within)) >= least), tried + 1
         yield larger / tried if larger == exchange.ENOUGH else (1 + larger) / (1 + tried)
-
-
-def table_of(group, outcome):
-    table = np.zeros((len(set(group)), len(set(outcome))))
-    np.add.at(table, (_codes(group), _codes(outcome)), 1)
-    return table
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -121,14 +127,9 @@ def test_p_values_are_those_of_one_exchange_after_the_other(seed, monkeypatch):
 def test_chi_square_is_that_of_a_table(sparse, monkeypatch):
     monkeypatch.setattr(exchange, "SPARSE", sparse)
     stratum, group, outcome, _ = rows_of(2, 300)
-    found = _chi_square(stratum, _codes(stratum, group), _codes(stratum, outcome))
-    for s in range(7):
-        table = np.zeros((4, 9))
-        np.add.at(table, (group[stratum == s], outcome[stratum == s]), 1)
-        expected = table.sum(1, keepdims=True) * table.sum(0) / table.sum()
-        there = expected > 0
-        wanted = ((table - expected)[there] ** 2 / expected[there]).sum()
-        assert found[s] == pytest.approx(wanted)
+    rows = _Stratified.of(stratum, group)
+    found = exchange._chi_squares(rows, _codes(rows.stratum, outcome[rows.rows]))(rows._unmoved)
+    assert found == pytest.approx(chi_square(stratum, group, outcome))
 
 
 def test_what_never_differs_leaves_the_random_numbers_where_a_test_would():

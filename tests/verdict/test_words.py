@@ -17,7 +17,6 @@ from spibb.evaluate import standard_error
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Verdict, decide, gather_for
-from spibb.verdict.criteria import level
 from spibb.verdict.criterion import Criterion
 from spibb.verdict.remedies import ANOTHER, more_episodes, until_sure
 
@@ -107,13 +106,6 @@ def test_completed_returns_have_their_own_standard_error():
     assert earned.completed_error == pytest.approx(completed)
     assert earned.completed_error > 1.02 * earned.standard_error
     assert earned.reach == pytest.approx(1.96 * earned.standard_error)
-
-
-@pytest.mark.parametrize(
-    ("delta", "text"), [(0.05, "0.95"), (1e-9, "0.999999999"), (0.3, "0.7"), (0.001, "0.999")]
-)
-def test_a_level_has_all_its_digits(delta, text):
-    assert level(delta) == text
 
 
 def test_what_may_be_lost_is_called_a_loss():

@@ -25,7 +25,7 @@ from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import values_where_seen
-from spibb.episodes.propensities import behaviour_probs, disagreement, varies
+from spibb.episodes.propensities import behaviour_probs, disagreement, unplayed, varies
 from spibb.errors import InputError
 from spibb.estimate import (
     UNSEEN,
@@ -303,10 +303,8 @@ class Problem(Shown):
     @cached_property
     def is_coded(self) -> bool:
         """Whether there is such data: kernels take the log, and the baseline can have made it."""
-        try:
-            return self.log is not None and fits_tables(self.log) and bool(self.coded_data)
-        except InputError:
-            return False
+        log = self.log
+        return log is not None and fits_tables(log) and not unplayed(log, self.behaviour_rows)
 
     @property
     def behaviour_rows(self) -> np.ndarray | None:

@@ -313,8 +313,9 @@ def in_order(labels: Vocabulary, *facts: np.ndarray) -> Vocabulary:
 
 
 def _above_centre(counts: Counts) -> np.ndarray:
-    """Sums of rewards above the middle of their range [S, A], in its units, without rounding."""
-    above = (counts.reward_sum - counts.n * counts.centre) / counts.unit
+    """Sums of rewards above the middle of their range [S, A], in terms of it, without rounding."""
+    low, high = counts.reward_range
+    above = (counts.reward_sum - counts.n * counts.centre) / ((high - low) or counts.unit)
     sums = np.bincount(counts.pair_of_outcome, above, minlength=counts.pairs.size)
     return np.round(sums, SUM_DIGITS).reshape(counts.shape)
 

@@ -168,11 +168,11 @@ def flags(configuration: Any) -> None:
             flag(field.name, getattr(configuration, field.name))
 
 
-def seed(value: Any) -> int:
+def seed(value: Any, name: str = "seed") -> int:
     """Check a seed: a whole number of at least 0."""
     x = as_float(value)
     if not (x >= 0 and x.is_integer()):
-        raise InputError(f"seed is {shown(value)}, expected a whole number of at least 0")
+        raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 0")
     return int(value)
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spibb.checks import did_you_mean, some
+from spibb.checks import did_you_mean, shown, some
 from spibb.errors import FixableError, InputError
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -49,8 +49,7 @@ def resolve(
             found[name] = ()
             continue
         if name in given:
-            mine = given[name]
-            found[name] = (mine,) if isinstance(mine, str) else tuple(mine)
+            found[name] = _given(name, given[name])
         else:
             found[name] = _by_itself(name, found, present)
         missing = [column for column in found[name] if column not in present]
@@ -68,6 +67,17 @@ def check_unit(given: Mapping[str, Any], bandit: bool) -> None:
             f"unit is mapped to {given[UNIT]!r}, and in a log of episodes the episode is the unit: "
             "leave it out, or add --bandit if every row is a decision"
         )
+
+
+def _given(name: str, mine: Any) -> tuple[str, ...]:
+    """The columns that a caller names."""
+    found = tuple(mine) if isinstance(mine, list | tuple) else (mine,)
+    if not all(isinstance(column, str) for column in found):
+        raise InputError(
+            f"{name} is mapped to {shown(mine)}, expected the name of a column, or a list of "
+            "names: give text"
+        )
+    return found
 
 
 def _by_itself(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, ValuesView
+from collections.abc import Iterable, Iterator, Mapping, ValuesView
 from contextlib import suppress
 from typing import Any
 
@@ -25,11 +25,11 @@ def labels_column(values: Any, name: str) -> Any:
 
 
 def to_arrow_table(frame: Any) -> Any:
-    """An eager narwhals frame as an Arrow table."""
+    """An eager narwhals frame, or a mapping of arrays of one length, as an Arrow table."""
     import pyarrow as pa
 
     try:
-        table = frame.to_arrow()
+        table = pa.table(frame) if isinstance(frame, Mapping) else frame.to_arrow()
     except UnicodeError:
         raise InputError(
             "a column of the log holds text that is not valid Unicode: fix the column"
@@ -39,11 +39,17 @@ def to_arrow_table(frame: Any) -> Any:
             f"a column of the log mixes types ({' '.join(str(error).split())}): "
             "make every value a string, or a number"
         ) from None
-    for field in table.schema:
-        merged = pa.types.is_timestamp(field.type) or pa.types.is_floating(field.type)
-        if merged and str(frame[field.name].dtype) == "Object":
-            one_kind(frame[field.name].to_list(), field.type, field.name)
+    for name in frame if isinstance(frame, Mapping) else frame.columns:
+        kind = table.schema.field(name).type  # the table may also have pandas' index
+        merged = pa.types.is_timestamp(kind) or pa.types.is_floating(kind)
+        if merged and _of_objects(frame[name]):
+            one_kind(list(frame[name]), kind, name)
     return table
+
+
+def _of_objects(values: Any) -> bool:
+    """Whether values may be of several types: those of a list, or of a column of objects."""
+    return str(getattr(values, "dtype", "object")).lower() == "object"
 
 
 def _array(values: Any, name: str) -> np.ndarray:

@@ -13,8 +13,8 @@ from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
 from spibb.labels import Label
 
-MOVED = 0.01
-"""Probability that must move for a decision to count as changed."""
+WORTH_SHOWING = 0.01
+"""Probability that a decision must move to be a case of its kind; less may be changed as well."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def cases_of(
     change = found.probs - old
     moved = np.abs(change).sum(axis=1) / 2
     less, more = change.argmin(axis=1), change.argmax(axis=1)
-    kind = np.where(moved > MOVED, less * len(policy.actions) + more, -1)
+    kind = np.where(moved > WORTH_SHOWING, less * len(policy.actions) + more, -1)
     kinds, sizes = np.unique(kind[kind >= 0], return_counts=True)
     order = np.argsort(-sizes, kind="stable")[:most]
     z, labels = policy.inputs(states), policy.actions.labels
@@ -100,4 +100,4 @@ def coverage(result: VectorImprovement) -> VectorCoverage:
         bins.append((name, int(trusted.sum()), int((inside & ~trusted).sum())))
     thin = found.counts < n_wedge
     copied = float((found.baseline * thin).sum(axis=1).mean())
-    return VectorCoverage(tuple(bins), copied, float((result.moved > MOVED).mean()))
+    return VectorCoverage(tuple(bins), copied, result.changed)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.deep.cases import MOVED, Case, cases_of
+from spibb.deep.cases import Case, cases_of
 from spibb.deep.conforming import conformity_on
 from spibb.deep.estimates import estimate_on, propensities, with_actions
 from spibb.deep.judging import VectorDepartures, departures, verdict_of
 from spibb.deep.vector_policy import VectorPolicy
 from spibb.defaults import DISCOUNT
+from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
@@ -56,7 +57,7 @@ def compare_vectors(
     found, old = a.at(states), b(states)
     variation = np.abs(found.probs - old).sum(axis=1) / 2
     greedy = found.probs.argmax(axis=1) != old.argmax(axis=1)
-    differ = float((variation > MOVED).mean())
+    differ = float(changed_states(found.probs, old).mean())
     single, verdict = (
         (None, None) if log is None else _judged(a, b, log, differ, discount, delta, seed)
     )
@@ -92,11 +93,10 @@ def judged_on(
 ) -> Verdict:
     """The verdict on a policy in the place of the baseline that is stored with it."""
     found = policy.at(log.state)
-    moved = np.abs(found.probs - found.baseline).sum(axis=1) / 2 > MOVED
+    moved = float(changed_states(found.probs, found.baseline).mean())
     return verdict_of(
-        float(moved.mean()), single, whole, cloned=log.action_prob is None,
-        more_assumed=(NOT_TRAINED,),
-    )  # fmt: skip
+        moved, single, whole, cloned=log.action_prob is None, more_assumed=(NOT_TRAINED,)
+    )
 
 
 def _not_made_by(policy: VectorPolicy, log: VectorLog) -> str | None:

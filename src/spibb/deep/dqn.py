@@ -24,7 +24,7 @@ from spibb.deep.policy import DeepPolicy
 from spibb.deep.session import Session, Tell
 from spibb.deep.table import table as table_of
 from spibb.deep.targets import ROWS
-from spibb.deep.trainer import Program
+from spibb.deep.trainer import Program, check_settings
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 
@@ -69,24 +69,19 @@ class SpibbDQN:
     seeds: tuple[int, ...] = (0,)
 
     def __post_init__(self) -> None:
+        seeds = checks.several("seeds", self.seeds, "(0, 1), a seed for each network")
         numbers = {
             "n_wedge": checks.n_wedge(self.n_wedge),
             "kappa": checks.number("kappa", self.kappa, 0, math.inf, "[)"),
-            "hidden": tuple(checks.positive("hidden", width) for width in self.hidden),
-            "seeds": tuple(_seed(seed) for seed in self.seeds),
+            "seeds": tuple(checks.seed(seed, "seeds") for seed in seeds),
         }
         for name, value in numbers.items():
             object.__setattr__(self, name, value)
         checks.choice("variant", self.variant, tuple(ROWS))
-        checks.discount(self.discount)
-        checks.number("learning_rate", self.learning_rate, 0, math.inf, "()")
-        checks.number("decay", self.decay, 0, 1, "[)")
-        checks.number("epsilon", self.epsilon, 0, math.inf, "()")
-        whole = ("passes", "target_update", "anneal_every")
-        for name in whole + (() if self.batch_size is None else ("batch_size",)):
-            checks.positive(name, getattr(self, name))
-        if not self.seeds:
-            raise InputError("seeds is empty: give one seed per network")
+        check_settings(self)
+        checks.positive("passes", self.passes)
+        if self.batch_size is not None:
+            checks.positive("batch_size", self.batch_size)
 
     def train(
         self,
@@ -205,12 +200,6 @@ def train_many(
         )
         done |= zip(members, _results(session, session.train(progress), counts))
     return [done[i] for i in range(len(configs))]
-
-
-def _seed(value: int) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 0:
-        raise InputError(f"seeds holds {value!r}, expected whole numbers of at least 0")
-    return int(value)
 
 
 def _together(log: DeepLog, configs: Sequence[SpibbDQN]) -> list[list[int]]:

@@ -28,6 +28,7 @@ from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
 from spibb.deep.vector_policy import VectorDecisions, VectorPolicy
 from spibb.defaults import DISCOUNT
+from spibb.episodes.departures import changed_states
 from spibb.episodes.returns import EpisodeReturns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -110,15 +111,15 @@ class VectorImprovement(Frozen):
         return {**self.policy._facts(), "transitions": len(self.log), **told}
 
     @property
-    def moved(self) -> np.ndarray:
-        """The probability that the new policy moves from some actions to others, at states [N]."""
-        return np.asarray(np.abs(self.decisions.probs - self.decisions.baseline).sum(axis=1) / 2)
+    def changed(self) -> float:
+        """The share of the decisions at the logged states in which the new policy differs."""
+        return float(changed_states(self.decisions.probs, self.decisions.baseline).mean())
 
     @cached_property
     def verdict(self) -> Verdict:
         """How sure the held-out episodes are."""
-        share = float((self.moved > 1e-6).mean())
-        return verdict_of(share, self.departures, self.held_out, cloned=self.clone is not None)
+        cloned = self.clone is not None
+        return verdict_of(self.changed, self.departures, self.held_out, cloned=cloned)
 
     @property
     def taken_counts(self) -> np.ndarray:

@@ -33,7 +33,7 @@ from spibb.ingest.vectors import VectorLog
 from spibb.log import returns_to_go
 from spibb.ope import FEW_EPISODES, OffPolicyReport, beyond_reach, is_beyond_reach, reach_of
 from spibb.verdict import Grade, Verdict
-from spibb.words import at_least, number, percent, signed, surely
+from spibb.words import at_least, level, number, percent, signed, surely
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def verdict_of(
         return Verdict(Grade.NOT_SUPPORTED, reason, assumed, remedy, delta, None, (), doubts)
     sentence = (
         f"On {found.episodes:,} held-out episodes, the changes ({ALONE}) gain {signed(found.gain)} "
-        f"per episode, at least {surely(found.lower)} at level {1 - delta:g}; the new policy "
+        f"per episode, at least {surely(found.lower)} at level {level(delta)}; the new policy "
         f"departs from the current one in {percent(moved)} of the decisions."
     )
     return Verdict(

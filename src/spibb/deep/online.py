@@ -53,13 +53,20 @@ class OnlineDQN:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        whole = ("epochs", "steps_per_epoch", "update_every", "batch_size", "target_update",
-                 "anneal_every", "buffer_size", "warm_up", "explore_steps", "lanes", "max_steps",
+        trainer.check_settings(self)
+        whole = ("epochs", "steps_per_epoch", "update_every", "batch_size", "buffer_size",
+                 "warm_up", "explore_steps", "lanes", "max_steps",
                  "evaluation_episodes")  # fmt: skip
         for name in whole:
             checks.positive(name, getattr(self, name))
-        checks.discount(self.discount)
-        for share in self.explore:
+        checks.seed(self.seed)
+        shares = checks.several("explore", self.explore, "(1.0, 0.1)")
+        if len(shares) != 2:
+            raise InputError(
+                f"explore is {checks.shown(self.explore)}, expected two shares, the first and the "
+                "last: write (1.0, 0.1)"
+            )
+        for share in shares:
             checks.number("explore", share, 0, 1)
         if self.buffer_size < max(self.warm_up, self.batch_size):
             raise InputError(
@@ -74,7 +81,7 @@ class OnlineDQN:
     def program(self, n_features: int, n_actions: int) -> Program:
         """What the updates compile to: batch DQN's program on the replay buffer."""
         return Program(
-            n_features, n_actions, tuple(self.hidden), self.batch_size, self.target_update, "pi-b",
+            n_features, n_actions, self.hidden, self.batch_size, self.target_update, "pi-b",
             self.double, self.discount, self.learning_rate,
             math.ceil(self.anneal_every / self.batch_size), self.decay, self.epsilon, None,
         )  # fmt: skip

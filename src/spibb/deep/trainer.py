@@ -8,6 +8,7 @@ and the target network sees them in one product. On a CPU the networks train one
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +22,7 @@ import optax  # type: ignore[import-untyped]
 from jax import lax
 from jax.flatten_util import ravel_pytree
 
+from spibb import checks
 from spibb.deep.network import MLP
 from spibb.deep.targets import ROWS, targets
 from spibb.errors import InputError
@@ -62,6 +64,24 @@ class Program:
         if self.optimiser is not None:
             return self.optimiser
         return optax.scale_by_rms(self.decay, self.epsilon, eps_in_sqrt=False)
+
+
+def check_settings(config: Any) -> None:
+    """Refuse settings that no program can have; `hidden` becomes a tuple, perhaps an empty one."""
+    if not isinstance(config.hidden, list | tuple):
+        raise InputError(
+            f"hidden is {checks.shown(config.hidden)}, expected the widths of the layers: write "
+            "(32, 32)"
+        )
+    hidden = tuple(checks.positive("hidden", width) for width in config.hidden)
+    object.__setattr__(config, "hidden", hidden)
+    checks.flags(config)
+    checks.discount(config.discount)
+    checks.number("learning_rate", config.learning_rate, 0, math.inf, "()")
+    checks.number("decay", config.decay, 0, 1, "[)")
+    checks.number("epsilon", config.epsilon, 0, math.inf, "()")
+    for name in ("target_update", "anneal_every"):
+        checks.positive(name, getattr(config, name))
 
 
 class Each(NamedTuple):

@@ -23,28 +23,34 @@ RUIN = 1e6
 
 def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
     """μ(a_j|x_j) of every logged transition [N]: of a policy [S, A], or the log's own column."""
+    if wrong := unplayed(log, behaviour):
+        raise InputError(wrong)
+    probs = log.action_prob if behaviour is None else behaviour[log.state, log.action]
+    return np.asarray(probs)
+
+
+def unplayed(log: Log, behaviour: np.ndarray | None) -> str | None:
+    """Why a log has no such probabilities, if it has none; `behaviour` as in `behaviour_probs`."""
     if behaviour is None:
         if log.action_prob is None:
-            raise InputError(
+            return (
                 "the log has no column 'action_prob': give the behaviour policy that made it "
                 "(--behaviour FILE, or --behaviour estimate), or name the column (--action-prob)"
             )
-        check_recorded(log)
-        return log.action_prob
-    probs: np.ndarray = behaviour[log.state, log.action]
-    if (probs <= 0).any():
-        raise _impossible(log, probs <= 0)
-    if wrong := disagreement(log, behaviour):
-        raise InputError(f"{wrong}: give the policy that made the log, or none, to use action_prob")
-    return probs
+        return _unrecorded(log, log.action_prob)
+    never = behaviour[log.state, log.action] <= 0
+    if never.any():
+        return _impossible(log, never)
+    wrong = disagreement(log, behaviour)
+    return wrong and f"{wrong}: give the policy that made the log, or none, to use action_prob"
 
 
-def _impossible(log: Log, bad: np.ndarray) -> InputError:
-    """The error for logged actions that the behaviour policy never takes; names the commonest."""
+def _impossible(log: Log, bad: np.ndarray) -> str:
+    """That the behaviour policy never takes some of the logged actions; names the commonest."""
     distinct, rows = np.unique(log.pair[bad], return_counts=True)
     x, a = divmod(int(distinct[np.argmax(rows)]), len(log.actions))
     others = f" ({int(bad.sum())} rows in {len(distinct)} such pairs)" if len(distinct) > 1 else ""
-    return InputError(
+    return (
         f"behaviour gives probability 0 to action {log.actions[a]!r} in state {log.states[x]!r}, "
         f"which the log takes in {int(rows.max())} rows{others}: give the policy that made the "
         "log, or drop those episodes"
@@ -54,18 +60,24 @@ def _impossible(log: Log, bad: np.ndarray) -> InputError:
 def check_recorded(log: Log) -> None:
     """Refuse a column `action_prob` that cannot be what was played: too large, or too small."""
     assert log.action_prob is not None
-    sums = _sums(log, log.action_prob)
+    if wrong := _unrecorded(log, log.action_prob):
+        raise InputError(wrong)
+
+
+def _unrecorded(log: Log, column: np.ndarray) -> str | None:
+    """Why a column `action_prob` [N] cannot be what was played, if it cannot."""
+    sums = _sums(log, column)
     x = int(np.argmax(sums))
-    if sums[x] > 1 + max(0.01, len(log.actions) * half_a_digit(log.action_prob)):
-        raise InputError(
+    if sums[x] > 1 + max(0.01, len(log.actions) * half_a_digit(column)):
+        return (
             f"action_prob of state {log.states[x]!r} sums to {sums[x]:.4g} over its actions, "
             "expected at most 1: check the column, or add to the state what it depends on"
         )
-    if wrong := _too_often(log, log.action_prob):
-        raise InputError(
-            f"action_prob is too small to be right: {wrong}, which happens by chance less than "
-            "once in a million such logs: check the column, or add to the state what it depends on"
-        )
+    wrong = _too_often(log, column)
+    return wrong and (
+        f"action_prob is too small to be right: {wrong}, which happens by chance less than "
+        "once in a million such logs: check the column, or add to the state what it depends on"
+    )
 
 
 def _too_often(log: Log, column: np.ndarray) -> str | None:

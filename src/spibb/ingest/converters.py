@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import did_you_mean, positive, shown, some, takes
+from spibb.checks import positive, same_length, shown, takes
+from spibb.columns import resolve, to_arrow_table
 from spibb.errors import InputError
+from spibb.ingest.mapping import ColumnNames
 from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
@@ -152,14 +154,15 @@ def from_bandit(
     """A log of single decisions, as in the Open Bandit data: one per row, with its propensity.
 
     Every row is an episode that ends. `state`, `action`, `reward` and `action_prob` name columns of
-    any dataframe, or of a mapping of arrays.
+    any dataframe, or of a mapping of arrays. It is `Log.from_frame` with `bandit`.
 
     Parameters:
         frame: the table.
         state: the column or columns of the context.
         action: the column or columns of the action.
         reward: the column of the reward.
-        action_prob: the column of the action's probability, if it was recorded.
+        action_prob: the column of the action's probability; None takes `action_prob` or `pscore`
+            if there is such a column.
 
     Returns:
         A log with as many episodes as rows.
@@ -168,18 +171,22 @@ def from_bandit(
     >>> spibb.from_bandit(clicks, state="user", action="item", reward="click", action_prob="pscore")
     Log(transitions=2, episodes=2, states=2, actions=2, rewards=0 to 1)
     """
-    table = frame if isinstance(frame, Mapping) else _columns_of(frame)
-    for name in (*_names(state), *_names(action), reward, *([action_prob] if action_prob else [])):
-        if name not in table:
-            hint = did_you_mean(name, table)
-            raise InputError(
-                f"the bandit log has no column {name!r}{hint}: its columns are {some(table, 20)}"
-            )
-    states, actions = (_joined([table[name] for name in _names(n)]) for n in (state, action))
-    return Log.from_arrays(
-        states, actions, np.asarray(table[reward], float), terminated=np.ones(len(states), bool),
-        action_prob=None if action_prob is None else np.asarray(table[action_prob], float),
-    )  # fmt: skip
+    columns: dict[str, str | Sequence[str]] = {
+        "state": state, "action": action, "reward": reward,
+    }  # fmt: skip
+    if action_prob is not None:
+        columns["action_prob"] = action_prob
+    table = _table_of(frame, columns) if isinstance(frame, Mapping) else frame
+    return Log.from_frame(table, columns=columns, bandit=True)
+
+
+def _table_of(frame: Mapping[str, Any], columns: ColumnNames) -> Any:
+    """Of a mapping of arrays, those that the log of a bandit reads, as a table."""
+    present = [name for name in frame if isinstance(name, str)]
+    names = resolve(present, columns, bandit=True)
+    read = {name: frame[name] for mine in names.values() for name in mine}
+    same_length(**read)
+    return to_arrow_table(read)
 
 
 class _Rows:
@@ -234,19 +241,3 @@ def _labels(values: Any, encode: Encode | None) -> list[Label]:
         array = array[:, 0]
     rows: list[Any] = array.tolist()
     return [tuple(row) if isinstance(row, list) else row for row in rows]
-
-
-def _names(names: str | Sequence[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    return columns[0] if len(columns) == 1 else [tuple(row) for row in zip(*map(list, columns))]
-
-
-def _columns_of(frame: Any) -> dict[str, Any]:
-    import narwhals as nw
-
-    native = nw.from_native(frame)
-    eager = native.collect() if isinstance(native, nw.LazyFrame) else native
-    return {name: eager[name].to_list() for name in eager.columns}

@@ -67,8 +67,7 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     problem, table = assessment.result.problem, policy_table(assessment.result)
     write_table(spreadsheet_safe(table) if safe else table, folder / "policy.csv")
     write_table(table, folder / "policy.parquet")
-    text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
-    write_text(folder / "summary.json", text + "\n")
+    write_summary(summary(assessment), folder)
     write_text(folder / "report.html", render(assessment))
     known = {
         "origin": dataclasses.asdict(assessment.origin),
@@ -82,8 +81,33 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
         assessment.returns.write(folder)
 
 
+def write_summary(content: dict[str, Any], folder: Path) -> None:
+    """Write summary.json: numbers as JSON has them, and anything else by its repr."""
+    text = json.dumps(_plain(content), indent=2, ensure_ascii=False, allow_nan=False, default=repr)
+    write_text(folder / "summary.json", text + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Plain values at any depth. JSON has no infinity and no NaN: they become text and null."""
+    if isinstance(value, dict):
+        return {name: _plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def options_of(configuration: Any) -> dict[str, Any]:
+    """The options of an algorithm by name."""
+    names = [field.name for field in dataclasses.fields(configuration)]
+    return {name: getattr(configuration, name) for name in names}
+
+
 def summary(assessment: Assessment) -> dict[str, Any]:
-    """The result in plain values, for summary.json."""
+    """The result, for summary.json."""
     result, problem = assessment.result, assessment.result.problem
     coverage = Coverage.of(result)
     return {
@@ -91,7 +115,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "verdict": verdict_summary(assessment.verdict),
         "values": _values(assessment.evidence),
         "algorithm": result.algorithm.name,
-        "options": plain_values(dataclasses.asdict(result.algorithm)),  # type: ignore[call-overload]
+        "options": options_of(result.algorithm),
         "baseline": str(problem.baseline_source),
         "discount": problem.discount,
         "v_max": problem.v_max,
@@ -102,7 +126,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "return_limits": _limits(result),
         "value_in_model": result.value,
         "baseline_value_in_model": result.baseline_value,
-        "states_changed": int(changed(result).sum()),
+        "states_changed": changed(result).sum(),
         "bootstrapped_pairs_share": coverage.pairs_copied,
         "bootstrapped_baseline_mass": coverage.decisions_copied,
         "reason": result.reason,
@@ -113,7 +137,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "off_policy": off_policy_summary(assessment.estimates),
         "held_out": off_policy_summary(assessment.held_out),
         "held_out_refusal": assessment.evidence.no_held_out,
-        "sceptic": None if assessment.sceptic is None else _deep(assessment.sceptic.summary),
+        "sceptic": None if assessment.sceptic is None else assessment.sceptic.summary,
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
         "origin": dataclasses.asdict(assessment.origin),
     }
@@ -126,8 +150,8 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
         "grade": str(verdict.grade),
         "headline": verdict.headline,
         "sentence": verdict.sentence,
-        "doubts": list(verdict.doubts),
-        "assumptions": list(verdict.assumptions),
+        "doubts": verdict.doubts,
+        "assumptions": verdict.assumptions,
         "remedy": verdict.remedy,
         "delta": verdict.delta,
         "lower_bound": verdict.lower_bound,
@@ -144,7 +168,7 @@ def _values(evidence: Evidence) -> dict[str, Any]:
     """What the log earned, and both policies and the gain in the models drawn given the log."""
     earned = evidence.earned
     return {
-        "earned": None if earned is None else plain_values(dataclasses.asdict(earned)),
+        "earned": None if earned is None else dataclasses.asdict(earned),
         "current": dataclasses.asdict(evidence.current),
         "new": dataclasses.asdict(evidence.new),
         "gain": dataclasses.asdict(evidence.gain),
@@ -155,17 +179,17 @@ def _values(evidence: Evidence) -> dict[str, Any]:
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     """A row of the sweep; its posterior probability is no frequency, and is not told."""
-    shown = plain_values(dataclasses.asdict(candidate))
+    shown = dataclasses.asdict(candidate)
     del shown["probability"], shown["share"]
     return shown
 
 
-def _limits(result: Improvement) -> list[float] | None:
+def _limits(result: Improvement) -> tuple[float, float] | None:
     """The declared limits of every return of an episode; None where none were declared."""
     problem = result.problem
     if result.return_limits is not None:
-        return list(result.return_limits)
-    return [-problem.v_max, problem.v_max] if problem.v_max_given else None
+        return result.return_limits
+    return (-problem.v_max, problem.v_max) if problem.v_max_given else None
 
 
 def off_policy_summary(report: OffPolicyReport | None) -> dict[str, Any] | None:
@@ -177,7 +201,7 @@ def off_policy_summary(report: OffPolicyReport | None) -> dict[str, Any] | None:
         "effective_sample_size": report.effective_sample_size,
         "delta": report.delta,
         "estimates": _estimates(report.rows),
-        "earned": _number(report.earned),
+        "earned": report.earned,
         "differences": _estimates(report.differences),
         "warning": report.warning,
     }
@@ -186,8 +210,8 @@ def off_policy_summary(report: OffPolicyReport | None) -> dict[str, Any] | None:
 def _estimates(rows: Sequence[BoundedEstimate]) -> dict[str, Any]:
     return {
         row.estimate.name: {
-            "value": _number(row.estimate.value),
-            "lower_bounds": {bound.name: _number(bound.value) for bound in row.bounds},
+            "value": row.estimate.value,
+            "lower_bounds": {bound.name: bound.value for bound in row.bounds},
         }
         for row in rows
     }
@@ -198,11 +222,10 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "delta": certificate.delta,
         "refusal": certificate.refusal,
         "bounds": [
-            plain_values(dataclasses.asdict(bound)) | {"credible": bound.credible}
-            for bound in certificate.bounds
+            dataclasses.asdict(bound) | {"credible": bound.credible} for bound in certificate.bounds
         ],
-        "return_range": _number(certificate.return_range),
-        "assumptions": list(certificate.assumptions),
+        "return_range": certificate.return_range,
+        "assumptions": certificate.assumptions,
     } | _tests(certificate)
 
 
@@ -211,26 +234,5 @@ def _tests(certificate: Certificate) -> dict[str, Any]:
     if not isinstance(certificate, ChangeCertificate):
         return {}
     episodes = {"choosing": certificate.choosing, "judging": certificate.judging}
-    tests = [
-        plain_values(dataclasses.asdict(test)) | {"lacks": test.lacks} for test in certificate.tests
-    ]
+    tests = [dataclasses.asdict(test) | {"lacks": test.lacks} for test in certificate.tests]
     return {"episodes": episodes, "tests": tests}
-
-
-def plain_values(values: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON has."""
-    return {name: _number(value) for name, value in values.items()}
-
-
-def _deep(value: Any) -> Any:
-    """Plain values at any depth."""
-    if isinstance(value, dict):
-        return {name: _deep(part) for name, part in value.items()}
-    return [_deep(part) for part in value] if isinstance(value, list | tuple) else _number(value)
-
-
-def _number(value: Any) -> Any:
-    """JSON has no infinity and no NaN: they become text and null."""
-    if isinstance(value, float | np.floating):
-        return None if math.isnan(value) else str(value) if math.isinf(value) else float(value)
-    return value

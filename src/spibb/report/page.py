@@ -69,7 +69,7 @@ def render(assessment: Assessment) -> str:
         others=other_states(result, {row.change.code for row in states}, MAX_SOUGHT),
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
-        odds=odds, **_overlap_charts(assessment), sure=1 - assessment.evidence.delta,
+        odds=odds, **_overlap_charts(assessment), sure=words.level(assessment.evidence.delta),
         observed=OBSERVED, shrunk=SHRUNK,
     )  # fmt: skip
 

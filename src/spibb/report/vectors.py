@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import numpy as np
 
 import spibb
 from spibb import words
-from spibb.deep.cases import Case, coverage, typical_cases
+from spibb.deep.cases import WORTH_SHOWING, Case, coverage, typical_cases
 from spibb.deep.improving import VectorImprovement
 from spibb.deep.vector_policy import VectorPolicy
 from spibb.episodes.departures import ALONE
@@ -25,9 +24,10 @@ from spibb.report import charts
 from spibb.report.filling import FILTERS, fill
 from spibb.report.folder import (
     off_policy_summary,
-    plain_values,
+    options_of,
     verdict_in_short,
     verdict_summary,
+    write_summary,
 )
 from spibb.report.origin import Origin
 from spibb.verdict import Verdict
@@ -65,14 +65,13 @@ def write_vectors(assessment: VectorAssessment, folder: Path) -> None:
     result = assessment.result
     assessment.policy.save(folder / VECTORS)
     result.policy.export_onnx(folder / ONNX)
-    text = json.dumps(summary(assessment), indent=2, ensure_ascii=False)
-    write_text(folder / "summary.json", text + "\n")
+    write_summary(summary(assessment), folder)
     write_text(folder / "report.html", render(assessment))
     result.returns.write(folder)
 
 
 def summary(assessment: VectorAssessment) -> dict[str, Any]:
-    """The result in plain values, for summary.json."""
+    """The result, for summary.json."""
     result = assessment.result
     policy, log, covered = result.policy, result.log, coverage(result)
     clone = result.clone
@@ -80,16 +79,16 @@ def summary(assessment: VectorAssessment) -> dict[str, Any]:
         "spibb_version": spibb.__version__,
         "verdict": verdict_summary(assessment.verdict),
         "algorithm": DQN,
-        "options": plain_values(dataclasses.asdict(result.settings)),
+        "options": options_of(result.settings),
         "discount": policy.discount,
         "n_wedge": policy.n_wedge,
         "radius": policy.radius,
         "passes": result.passes,
-        "updates": int(result.loss_steps[-1]),
-        "loss": float(result.losses[-1]),
-        "features": list(policy.features),
-        "centre": policy.scaling.centre.tolist(),
-        "spread": policy.scaling.spread.tolist(),
+        "updates": result.loss_steps[-1],
+        "loss": result.losses[-1],
+        "features": policy.features,
+        "centre": policy.scaling.centre,
+        "spread": policy.scaling.spread,
         "actions": len(policy.actions),
         "transitions": len(log),
         "episodes": log.n_episodes,
@@ -100,8 +99,7 @@ def summary(assessment: VectorAssessment) -> dict[str, Any]:
             "kind": clone.kind, "log_loss": clone.log_loss, "marginal_loss": clone.marginal_loss,
             "recorded": log.action_prob is not None, "rows_checked": clone.rows_checked,
         },
-        "departures": None if result.departures is None
-        else plain_values(dataclasses.asdict(result.departures)),
+        "departures": None if result.departures is None else dataclasses.asdict(result.departures),
         "held_out": off_policy_summary(result.held_out),
         "cases": [_plain_case(case) for case in typical_cases(result)],
         "findings": [dataclasses.asdict(finding) for finding in assessment.findings],
@@ -126,7 +124,7 @@ def render(assessment: VectorAssessment) -> str:
         origin=assessment.origin, cases=typical_cases(result), covered=covered,
         coverage_chart=_coverage_chart(covered.bins), loss_chart=_loss_chart(result),
         earned=result.returns.mean.value, ranges=_ranges(result), observed=OBSERVED,
-        alone=ALONE,
+        alone=ALONE, least=WORTH_SHOWING,
     )  # fmt: skip
 
 

@@ -40,11 +40,19 @@ def _assessed(result: Improvement, delta: float | None, seed: int) -> Assessment
     """All about an improvement that was made in Python."""
     problem = result.problem
     looked = () if problem.log is None else inspect_log(problem.log, problem.counts).findings
-    command = (
-        f"{result.algorithm!r}.improve(Problem.from_log(log, baseline, "
-        f"discount={problem.discount:g}, v_max={problem.v_max:g}))"
+    origin = Origin.of(_command(result), checks.seed(seed))
+    return assess(result, origin, delta=delta, findings=looked)
+
+
+def _command(result: Improvement) -> str:
+    """The call that makes the improvement again, of the log and the baseline that were given."""
+    problem = result.problem
+    data = "from_counts(counts" if problem.log is None else "from_log(log"
+    limit = f", v_max={float(problem.v_max)!r}" if problem.v_max_given else ""
+    return (
+        f"{result.algorithm!r}.improve(Problem.{data}, baseline, "
+        f"discount={float(problem.discount)!r}{limit}))"
     )
-    return assess(result, Origin.of(command, checks.seed(seed)), delta=delta, findings=looked)
 
 
 def claimed(name: str, folder: str | Path, force: bool) -> AbstractContextManager[Held]:

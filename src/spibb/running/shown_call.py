@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spibb import checks
 from spibb.algorithms import Algorithm
 from spibb.algorithms.baselines import is_of_log
 from spibb.errors import masked
@@ -45,11 +44,21 @@ def shown_call(*given: Any, **named: Any) -> str:
 
 
 def _written(value: Any) -> str:
-    if isinstance(value, Path):
-        return checks.shown(str(value))
+    """A value in full: numbers, text, algorithms, and lists and mappings of them."""
+    if isinstance(value, str | Path):
+        return repr(masked(value)) if isinstance(value, str) else repr(str(value))
     if isinstance(value, type):
         return value.__name__
-    if isinstance(value, str):
-        return checks.shown(masked(value))
-    plain = isinstance(value, Source | int | float | list | tuple | dict | Algorithm | None)
-    return checks.shown(value) if plain else f"<{type(value).__name__}>"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_written(k)}: {_written(v)}' for k, v in value.items())}}}"
+    if isinstance(value, list | tuple) and not _is_table(value):
+        parts = ", ".join(map(_written, value))
+        return f"[{parts}]" if isinstance(value, list) else f"({parts}{',' * (len(value) == 1)})"
+    plain = isinstance(value, Source | int | float | Algorithm | None)
+    configured = getattr(value, "learns_from_vectors", False)
+    return repr(value) if plain or configured else f"<{type(value).__name__}>"
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a list has the rows of a table: that is data in memory."""
+    return any(isinstance(row, list | tuple | dict) for row in value)

@@ -54,17 +54,13 @@ Statistic = Callable[[np.ndarray], np.ndarray]
 
 @dataclass(frozen=True)
 class Exchange:
-    """p-values of successors and rewards, and of both together; how much was compared.
-
-    `oddest` is the code of the pair that differs most in its successors, among those tested.
-    """
+    """p-values of successors and rewards, and of both together; how much was compared."""
 
     p_value: float
     successors_p: float
     rewards_p: float
     rows: int
     pairs: int
-    oddest: int | None
 
 
 def exchange_test(
@@ -80,7 +76,7 @@ def exchange_test(
     second = by_outcome.p_value(_squares_between(by_outcome, paid), rng)
     return Exchange(
         min(1.0, 2 * min(first, second)), first, second, len(by_pair.rows),
-        len(np.unique(by_pair.stratum)), by_pair.oddest(pair, cells),
+        len(np.unique(by_pair.stratum)),
     )  # fmt: skip
 
 
@@ -160,15 +156,6 @@ class _Stratified(Frozen):
         size, begin = self._strata
         return np.asarray((np.arange(len(size)) + 0.5 - begin) / size)[None]
 
-    def oddest(self, pair: np.ndarray, cells: np.ndarray) -> int | None:
-        """The pair whose χ² exceeds its degrees of freedom most."""
-        if not len(self.rows):
-            return None
-        chi = _chi_square(self.stratum, self.group, cells)
-        kinds = (_per_stratum(self.stratum, part) for part in (self.group, cells))
-        freedom = np.prod([kind - 1 for kind in kinds], axis=0)
-        return int(pair[self.rows[np.searchsorted(self.stratum, int(np.argmax(chi - freedom)))]])
-
 
 def _codes(*parts: np.ndarray) -> np.ndarray:
     """A code 0, 1, … for each combination of whole numbers, in their order."""
@@ -219,12 +206,6 @@ def _squares_between(rows: _Stratified, values: np.ndarray) -> Statistic | None:
         return np.asarray((sums.reshape(len(keys), -1) ** 2 / n).sum(axis=1))
 
     return squares
-
-
-def _chi_square(stratum: np.ndarray, group: np.ndarray, outcome: np.ndarray) -> np.ndarray:
-    """Pearson's χ² of each stratum, n (Σ_{g,o} n_go²/(n_g n_o) − 1)."""
-    shares = _Shares.of(stratum, group, outcome)(np.arange(len(stratum))[None])[0]
-    return np.bincount(stratum, shares) - np.bincount(stratum)
 
 
 @dataclass(frozen=True, eq=False)

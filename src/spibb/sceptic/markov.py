@@ -29,6 +29,18 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     return replace(found, p_value=_both(found.p_value, _echo(log, rows, pair, rng)))
 
 
+def clock_check(log: Log, rng: np.random.Generator) -> Exchange:
+    """Does the number of steps so far predict successor, end or reward, given state and action?
+
+    It does where episodes have a fixed length and the states do not say how many steps are left.
+    """
+    log = ordered_episodes(log, rng)
+    rows = np.flatnonzero(log.known)
+    return exchange_test(
+        log.pair[rows], log.next_state[rows], log.reward[rows], log.step[rows], rng
+    )
+
+
 def decisions_remember(log: Log, rng: np.random.Generator) -> float:
     """Does what came before predict the action, given the state? The p-value of "no".
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from decimal import Decimal
 
 from scipy.special import ndtri
 
@@ -33,7 +32,7 @@ from spibb.verdict.remedies import (
     until_shown,
     until_sure,
 )
-from spibb.words import at_least, at_most, number, percent, signed, surely
+from spibb.words import at_least, at_most, level, number, percent, signed, surely
 
 Z90 = 1.645
 """Standard errors of a one-sided 95 % interval."""
@@ -63,11 +62,6 @@ def _plain(criterion: Criterion) -> Criterion:
 
 
 NOT_BELOW = "not significantly below 0"
-
-
-def level(delta: float) -> str:
-    """1 − δ with all its digits."""
-    return format(1 - Decimal(f"{delta:.6g}"), "f")
 
 
 def _criteria(evidence: Evidence, unchanged: WhyUnchanged) -> Iterator[Criterion]:

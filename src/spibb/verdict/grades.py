@@ -19,11 +19,11 @@ from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
-from spibb.verdict.criteria import VARYING, criteria, level, surely_worse
+from spibb.verdict.criteria import VARYING, criteria, surely_worse
 from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, WhyUnchanged, more_episodes
-from spibb.words import at_least, at_most, counted, listed, percent, roughly
+from spibb.words import at_least, at_most, counted, level, listed, percent, roughly
 
 UNSOLVED = (
     "the solver stopped before the values in the model had settled, so they may be wrong; a "
@@ -40,11 +40,11 @@ FEW_EPISODES = 100
 """In the assurance benchmark, supported policies gained less than stated in 30 % of the logs of 30
 episodes, in 5 % of those of 100 and less often beyond; their sign was right at all sizes."""
 
-ONE_STEP = (
-    "the state and the previous step contain all that matters from the past (states alone do not: "
-    "this log contradicts that they are Markov), and episodes are independent"
+REMEMBERING = (
+    "the state and {} contain all that matters from the past (states alone do not: this log "
+    "contradicts that they are Markov), and episodes are independent"
 )
-"""What takes the place of Markov states in models that remember the previous step."""
+"""What takes the place of Markov states in models that remember something."""
 
 
 @dataclass(frozen=True)
@@ -214,8 +214,9 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
     shared = ", delta shared because this log chose the policy" if evidence.shared else ""
     remembered = None if evidence.memory is None else evidence.memory.lower
     lower = evidence.sure if remembered is None else min(evidence.sure, remembered)
-    both = "models with and without memory of the previous step"
-    source = f"According to {'the model' if remembered is None else both}"
+    source = "According to the model"
+    if evidence.memory is not None and remembered is not None:
+        source = f"According to models with and without memory of {evidence.memory.remembered}"
     doubted = ""
     if evidence.binding is not None and lower == evidence.sure:
         source = f"By the log's recorded probabilities ({evidence.binding.what})"
@@ -289,7 +290,9 @@ def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy takes actions as often as the log shows"
-    process = (ONE_STEP, *ASSUMES[1:]) if remembering else ASSUMES
+    process = ASSUMES
+    if remembering and evidence.memory is not None:
+        process = (REMEMBERING.format(evidence.memory.remembered), *ASSUMES[1:])
     beside = (*_recorded(evidence), *_single_steps(evidence), *_unseen(evidence.tried))
     return made, *process, *beside
 
@@ -356,10 +359,9 @@ def until_certified(evidence: Evidence) -> str:
         )
     if evidence.memory is not None and evidence.memory.found:
         return (
-            f"{CERTIFIED}, once the states contain what matters from the past (--state "
-            "ward,severity): "
-            "its certificate assumes Markov states, and this log contradicts them (p = "
-            f"{evidence.memory.test.p_value:.2g})."
+            f"{CERTIFIED}, once the states contain {evidence.memory.lacking}: its certificate "
+            f"assumes Markov states, and this log contradicts them (p = "
+            f"{evidence.memory.p_value:.2g})."
         )
     try:
         return f"{CERTIFIED}: {_promise(evidence, Certified(evidence.delta).improve(problem))}."

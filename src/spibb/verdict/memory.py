@@ -1,10 +1,14 @@
-"""Does the step before matter beyond the state, and does the new policy gain if it does?
+"""Does the past matter beyond the state, and does the new policy gain if it does?
 
-Drawn models, and so "supported", assume that states are Markov. Where the log contradicts that,
-the same policies are judged in models whose states are (state and action before, state): what one
-step of memory changes is then in the model. Changes that gain one at a time and lose together,
-because an action hurts only after itself, lose there too; where states merely merge others that
-are alike, the gain stays, and nothing is refused.
+Drawn models, and so "supported", assume that states are Markov. Two things are asked of the past:
+the step before, and how many steps there were. Where one of them predicts what follows, the same
+policies are judged in models whose states hold it too.
+
+- (state and action before, state): changes that gain one at a time and lose together, because an
+  action hurts only after itself, lose there; where states merely merge others that are alike, the
+  gain stays, and nothing is refused.
+- (number of steps, state): where episodes end after a fixed number of steps, what is left to gain
+  depends on it, and a model without it promises gains of steps that never come.
 
 Decisions that depend on the past as well are another matter: whoever decided may have seen what the
 states lack, such as how ill a patient really was. An action that is taken in easy cases then looks
@@ -24,7 +28,8 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.sceptic.exchange import SUSPICIOUS, Exchange
-from spibb.sceptic.markov import decisions_remember, markov_check
+from spibb.sceptic.markov import clock_check, decisions_remember, markov_check
+from spibb.words import listed
 
 DRAWS = 400
 """Models with memory that are drawn."""
@@ -34,62 +39,111 @@ MOST_STATES = 2000
 
 @dataclass(frozen=True)
 class Memory:
-    """The test of the Markov property; `lower` is the sure gain in models that remember a step.
+    """The tests of the Markov property: of the step before, and of the number of steps (`clock`).
 
-    None where the test finds nothing, or where there are too many states for such models.
-    `decisions_p` is the p-value of "decisions do not depend on the past", 1 where it was not asked.
+    `lower` is the sure gain in models that hold what was found, the smallest of them. None where
+    nothing is found, or where there are too many states for such models. `decisions_p` is the
+    p-value of "decisions do not depend on the past", 1 where it was not asked.
     """
 
     test: Exchange
+    clock: Exchange
     lower: float | None = None
     decisions_p: float = 1.0
 
     @property
+    def p_value(self) -> float:
+        """The smaller of both."""
+        return min(self.test.p_value, self.clock.p_value)
+
+    @property
     def found(self) -> bool:
         """Whether the past predicts what follows."""
-        return self.test.p_value < SUSPICIOUS
+        return self.p_value < SUSPICIOUS
+
+    @property
+    def timed(self) -> bool:
+        """Whether the number of steps does."""
+        return self.clock.p_value < SUSPICIOUS
+
+    @property
+    def remembered(self) -> str:
+        """What predicts what follows, and what the models of `lower` hold."""
+        found = {
+            "the previous step": self.test.p_value, "the number of steps so far": self.clock.p_value
+        }  # fmt: skip
+        return listed([what for what, p in found.items() if p < SUSPICIOUS] or ["the past"])
+
+    @property
+    def lacking(self) -> str:
+        """What the states should contain."""
+        if self.timed:
+            return "the number of the step (--state state,step)"
+        return "what matters from the past (such as --state ward,severity)"
 
     @property
     def confounded(self) -> bool:
-        """Whether it predicts the decisions too."""
-        return self.found and self.decisions_p < SUSPICIOUS
+        """Whether the step before predicts the decisions too."""
+        return self.test.p_value < SUSPICIOUS and self.decisions_p < SUSPICIOUS
 
 
-def memory_of(log: Log, problem: Problem, policy: Policy, delta: float) -> Memory:
-    """Ask a log about memory; if it has one, judge the policy with it."""
-    memory = Memory(markov_check(log, np.random.default_rng(0)))
-    if not memory.found:
+def memory_of(log: Log, problem: Problem, policy: Policy, delta: float | None) -> Memory:
+    """Ask a log about memory; if it has one, judge the policy with it, unless there is no δ."""
+    memory = Memory(
+        markov_check(log, np.random.default_rng(0)), clock_check(log, np.random.default_rng(0))
+    )
+    models = []
+    if memory.test.p_value < SUSPICIOUS:
+        memory = replace(memory, decisions_p=decisions_remember(log, np.random.default_rng(0)))
+        models.append(with_memory(log))
+    if memory.timed:
+        models.append(with_clock(log))
+    large = any(len(state) > MOST_STATES for _, state in models)
+    if delta is None or memory.confounded or large or not models:
         return memory
-    memory = replace(memory, decisions_p=decisions_remember(log, np.random.default_rng(0)))
-    remembering, state = with_memory(log)
-    if memory.confounded or len(state) > MOST_STATES:
-        return memory
+    lower = [_sure_gain(*model, problem, policy, delta) for model in models]
+    return replace(memory, lower=min(lower))
+
+
+def _sure_gain(
+    log: Log, state: np.ndarray, problem: Problem, policy: Policy, delta: float
+) -> float:
+    """The δ-quantile of the gain in models of a log in wider states, whose own states [S'] are."""
     new, current = (
-        Policy.trusted(one.probs[state], remembering.states, remembering.actions)
+        Policy.trusted(one.probs[state], log.states, log.actions)
         for one in (policy, problem.baseline)
     )
     found = posterior_improvement(
-        Counts.from_log(remembering), new, current, problem.discount,
+        Counts.from_log(log), new, current, problem.discount,
         rng=np.random.default_rng(0), draws=draws_for(delta, DRAWS),
     )  # fmt: skip
-    return replace(memory, lower=float(np.quantile(found.gains, delta)))
+    return float(np.quantile(found.gains, delta))
 
 
 def with_memory(log: Log) -> tuple[Log, np.ndarray]:
     """The log in states that remember the pair before; and the state [S'] of each of them."""
-    n_states = len(log.states)
     pair = log.pair + 1
     before = np.append(0, pair[:-1])
     before[log.episode_starts[:-1]] = 0  # nothing was before the first step
-    known = log.next_state >= 0
+    return _wider(log, before, pair)
+
+
+def with_clock(log: Log) -> tuple[Log, np.ndarray]:
+    """The log in states that count the steps so far; and the state [S'] of each of them."""
+    return _wider(log, log.step, log.step + 1)
+
+
+def _wider(log: Log, before: np.ndarray, after: np.ndarray) -> tuple[Log, np.ndarray]:
+    """The log in states that also hold `before` [N], or `after` [N] if they follow a row."""
+    n_states, known = len(log.states), log.next_state >= 0
     codes = np.concatenate(
-        [before * n_states + log.state, (pair * n_states + log.next_state)[known]]
+        [before * n_states + log.state, (after * n_states + log.next_state)[known]]
     )
     used, codes = np.unique(codes, return_inverse=True)
     following = np.full(len(log), -1, dtype=np.int32)
     following[known] = codes[len(log) :]
     states = Vocabulary(tuple(range(len(used))))
-    remembering = replace(
+    wider = replace(
         log, state=codes[: len(log)].astype(np.int32), next_state=following, states=states, bins={}
     )
-    return remembering, used % n_states
+    return wider, used % n_states

@@ -9,7 +9,7 @@ from spibb.sceptic.exchange import SUSPICIOUS
 from spibb.verdict.criterion import Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence
 from spibb.verdict.memory import Memory
-from spibb.verdict.remedies import CYCLE, LOOKED_AT, RECENT, REMEMBER
+from spibb.verdict.remedies import CLOCK, CYCLE, LOOKED_AT, RECENT, REMEMBER
 from spibb.words import surely
 
 UNTIMED = (
@@ -17,7 +17,10 @@ UNTIMED = (
     "as episode_id"
 )
 SEASON = "whether change over time can look like a difference between actions (p-value)"
-MEMORY = "whether the previous step predicts the next, given state and action (p-value)"
+MEMORY = (
+    "whether the previous step, or the number of steps so far, predicts the next, given state and "
+    "action (p-value)"
+)
 
 
 def of_the_past(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Criterion]:
@@ -50,22 +53,22 @@ def _not_tested(name: Condition, what: str, reason: str) -> Criterion:
 
 def _memory(found: Memory, certified: bool) -> Criterion:
     """A certificate assumes Markov states; a drawn model can be given the memory that it lacks."""
-    p, lower = found.test.p_value, None if certified else found.lower
+    p, lower = found.p_value, None if certified else found.lower
     wanted, said = f"at least {SUSPICIOUS:g}", ""
     if not certified:
-        wanted += ", or a gain above 0 in models that remember the previous step"
-        said = "" if lower is None else f"; gain in models that remember the step: {surely(lower)}"
+        wanted += ", or a gain above 0 in models that remember it"
+        said = "" if lower is None else f"; gain in models that remember it: {surely(lower)}"
     if found.confounded:
         said = f"; whether it predicts the decision, given the state: {found.decisions_p:.2g}"
     return Criterion(
         Condition.MEMORY, MEMORY, f"{p:.2g}{said}", wanted,
         not found.found or (lower is not None and lower > 0), _remembered(found, lower),
-        LOOKED_AT if found.confounded else REMEMBER,
+        LOOKED_AT if found.confounded else CLOCK if found.timed else REMEMBER,
     )  # fmt: skip
 
 
 def _remembered(found: Memory, lower: float | None) -> str:
-    p = f"p = {found.test.p_value:.2g}"
+    p = f"p = {found.p_value:.2g}"
     if found.confounded:
         return (
             "What happened before predicts both the decisions and what follows them, given the "
@@ -74,7 +77,7 @@ def _remembered(found: Memory, lower: float | None) -> str:
         )
     judged = "" if lower is None else ", and in models that remember it the new policy may lose"
     return (
-        "The log contradicts the assumption that states are Markov: what happened before predicts "
+        f"The log contradicts the assumption that states are Markov: {found.remembered} predicts "
         f"what happens next ({p}){judged}."
     )
 

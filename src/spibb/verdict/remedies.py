@@ -21,6 +21,10 @@ REMEMBER = (
     "States that contain what matters from the past: add a column (--state ward,severity), such as "
     "what was done before, or the step if time matters."
 )
+CLOCK = (
+    "States that contain the number of the step (--state state,step), or how many steps are left; "
+    "if only the records stop there and the process goes on, mark their last rows as truncated."
+)
 LOOKED_AT = (
     "States that contain what the current policy looks at: add those columns (--state "
     "ward,severity)."
