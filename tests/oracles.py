@@ -10,6 +10,11 @@ from scipy.optimize import linprog
 from spibb.mdp import MDP
 
 
+def cvar(values: np.ndarray, share: float) -> float:
+    """X %-CVaR: the mean of the worst X % of the runs, at least one; share 1 is the mean."""
+    return float(np.mean(sorted(values)[: max(1, int(share * len(values) + 1e-9))]))
+
+
 def dense_p(mdp: MDP) -> np.ndarray:
     """P [S, A, S] of a sparse MDP."""
     n_states, n_actions = mdp.shape

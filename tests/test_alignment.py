@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 
 import spibb
 from spibb.algorithms.problem import Problem
-from spibb.algorithms.uncertainty import value_range
 from spibb.assurance.posterior import posterior_improvement
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
@@ -130,7 +129,6 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
         spibb.PiLeqBSpibb(n_wedge=5).improve(Problem.from_counts(COUNTS, p, discount=0.9))
     ),
     "HCPI": lambda p: rows_of(spibb.HCPI(behaviour=nearly(p)).improve(PROBLEM)),
-    "value_range": lambda p: value_range(PROBLEM, p).worst.v,
     "CompiledTrainer": plan,
 }
 NO_COMPANION = {"Policy", "collect", "Improvement", "read_policy", "load_policy", "monitor",

@@ -28,7 +28,7 @@ from spibb import (
     Sampler,
     Vocabulary,
 )
-from spibb.checks import as_float, column, flag, generator, number, positive, seed, several, shown
+from spibb.checks import as_float, column, flag, instance, number, positive, seed, several, shown
 from spibb.errors import InputError
 from spibb.outcomes import Outcomes
 from spibb.simulate import simulate
@@ -274,7 +274,7 @@ CASES = [
     (lambda: positive("runs", [1]), "runs is [1]"),
     (lambda: flag("safe", 1), "safe is 1, expected true or false"),
     (lambda: seed(-1), "seed is -1"),
-    (lambda: generator(3), "rng is an int, expected a Generator"),
+    (lambda: instance("rng", 3, np.random.Generator), "rng is an int, expected a Generator"),
     (lambda: several("names", "abc", "['a']"), "names is 'abc', expected one or more"),
     (lambda: column("prob", [[1]]), "prob has shape (1, 1)"),
     # cases, functions and objects of other libraries

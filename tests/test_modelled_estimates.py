@@ -7,7 +7,7 @@ import pytest
 
 import spibb
 from spibb.episodes.departures import typical_model
-from spibb.ope.estimate import Estimate, beyond
+from spibb.ope.estimate import Estimate, beyond_reach
 from spibb.solve import evaluate
 
 
@@ -75,7 +75,7 @@ def test_an_estimate_beyond_what_rewards_allow_is_doubted():
     assert doubted(-25.0, (-20.0, 0.0))
     assert not doubted(-19.0, (-20.0, 0.0))
     assert not doubted(float("nan"), (-20.0, 0.0))
-    assert beyond((-20.0, -0.2)).endswith("in an episode, −20 to −0.2")
+    assert beyond_reach((-20.0, -0.2)).endswith("in an episode, −20 to −0.2")
 
 
 def test_a_warning_about_weights_does_not_hide_an_estimate_beyond_the_rewards():

@@ -39,6 +39,11 @@ def owners(indptr: np.ndarray) -> np.ndarray:
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 
+def is_arrow(values: Any) -> bool:
+    """Whether an object is one of PyArrow's, asked without importing that."""
+    return type(values).__module__.startswith("pyarrow")
+
+
 def densify(keys: np.ndarray, size: int) -> tuple[np.ndarray, np.ndarray]:
     """The keys in [0, size) that occur, sorted, and the position of each key [N] among them."""
     if size <= max(4 * len(keys), 1 << 20):

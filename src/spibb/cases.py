@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spibb.arrays import from_arrow, python_values
+from spibb.arrays import from_arrow, is_arrow, python_values
 from spibb.binning import Bins
 from spibb.checks import (
     NUMBER_IN_TEXT,
@@ -317,7 +317,7 @@ def _array(values: Any, name: str) -> pa.Array:
 
     given = labels_column(values, name)
     try:
-        found = given if _is_arrow(given) else pa.array(given, from_pandas=True)
+        found = given if is_arrow(given) else pa.array(given, from_pandas=True)
     except OverflowError:  # beyond 64 bits a label is text, as for a single case
         return _array([None if value is None else str(value) for value in given], name)
     except (pa.ArrowException, TypeError, ValueError):
@@ -338,10 +338,6 @@ def _check_finite(values: np.ndarray, name: str) -> None:
 
 def _in_rows(where: np.ndarray) -> str:
     return f", in row {where[0]} of the cases ({such_rows(len(where))}): fix or drop it"
-
-
-def _is_arrow(values: Any) -> bool:
-    return type(values).__module__.startswith("pyarrow")
 
 
 def _whole(column: Any, name: str) -> Any:

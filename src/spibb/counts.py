@@ -133,7 +133,7 @@ class Counts(Frozen):
         known, n_states, n_actions = log.known, len(log.states), len(log.actions)
         extremes = float(log.reward.min()), float(log.reward.max())
         centre, unit = centre_and_unit(*extremes)
-        pair = log.state[known].astype(np.int64) * n_actions + log.action[known]
+        pair = log.pair[known]
         keys = pair * (n_states + 1) + (log.next_state[known] + 1)  # sorted as outcomes are
         found, outcome = densify(keys, n_states * n_actions * (n_states + 1))
         pair, successor = np.divmod(found, n_states + 1)

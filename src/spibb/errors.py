@@ -72,6 +72,11 @@ def masked(text: str) -> str:
     return without_secrets(re.sub(r"(?s)(\w+://[^?#]*)\?.*?(?=#[^#]*$|$)", r"\1?***", text))
 
 
+def cause_of(error: BaseException) -> str:
+    """What another library's error says, on one line; its kind where it says nothing."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
 def install(extra: str) -> str:
     """The command that brings an optional part, as printed in messages."""
     return f'pip install ".[{extra}]" in a clone of spibb'

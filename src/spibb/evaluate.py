@@ -55,10 +55,8 @@ def exact_value(mdp: MDP, policy: Policy | HasPolicy) -> float:
 def returns(log: Transitions, discount: float) -> np.ndarray:
     """The discounted return of each episode of a log [E]; a truncated one misses its tail."""
     checks.discount(discount)
-    starts = log.episode_starts
-    step = np.arange(len(log)) - np.repeat(starts[:-1], np.diff(starts))
     with np.errstate(over="ignore"):
-        found = np.add.reduceat(discount**step * log.reward, starts[:-1])
+        found = np.add.reduceat(discount**log.step * log.reward, log.episode_starts[:-1])
     if not np.isfinite(found).all():
         raise InputError(
             f"the returns of episodes with rewards from {log.reward.min():g} to "
@@ -74,7 +72,7 @@ def shown_v_max(log: Log, discount: float) -> float:
     A return that was recorded to its end is at most V_max; one of k steps that was cut may go on
     with up to V_max more, so that it shows no more than |return| / (1 + γ^k).
     """
-    ended = np.repeat(log.terminated[log.episode_starts[1:] - 1], np.diff(log.episode_starts))
+    ended = np.repeat(log.terminated[log.last_rows], log.lengths)
     beyond = np.where(ended, 0.0, discount**log.remaining)
     return float((np.abs(returns_to_go(log, discount)) / (1 + beyond)).max())
 

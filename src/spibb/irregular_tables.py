@@ -45,9 +45,9 @@ class Handling:
     @property
     def options(self) -> str:
         """The same as options of the command line."""
-        return self.beyond(STRICT)
+        return self.options_from(STRICT)
 
-    def beyond(self, other: Handling) -> str:
+    def options_from(self, other: Handling) -> str:
         """The options that change `other` into this."""
         mine = {"--bandit": self.bandit, f"--missing {self.missing}": self.missing,
                 f"--duplicates {self.duplicates}": self.duplicates}  # fmt: skip

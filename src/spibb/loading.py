@@ -86,7 +86,7 @@ def flag() -> Form:
 
 def text() -> Form:
     """Text that can be written again: without lone surrogates."""
-    return Form("text", lambda value: isinstance(value, str) and _encodable(value))
+    return Form("text", lambda value: isinstance(value, str) and encodable(value))
 
 
 def one_of(*options: str) -> Form:
@@ -138,16 +138,15 @@ def list_of(form: Form, least: int = 0) -> Form:
     return Form(expected, lambda value: isinstance(value, list) and len(value) >= least, parts)
 
 
-def row(*forms: Form, optional: tuple[Form, ...] = ()) -> Form:
-    """A list in which each value has its own form; the last ones may be absent together."""
-    lengths = {len(forms), len(forms) + len(optional)}
+def row(*forms: Form) -> Form:
+    """A list in which each value has its own form."""
 
     def parts(value: list[Any], place: Place) -> Iterator[Part]:
-        pairs = enumerate(zip(value, (*forms, *optional)))
+        pairs = enumerate(zip(value, forms))
         return ((item, form, place.item(index)) for index, (item, form) in pairs)
 
-    expected = f"a list of {' or '.join(map(str, sorted(lengths)))} values"
-    return Form(expected, lambda value: isinstance(value, list) and len(value) in lengths, parts)
+    expected = f"a list of {len(forms)} values"
+    return Form(expected, lambda value: isinstance(value, list) and len(value) == len(forms), parts)
 
 
 def table_of(form: Form, least: int = 0) -> Form:
@@ -165,7 +164,6 @@ def record(
     optional: Mapping[str, Form] | None = None,
     *,
     more: bool = False,
-    form: str = "a table",
 ) -> Form:
     """A table with given entries; with `more`, others are left alone, not refused."""
     known = {**required, **(optional or {})}
@@ -186,7 +184,7 @@ def record(
                     f"{place} has no {name!r}, expected {inner.expected}: {place.remedy}"
                 )
 
-    return Form(form, lambda value: isinstance(value, dict), parts)
+    return Form("a table", lambda value: isinstance(value, dict), parts)
 
 
 def array(kinds: str, axes: int = 0) -> Form:
@@ -274,5 +272,6 @@ def _existing(path: str | Path, what: str) -> Path:
     return path
 
 
-def _encodable(value: str) -> bool:
+def encodable(value: str) -> bool:
+    """Whether a text can be written: without lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in value)

@@ -55,10 +55,29 @@ class Transitions(Frozen):
         return len(self.episode_starts) - 1
 
     @property
+    def lengths(self) -> np.ndarray:
+        """Number of rows of each episode [E]."""
+        return np.diff(self.episode_starts)
+
+    @property
+    def last_rows(self) -> np.ndarray:
+        """Number of each episode's last row [E]."""
+        return self.episode_starts[1:] - 1
+
+    @property
+    def episode(self) -> np.ndarray:
+        """Number of the episode of each row [N]: 0 … E − 1."""
+        return np.repeat(np.arange(self.n_episodes), self.lengths)
+
+    @property
+    def step(self) -> np.ndarray:
+        """Number of rows of its episode before each row [N], whatever its steps were called."""
+        return np.arange(len(self)) - np.repeat(self.episode_starts[:-1], self.lengths)
+
+    @property
     def remaining(self) -> np.ndarray:
         """Number of steps from each row to the end of its episode's record, itself included [N]."""
-        ends = np.repeat(self.episode_starts[1:], np.diff(self.episode_starts))
-        return ends - np.arange(len(self))
+        return np.repeat(self.episode_starts[1:], self.lengths) - np.arange(len(self))
 
     def episodes(self, which: np.ndarray) -> Self:
         """The log of some episodes only, given by number, in that order.
@@ -66,7 +85,7 @@ class Transitions(Frozen):
         >>> log.episodes(np.array([2, 0])).reward.tolist()
         [0.0, 0.0, 0.0, 1.0]
         """
-        lengths = np.diff(self.episode_starts)[which]
+        lengths = self.lengths[which]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
         rows = first + np.arange(starts[-1])
@@ -156,12 +175,24 @@ class Log(Transitions):
     @property
     def hides_time(self) -> bool:
         """Whether all episodes have as many steps, and a state does not say which step it is."""
-        lengths = np.diff(self.episode_starts)
+        lengths = self.lengths
         if lengths[0] == 1 or (lengths != lengths[0]).any():
             return False
-        step = np.arange(len(self)) % lengths[0]
-        seen = np.unique(self.state.astype(np.int64) * lengths[0] + step)
+        seen = np.unique(self.state.astype(np.int64) * lengths[0] + self.step)
         return len(seen) > len(np.unique(self.state))
+
+    @property
+    def pair(self) -> np.ndarray:
+        """State and action of each row as one code x·A + a [N]."""
+        return np.asarray(self.state.astype(np.int64) * len(self.actions) + self.action)
+
+    def taken_probs(self, policy: np.ndarray) -> np.ndarray:
+        """The probability with which each action was taken [N]: as recorded, or a policy's [S, A].
+
+        >>> log.taken_probs(np.full((2, 2), 0.5)).tolist()
+        [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+        """
+        return policy[self.state, self.action] if self.action_prob is None else self.action_prob
 
     @cached_property
     def known(self) -> np.ndarray:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from spibb.arrays import owners
 from spibb.checks import (
     check_present,
     column,
@@ -192,8 +193,7 @@ class MDP(Frozen):
     def _check_numbers(self) -> None:
         """Rows are distributions, up to what they leave for the end; rewards are finite."""
         _check_probs(self.probs)
-        pairs = np.repeat(np.arange(self.rewards.size), np.diff(self.indptr))
-        check_sums(np.bincount(pairs, self.probs, self.rewards.size), self.shape[1])
+        check_sums(np.bincount(owners(self.indptr), self.probs, self.rewards.size), self.shape[1])
         self._check_rewards()
         probability_rows(self.initial[None], ["initial"], self.states.labels, "the MDP's")
         object.__setattr__(self, "initial", whole_rows(self.initial[None])[0])

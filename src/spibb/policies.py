@@ -47,12 +47,9 @@ def policy_in(path: str | Path | Source) -> PolicyFile | VectorFile:
     return VectorFile(place)
 
 
-def load_any(path: str | Path | Source, *, columns: ColumnNames | None = None) -> Loaded:
-    """Load a policy on labels or on vectors.
-
-    `columns` are those of a table without policy.json, as in `load_policy`.
-    """
-    return policy_in(path).loaded(columns or {})
+def load_any(path: str | Path | Source) -> Loaded:
+    """Load a policy on labels or on vectors."""
+    return policy_in(path).loaded({})
 
 
 def load_together(

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.checks import MADE_BY, generator, instance, positive, takes
+from spibb.checks import instance, positive, takes
 from spibb.counts import END, Counts
 from spibb.errors import InputError
 from spibb.kernels import counting, sampling
@@ -76,8 +76,8 @@ class Sampler:
     max_steps: int = MAX_STEPS
 
     def __post_init__(self) -> None:
-        instance("mdp", self.mdp, MDP, MADE_BY["MDP"])
-        instance("policy", self.policy, Policy, MADE_BY["Policy"])
+        instance("mdp", self.mdp, MDP)
+        instance("policy", self.policy, Policy)
         positive("max_steps", self.max_steps)
         aligned = self.policy.aligned(self.mdp.states, self.mdp.actions)
         object.__setattr__(self, "policy", aligned)
@@ -141,7 +141,7 @@ class Sampler:
         self, n_episodes: int, rng: np.random.Generator
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Outcome codes and episode lengths, in batches of bounded memory."""
-        generator(rng)
+        instance("rng", rng, np.random.Generator, "write rng=np.random.default_rng(0)")
         left = positive("n_episodes", n_episodes)
         batch = max(1, BATCH_STEPS // self.max_steps)
         while left > 0:

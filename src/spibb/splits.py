@@ -52,11 +52,11 @@ def _content(log: Log, rewards: np.ndarray) -> np.ndarray:
 
     `rewards` [N] are whole numbers that stand for them.
     """
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     states, actions = _label_numbers(log.states), _label_numbers(log.actions)
     following = np.where(log.next_state < 0, np.uint64(0), states[log.next_state])
-    parts = (states[log.state], actions[log.action], following, log.terminated, log.truncated, step)
+    parts = (
+        states[log.state], actions[log.action], following, log.terminated, log.truncated, log.step,
+    )  # fmt: skip
     with np.errstate(over="ignore"):
         number = scrambled(rewards)
         for part in parts:

@@ -39,12 +39,6 @@ def tail_size(n: int, share: float) -> int:
     return max(1, int(np.floor(share * n + 1e-9)))
 
 
-def cvar(values: np.ndarray, share: float) -> float:
-    """X %-CVaR: the mean of the worst X % of the runs; share 1 is the mean."""
-    k = tail_size(len(values), share)
-    return float(np.partition(values, k - 1)[:k].mean())
-
-
 def tail_intervals(
     values: np.ndarray,
     shares: Sequence[float],

@@ -14,6 +14,7 @@ from spibb.checks import shown
 from spibb.errors import InputError
 from spibb.files import write_whole
 from spibb.labels import Label, Vocabulary
+from spibb.loading import encodable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -66,7 +67,7 @@ def label_columns(vocabulary: Vocabulary) -> dict[str, pa.Array]:
 def _storable(label: Label, name: str) -> str:
     """Which of the kinds that a file can keep a label is."""
     if isinstance(label, str) and len(label.encode(errors="replace")) <= LONGEST_LABEL:
-        if not any("\ud800" <= character <= "\udfff" for character in label):
+        if encodable(label):
             return "text"
     elif isinstance(label, bool):
         return "flag"
@@ -107,11 +108,9 @@ def log_table(log: Log) -> pa.Table:
     """A log as the table that `read_log` reads; ends that were assumed are left to be assumed."""
     import pyarrow as pa
 
-    lengths = np.diff(log.episode_starts)
-    steps = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
     columns: list[tuple[str, pa.Array]] = [
-        ("episode_id", to_arrow(np.repeat(np.arange(log.n_episodes), lengths))),
-        ("step", to_arrow(steps)),
+        ("episode_id", to_arrow(log.episode)),
+        ("step", to_arrow(log.step)),
     ]
     for vocabulary, codes in ((log.states, log.state), (log.actions, log.action)):
         for name, values in label_columns(vocabulary).items():

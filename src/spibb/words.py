@@ -150,7 +150,7 @@ def counted(n: int, noun: str) -> str:
 
 def listed(names: Sequence[str]) -> str:
     """All of them: a, b and c."""
-    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+    return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)
 
 
 def whole(label: Label) -> str:

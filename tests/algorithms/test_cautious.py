@@ -17,7 +17,7 @@ from spibb.algorithms.auto.cautious import (
     _values,
     cautious_policy,
 )
-from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.problem import Problem
 from spibb.log import Log
 from spibb.policy import Policy
@@ -35,7 +35,7 @@ def arms(wins: list[int], n: int, scale: float = 1.0, shift: float = 0.0) -> Pro
 
 
 def fitted(problem: Problem, caution: float = 0.5) -> np.ndarray:
-    ordered = Ordered.of(problem)
+    ordered = OrderedProblem.of(problem)
     rng = np.random.default_rng(0)
     found = cautious_policy(ordered.belief, ordered.baseline, rng, caution=caution)
     return ordered.restored(found)
@@ -78,7 +78,7 @@ def test_actions_that_were_never_tried_keep_their_probability():
 def test_no_other_choice_of_rows_is_worth_more_in_the_mean_model(seed):
     """All choices of three states with three options each, evaluated by a linear system."""
     problem = random_problem(seed, 3, 3, 60, 0.8)
-    ordered = Ordered.of(problem)
+    ordered = OrderedProblem.of(problem)
     belief, base = ordered.belief, ordered.baseline
     weight = np.asarray(sum(p.probability * p.weight for p in belief.poolings))
     mean = belief.rows.mean(weight)

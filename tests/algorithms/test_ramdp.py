@@ -11,7 +11,7 @@ import pytest
 from spibb.algorithms.basic_rl import BasicRL
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
-from spibb.algorithms.uncertainty import error_radii, value_range
+from spibb.algorithms.uncertainty import UncertaintySet, best_case, error_radii, worst_case
 from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
@@ -131,8 +131,9 @@ def test_bounds_of_the_safety_test_are_looser_than_the_exact_range():
     problem = random_problem(2)
     trained = RaMDP().improve(problem).policy
     result = RaMDP(safety_test=True).improve(problem)
-    assert result.worst_case_value <= value_range(problem, trained).worst.value
-    assert result.baseline_best_case_value >= value_range(problem, problem.baseline).best.value
+    xi, baseline = UncertaintySet.from_problem(problem, delta=0.1), problem.baseline
+    assert result.worst_case_value <= worst_case(xi, trained.probs).value
+    assert result.baseline_best_case_value >= best_case(xi, baseline.probs).value
     assert error_radii(problem, 0.1).max() <= 2
 
 

@@ -21,7 +21,6 @@ from spibb.algorithms.uncertainty import (
     best_case,
     error_radii,
     optimise_worst_case,
-    value_range,
     worst_case,
 )
 from spibb.certificate import Premises, error_radius
@@ -272,9 +271,9 @@ def test_nothing_passes_the_safety_test_on_a_log_without_reward(algorithm):
 def test_range_of_the_problem_holds_the_truth():
     """The log's own frequencies are within reach of it: the nominal value lies inside."""
     problem = random_problem(5)
-    found = value_range(problem, problem.baseline, delta=0.05)
+    xi, probs = UncertaintySet.from_problem(problem, delta=0.05), problem.baseline.probs
     nominal = float(problem.model.initial @ evaluate(problem.model, problem.baseline.probs).v)
-    assert found.worst.value < nominal < found.best.value
+    assert worst_case(xi, probs).value < nominal < best_case(xi, probs).value
 
 
 def test_known_rewards_are_less_pessimistic():

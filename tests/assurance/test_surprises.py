@@ -9,7 +9,7 @@ import pytest
 from scipy.special import betaln
 from scipy.stats import beta
 
-from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.problem import Problem
 from spibb.assurance.surprises import EXPOSED, RATES, Surprises, _odds
 from spibb.log import Log
@@ -37,7 +37,7 @@ def walks(
 
 
 def surprises(problem: Problem) -> Surprises:
-    return Ordered.of(problem).belief.surprises
+    return OrderedProblem.of(problem).belief.surprises
 
 
 def test_a_log_without_disasters_has_none():
@@ -83,8 +83,8 @@ def test_the_more_visits_without_one_the_less_is_lost():
 
 @pytest.mark.parametrize(("shift", "scale"), [(7.0, 1.0), (0.0, 1e5), (-3.0, 0.25)])
 def test_units_and_constants_do_not_matter(shift, scale):
-    given = Ordered.of(walks(2, 60)).belief
-    other = Ordered.of(walks(2, 60, shift=shift, scale=scale)).belief
+    given = OrderedProblem.of(walks(2, 60)).belief
+    other = OrderedProblem.of(walks(2, 60, shift=shift, scale=scale)).belief
     np.testing.assert_array_equal(given.surprises.pairs, other.surprises.pairs)
     np.testing.assert_allclose(given.surprises.odds, other.surprises.odds, rtol=1e-6)
     size = other.surprises.size * other.unit / scale
@@ -126,7 +126,7 @@ def test_a_pair_fears_for_its_own_part_only():
     Otherwise actions that were hardly tried would lose most, and a policy that drops them would
     seem to gain.
     """
-    belief = Ordered.of(walks(2, 60)).belief
+    belief = OrderedProblem.of(walks(2, 60)).belief
     found = belief.surprises
     calm = replace(belief, surprises=replace(found, size=0.0))
     with_fear, without = (

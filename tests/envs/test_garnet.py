@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 from oracles import dense_p
 
 import spibb.envs
-from spibb.envs.garnet import START, Garnet, draw_garnet, garnet_mdp
+from spibb.envs.garnet import START, Garnet, draw_garnet
 from spibb.errors import InputError
 from spibb.policy import Policy
 from spibb.simulate import simulate
@@ -48,7 +48,7 @@ def test_the_by_product_is_the_optimal_q():
 
 
 def test_the_same_generator_state_draws_the_same_mdp():
-    one, two, other = (garnet_mdp(np.random.default_rng(seed)) for seed in (7, 7, 8))
+    one, two, other = (draw_garnet(np.random.default_rng(seed)).mdp for seed in (7, 7, 8))
     for name in ("indptr", "successors", "probs", "rewards"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
         np.testing.assert_array_equal(getattr(one.paid, name), getattr(two.paid, name))
@@ -112,7 +112,7 @@ def test_the_seed_of_the_constructor_is_the_mdp_and_that_of_reset_the_episode():
 )
 def test_bad_parameters_are_named(arguments, message):
     with pytest.raises(InputError, match=message):
-        garnet_mdp(np.random.default_rng(0), **arguments)
+        draw_garnet(np.random.default_rng(0), **arguments)
 
 
 def test_unreachable_draws_are_drawn_again():

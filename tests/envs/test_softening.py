@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spibb.envs.garnet import draw_garnet, garnet_mdp
+from spibb.envs.garnet import draw_garnet
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import RANDOMISATIONS, softened_baseline, softened_baselines
 from spibb.errors import InputError
@@ -20,7 +20,7 @@ ETAS = tuple((np.arange(1, 10) / 10).tolist())
 @pytest.mark.parametrize("eta", ETAS)
 def test_the_value_is_the_target_but_for_one_step(eta, randomisation):
     for seed in range(5):
-        mdp = garnet_mdp(np.random.default_rng(seed))
+        mdp = draw_garnet(np.random.default_rng(seed)).mdp
         made = softened_baseline(mdp, eta, np.random.default_rng(seed), randomisation)
         uniform = exact_value(mdp, Policy.uniform(mdp.states, mdp.actions))
         assert made.uniform_value == pytest.approx(uniform, abs=1e-12)
@@ -51,7 +51,7 @@ def test_q_given_or_computed_makes_the_same_baselines():
 
 
 def test_the_same_generator_state_makes_the_same_baseline():
-    mdp = garnet_mdp(np.random.default_rng(0))
+    mdp = draw_garnet(np.random.default_rng(0)).mdp
     one, two, other = (
         softened_baseline(mdp, 0.5, np.random.default_rng(seed)).policy.probs for seed in (1, 1, 2)
     )
@@ -69,7 +69,7 @@ def test_any_mdp_will_do_and_keeps_its_labels():
 
 
 def test_one_action_leaves_one_policy():
-    mdp = garnet_mdp(np.random.default_rng(0), 8, 1, 3)
+    mdp = draw_garnet(np.random.default_rng(0), 8, 1, 3).mdp
     made = softened_baseline(mdp, 0.5, np.random.default_rng(0))
     np.testing.assert_array_equal(made.policy.probs, 1.0)
     assert made.value == pytest.approx(made.optimal_value, abs=1e-12)

@@ -8,12 +8,12 @@ from itertools import product
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from oracles import cvar
 
 from spibb.errors import InputError
 from spibb.experiments.results import STATISTICS, load_results, results_table
 from spibb.experiments.runner import execute, plan
 from spibb.experiments.spec import Column, Experiment
-from spibb.stats import cvar
 
 COLUMNS = (Column.parse("basic-rl"), Column.parse("pi-b:n_wedge=5"))
 SPECS = {

@@ -16,8 +16,8 @@ from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
 from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
 from spibb.paper.claims import claims
-from spibb.paper.readings import failing, quote
-from spibb.paper.reasons import CAUSES, UNEXPLAINED, beyond
+from spibb.paper.readings import failing, unsaid
+from spibb.paper.reasons import CAUSES, UNEXPLAINED
 from spibb.paper.stored import joined, read_results
 
 ROOT = Path(__file__).parents[2]
@@ -120,7 +120,7 @@ def test_the_readme_opens_with_these_results(table):
 
 
 def test_every_claim_about_the_papers_studies_quotes_its_sentence():
-    lacking = [c.id for c in REGISTRY if c.study != "assurance" and not quote(c.id)]
+    lacking = [c.id for c in REGISTRY if c.study != "assurance" and not c.quote]
     assert lacking == ["heli-ramdp-beyond"]
 
 
@@ -191,7 +191,7 @@ def test_what_the_paper_does_not_say_is_what_the_tables_say(page):
         assert min(x for (n, _), x in some.items() if n >= 50) > -0.001
     of = {r.id: r.verdict for r in claims(read_results(RESULTS / "helicopter" / "ramdp"))}
     assert of["heli-ramdp-below"] == of["heli-ramdp-beyond"] == HOLDS
-    overtakes, loses, networks = beyond(page.rulings)
+    overtakes, loses, networks = unsaid(page.rulings)
     assert "from 500 trajectories on" in overtakes
     assert "N∧ = 15, 20 and 30 on 10 and 20 trajectories, by up to 0.2" in loses
     assert "RaMDP-DQN" in networks
@@ -278,7 +278,7 @@ def test_the_released_boundary_is_run_on_the_same_logs():
 def test_the_terminal_version_begins_with_the_summary_and_fits_80_columns(page):
     lines = holds.terminal(page).splitlines()
     assert lines[0].split()[:2] == [
-        str(len({quote(r.id) for r in page.rulings} - {""})),
+        str(len({r.quote for r in page.rulings} - {""})),
         "sentences,",
     ]
     assert f"{len(page.rulings)} tests of them: " in lines[0] and " hold, " in lines[0]

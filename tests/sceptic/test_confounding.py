@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spibb import Log, Policy, Problem
-from spibb.sceptic.confounding import Visited, confounding, threshold
+from spibb.sceptic.confounding import SortedVisits, confounding, threshold
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -18,14 +18,14 @@ def test_sorted_weights_give_the_least_of_all_vertices(seed):
     g, e, gamma = rng.normal(size=9), rng.uniform(0.05, 1, 9), rng.uniform(1, 6)
     vertices = [(1 + (1 / p - 1) / gamma, 1 + (1 / p - 1) * gamma) for p in e]
     means = [np.average(g, weights=w) for w in itertools.product(*vertices)]
-    visited = Visited.of(g, e)
+    visited = SortedVisits.of(g, e)
     assert visited.least(gamma) == pytest.approx(min(means))
     assert visited.most(gamma) == pytest.approx(max(means))
 
 
 def test_without_hidden_causes_the_bounds_meet_at_the_weighted_mean():
     g, e = np.array([1.0, 2.0, 4.0]), np.array([0.5, 0.25, 0.5])
-    visited = Visited.of(g, e)
+    visited = SortedVisits.of(g, e)
     assert visited.least(1.0) == pytest.approx(np.average(g, weights=1 / e))
     assert visited.most(1.0) == pytest.approx(visited.least(1.0))
 
@@ -54,7 +54,7 @@ def test_a_bound_at_the_true_odds_covers_what_confounding_hides():
     log, naive = hidden(np.random.default_rng(0), 40_000)
     truth = 0.55  # with or without treatment
     treated = log.action == log.actions.code("treat")
-    visited = Visited.of(log.reward[treated], np.full(treated.sum(), 0.5))
+    visited = SortedVisits.of(log.reward[treated], np.full(treated.sum(), 0.5))
     assert naive > truth + 0.1
     assert visited.least(ODDS) <= truth + 0.01
     assert visited.least(1.3) > truth

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from spibb import Auto, Certified, Improvement, InputError, PiBSpibb, Problem, Sampler
+from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.report.assessment import assess
 from spibb.report.origin import Origin
 from spibb.verdict import gather_for, judge
-from spibb.verdict.remedies import Unchanged
+from spibb.verdict.remedies import WhyUnchanged
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +46,22 @@ def test_a_policy_chosen_from_a_sweep_is_judged_by_the_quantile_that_chose_it(pr
 def test_any_result_may_rest_on_tests_and_declared_limits(problem):
     @dataclass(frozen=True, eq=False)
     class Tested(Improvement):
-        by_tests: ClassVar[bool] = True
-        more_episodes: ClassVar[int] = 40
         return_limits: ClassVar[tuple[float, float]] = (0.0, 1.0)
+
+        def tested(self, *_: object) -> ChangeCertificate:
+            failed = ChangeTest((), False, 0.2, 0.4, 0.1, -0.1, 10, 100, 40)
+            return certify_changes(
+                (failed,), 0.05, "none passed", return_range=1.0, assumptions=(),
+                episodes=(30, 100),
+            )  # fmt: skip
 
     result = as_plain(PiBSpibb(n_wedge=1e9).improve(problem), Tested)
     found = gather_for(result)
     assert found.certified and found.searched
     assert result.estimate_limits == (0.0, 1.0)
-    assert Unchanged.of(result).remedy.endswith("About 40 more episodes, if they are like these.")
+    assert WhyUnchanged.of(result).remedy.endswith(
+        "About 40 more episodes, if they are like these."
+    )
 
 
 def test_configurations_of_certified_are_improved_together_as_alone(problem):

@@ -22,7 +22,7 @@ from spibb.log import Log
 from spibb.tables import log_table, write_table
 from spibb.verdict import gather_for
 from spibb.verdict.evidence import visits_behind
-from spibb.verdict.recorded import APART, SINGLE, WHOLE
+from spibb.verdict.recorded import CROSS_FITTED, SINGLE, WHOLE
 
 ONE_GOOD = (0.2, -0.07, -0.07, -0.07, -0.07)
 
@@ -87,7 +87,7 @@ def test_a_real_gain_is_supported_and_its_limit_holds():
 
 def test_the_sure_gain_is_the_smallest_of_all_limits_and_says_whose_it_is():
     evidence = gather_for(improved(scored(1000, ONE_GOOD, 3)))
-    assert [one.what for one in evidence.direct] == [SINGLE, APART]
+    assert [one.what for one in evidence.direct] == [SINGLE, CROSS_FITTED]
     assert evidence.sure == min(evidence.lower, *(one.lower for one in evidence.direct))
     assert evidence.sure < 0 < evidence.lower
     verdict = improved(scored(1000, ONE_GOOD, 3)).verdict
@@ -107,7 +107,7 @@ def test_the_sure_gain_is_the_smallest_of_all_limits_and_says_whose_it_is():
 def test_longer_episodes_are_also_reweighted_and_not_sent_to_certified():
     result = spibb.improve(two_steps(600, -0.05, 0), discount=0.95, algorithm="pi-b", n_wedge=10)
     evidence = gather_for(result)
-    assert [one.what for one in evidence.direct] == [SINGLE, APART, WHOLE]
+    assert [one.what for one in evidence.direct] == [SINGLE, CROSS_FITTED, WHOLE]
     assert not result.verdict.favourable
     assert "certified" not in result.verdict.remedy
     assert "too little evidence" not in " ".join(c.remedy for c in result.verdict.criteria)
@@ -193,10 +193,10 @@ def test_terminal_summary_and_report_show_the_same_sure_gain(tmp_path):
     assert done.exit_code == 0, done.output
     summary = json.loads((out / "summary.json").read_text())
     direct = summary["values"]["direct"]
-    assert [one["what"] for one in direct] == [SINGLE, APART]
+    assert [one["what"] for one in direct] == [SINGLE, CROSS_FITTED]
     assert "by the recorded probabilities" in summary["verdict"]["criteria"]["sure gain"]["found"]
     page = (out / "report.html").read_text()
-    for what in (SINGLE, APART):
+    for what in (SINGLE, CROSS_FITTED):
         assert f"gain, {what}"[:30] in " ".join(done.output.split())
         assert f"Gain, {what}" in page
     assert "no model's gain is trusted here" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,21 @@ from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Circumstances, Problem
 from spibb.mdp import MDP
 from spibb.policy import Policy
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What a simulated world may tell an algorithm beside the data.
+
+    Attributes:
+        returns: no return from any step on lies outside these limits.
+        baseline_value: ρ(π_b, M*); None where it is not told.
+        behaviour: the policy that made the log; None where it is not told.
+    """
+
+    returns: tuple[float, float]
+    baseline_value: float | None = None
+    behaviour: Policy | None = None
 
 
 class Algorithm(ABC):
@@ -47,8 +63,6 @@ class Algorithm(ABC):
     """Whether its field `delta` is the level of its answer: how often that may be worse."""
     needs_limits: ClassVar[bool] = False
     """Whether its promise is about the policy that made the log, and rests on limits of returns."""
-    shares_work: ClassVar[bool] = False
-    """Whether `improve_each` takes less than one `improve` after the other."""
     no_certificate: ClassVar[str | None] = "no theorem covers this algorithm"
     """Why Theorem 2 does not apply; None where it does."""
 
@@ -64,11 +78,6 @@ class Algorithm(ABC):
 
     def check(self, problem: Problem) -> None:  # noqa: B027 (most take any problem)
         """Refuse a problem that this configuration cannot take; `improve` calls it as well."""
-
-    @classmethod
-    def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
-        """What several configurations make of one problem."""
-        return [algorithm.improve(problem) for algorithm in algorithms]
 
     @classmethod
     def policies(cls, algorithms: Sequence[Self], problem: Problem) -> np.ndarray:
@@ -93,15 +102,9 @@ class Algorithm(ABC):
                 found[m] = algorithm.improve(problem).policy.probs
         return found
 
-    def told_limits(self, lowest: float, highest: float) -> Self:
-        """The same where no return from any step on lies outside these limits."""
-        return self
-
-    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
-        """The same where the baseline's performance, and what made the log, are known.
-
-        Simulated worlds know them; the paper's benchmark tells HCPI.
-        """
+    def told(self, truth: Truth) -> Self:
+        """The same with what a simulated world tells: the paper's benchmark tells HCPI the truth,
+        and `certified` needs limits of returns."""
         return self
 
     def compiles(self, known: Circumstances) -> bool:

@@ -20,12 +20,11 @@ def fits_tables(log: Log) -> bool:
 
 def coded(log: Log, propensity: np.ndarray, unit: float = 1.0) -> Record:
     """Every row of a log is a code of its own; rewards are in units of `unit`."""
-    state, action = log.state.astype(np.int64), log.action.astype(np.int32)
     codebook = Codebook(
-        state, action, log.next_state.astype(np.int32), log.reward / unit,
-        state * len(log.actions) + action,
+        log.state.astype(np.int64), log.action.astype(np.int32), log.next_state.astype(np.int32),
+        log.reward / unit, log.pair,
     )  # fmt: skip
-    episodes = Episodes(np.arange(len(log), dtype=np.int32), np.diff(log.episode_starts))
+    episodes = Episodes(np.arange(len(log), dtype=np.int32), log.lengths)
     return Record(episodes, codebook, np.array(propensity, dtype=np.float64))
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.problem import V_MAX_ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
 from spibb.certificate import Certificate, Premises, certify, refuse
+from spibb.change_certificate import ChangeCertificate
 from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -53,9 +54,9 @@ class Improvement(Frozen):
 
     Attributes:
         policy: the new policy π.
-        q: its action values in `model` [S, A].
-        v: its state values in `model` [S].
-        bootstrapped: True where the baseline was copied, as there is too little evidence [S, A].
+        q: its action values in `model`, the one that the algorithm solved [S, A].
+        v: its state values in `model` [S]; `values` are those in M̂.
+        bootstrapped: True where the baseline was copied as there is too little evidence [S, A].
         iterations: steps of the solver; what they are depends on the algorithm.
         converged: whether the solver reached its tolerance.
         problem: what was improved.
@@ -87,18 +88,10 @@ class Improvement(Frozen):
     chosen: Candidate | None = field(default=None, kw_only=True)
     policies: np.ndarray | None = field(default=None, kw_only=True)
 
-    by_tests: ClassVar[bool] = False
-    """Whether tests on episodes that chose nothing say how sure it is, and no model."""
-
     @property
     def considered(self) -> np.ndarray:
         """bool [S]: where outcomes decided whether the state changes; counts decided elsewhere."""
         return np.asarray(~self.bootstrapped.all(axis=1))
-
-    @property
-    def more_episodes(self) -> int | None:
-        """Further episodes that its nearest change needs, by tests of its own; None without."""
-        return None
 
     @property
     def return_limits(self) -> tuple[float, float] | None:
@@ -222,7 +215,7 @@ class Improvement(Frozen):
 
     @cached_property
     def values(self) -> np.ndarray:
-        """V^π in M̂ [S], the model that fits the log best, with unseen pairs worth 0.
+        """V^π in M̂ = `problem.model` [S], which fits the log best, with unseen pairs worth 0.
 
         It is `v` where the algorithm solved that model, and not where it took another: unseen
         pairs worth −V_max (Basic RL), penalised rewards (RaMDP), the worst case (Robust MDP).
@@ -231,7 +224,7 @@ class Improvement(Frozen):
 
     @cached_property
     def baseline_values(self) -> np.ndarray:
-        """V^{π_b} in M̂ [S]."""
+        """V^{π_b} in M̂ = `problem.model` [S], as `values`."""
         return self._in_model(self.problem.baseline)
 
     def _in_model(self, policy: Policy) -> np.ndarray:
@@ -239,17 +232,17 @@ class Improvement(Frozen):
 
     @cached_property
     def value(self) -> float:
-        """ρ(π, M̂); too high for a policy that was trained on the same log."""
+        """ρ(π, M̂) in M̂ = `problem.model`; too high for a policy trained on the same log."""
         return float(self.problem.model.initial @ self.values)
 
     @cached_property
     def baseline_value(self) -> float:
-        """ρ(π_b, M̂), in the same model as `value`."""
+        """ρ(π_b, M̂) in M̂ = `problem.model`, as `value`."""
         return float(self.problem.model.initial @ self.baseline_values)
 
     @cached_property
     def objective(self) -> float:
-        """ρ(π, `model`): what the algorithm itself maximised, such as the worst-case value."""
+        """ρ(π, M) in M = `model`: what the algorithm maximised, such as the worst-case value."""
         return float(self.model.initial @ self.v)
 
     @cached_property
@@ -280,13 +273,14 @@ class Improvement(Frozen):
             rng=np.random.default_rng(checks.seed(seed)), draws=draws,
         )  # fmt: skip
 
-    def proof(self, delta: float) -> Certificate:
-        """What is proven before the verdict, which may withdraw a certificate, is asked.
+    def tested(self, delta: float | None = None) -> ChangeCertificate | None:
+        """What tests of its changes on episodes that chose nothing prove, and no model; None
+        without such tests. Whether their assumptions hold, the verdict asks.
 
-        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).proof(0.1).delta
-        0.1
+        >>> spibb.PiBSpibb(n_wedge=1).improve(problem).tested() is None
+        True
         """
-        return self.certificate(delta)
+        return None
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none.

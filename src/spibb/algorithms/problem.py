@@ -114,7 +114,7 @@ class Problem(Shown):
 
     def __post_init__(self) -> None:
         for name, kind in (("counts", Counts), ("baseline", Policy), ("log", (type(None), Log))):
-            checks.of_kind(name, getattr(self, name), kind)
+            checks.instance(name, getattr(self, name), kind)
         checks.flag("v_max_given", self.v_max_given)
         checks.discount(self.discount)
         checks.number("v_max", self.v_max, 0, math.inf, "[)")

@@ -23,7 +23,6 @@ from spibb.frozen import Frozen
 from spibb.kernels import dense, robust
 from spibb.kernels.tuples import Ambiguous
 from spibb.mdp import MDP
-from spibb.policy import Policy
 from spibb.solve import (
     MAX_SWEEPS,
     METHODS,
@@ -101,14 +100,6 @@ class ExtremeSolution(Solution):
         return float(self.mdp.initial @ self.v)
 
 
-@dataclass(frozen=True, eq=False)
-class ValueRange:
-    """The worst and the best that an uncertainty set allows for one policy."""
-
-    worst: ExtremeSolution
-    best: ExtremeSolution
-
-
 def error_radii(problem: Problem, delta: float) -> np.ndarray:
     """e(x, a) [S, A] of Proposition 1, at most 2: no two distributions are farther apart."""
     return robust.radii(problem.data.model.counts, radius_of_one(problem.circumstances, delta))
@@ -134,46 +125,29 @@ def reward_bound(problem: Problem, r_max: float | None) -> float:
     return float(r_max)
 
 
-def optimise_worst_case(
-    xi: UncertaintySet, box: Box, *, method: str = "auto", tolerance: float = TOLERANCE
-) -> ExtremeSolution:
+def optimise_worst_case(xi: UncertaintySet, box: Box, *, method: str = "auto") -> ExtremeSolution:
     """argmax_π min_{M ∈ Ξ} ρ(π, M) over a box of policies (Equation 2).
 
     `auto` solves exactly by robust policy iteration up to a few hundred states, and sweeps
-    beyond, until the error is proven to be below `tolerance` times the largest value.
+    beyond, until the error is proven to be below `TOLERANCE` times the largest value.
     """
-    return _solve(xi, xi.low, box, method, tolerance)
+    return _solve(xi, xi.low, box, method)
 
 
 def worst_case(xi: UncertaintySet, probs: np.ndarray, *, method: str = "auto") -> ExtremeSolution:
     """min_{M ∈ Ξ} ρ(π, M) for a policy [S, A]."""
-    return _solve(xi, xi.low, _only(probs), method, TOLERANCE)
+    return _solve(xi, xi.low, _only(probs), method)
 
 
 def best_case(xi: UncertaintySet, probs: np.ndarray, *, method: str = "auto") -> ExtremeSolution:
     """max_{M ∈ Ξ} ρ(π, M) for a policy [S, A]: the worst case of the negated rewards, negated."""
-    mirrored = _solve(xi, -xi.high, _only(probs), method, TOLERANCE)
+    mirrored = _solve(xi, -xi.high, _only(probs), method)
     return replace(
         mirrored,
         q=-mirrored.q,
         v=-mirrored.v,
         mdp=replace(mirrored.mdp, rewards=-mirrored.mdp.rewards),
     )
-
-
-def value_range(
-    problem: Problem,
-    policy: Policy,
-    *,
-    delta: float = 0.1,
-    r_max: float | None = None,
-    known_rewards: bool = False,
-) -> ValueRange:
-    """Robust and optimistic evaluation of any policy: with probability at least 1 − δ its true
-    performance lies between the two."""
-    xi = UncertaintySet.from_problem(problem, delta=delta, r_max=r_max, known_rewards=known_rewards)
-    probs = policy.aligned(problem.states, problem.actions).probs
-    return ValueRange(worst_case(xi, probs), best_case(xi, probs))
 
 
 def _only(probs: np.ndarray) -> Box:
@@ -194,10 +168,8 @@ class _Game(NamedTuple):
     moved: np.ndarray
 
 
-def _solve(
-    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
-) -> ExtremeSolution:
-    found, reply = _kernel(xi, rewards, box, method, tolerance)
+def _solve(xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str) -> ExtremeSolution:
+    found, reply = _kernel(xi, rewards, box, method)
     extreme = _with_reply(xi.mdp, rewards, *reply)
     return ExtremeSolution(
         found.probs, found.q, found.v, found.iterations, found.converged, found.error, extreme
@@ -205,7 +177,7 @@ def _solve(
 
 
 def _kernel(
-    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str, tolerance: float
+    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str
 ) -> tuple[Solution, tuple[np.ndarray, np.ndarray, int]]:
     """The solution, and nature's reply to it as (kept, moved, worst)."""
     checks.choice("method", method, METHODS)
@@ -224,32 +196,30 @@ def _kernel(
         v, ties, worst, iterations, settled = robust.policy_iteration(*game)
         rounding = largest(ties)
         error = largest_error(rounding, mdp.discount)
-        converged = settled and error <= tolerance / dense.ROUNDING * rounding
+        converged = settled and error <= TOLERANCE / dense.ROUNDING * rounding
     else:
-        v, worst, error, iterations, converged = _sweep(game, tolerance)
+        v, worst, error, iterations, converged = _sweep(game)
     solution = Solution.in_units(unit, Found(probs, q, v, iterations, converged, error))
     return solution, (kept, moved, worst)
 
 
-def _sweep(game: _Game, tolerance: float) -> tuple[np.ndarray, int, float, int, bool]:
+def _sweep(game: _Game) -> tuple[np.ndarray, int, float, int, bool]:
     """V, the worst outcome, the error, the sweeps and whether they were enough.
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
     discount = game.ambiguous.discount
-    v, worst, error, wanted, sweeps = robust.sweep(*game, tolerance, MAX_SWEEPS)
-    game.probs[:], doubtful = _settle(game, v, worst, error, tolerance)
+    v, worst, error, wanted, sweeps = robust.sweep(*game, TOLERANCE, MAX_SWEEPS)
+    game.probs[:], doubtful = _settle(game, v, worst, error)
     if doubtful:
-        closer = tolerance * (1 - discount) / 4
+        closer = TOLERANCE * (1 - discount) / 4
         v, worst, error, _, more = robust.sweep(*game, closer, MAX_SWEEPS)
-        game.probs[:], doubtful = _settle(game, v, worst, error, tolerance)
+        game.probs[:], doubtful = _settle(game, v, worst, error)
         sweeps += more
     return v, worst, error, sweeps, error <= wanted and not doubtful
 
 
-def _settle(
-    game: _Game, v: np.ndarray, worst: int, error: float, tolerance: float
-) -> tuple[np.ndarray, bool]:
+def _settle(game: _Game, v: np.ndarray, worst: int, error: float) -> tuple[np.ndarray, bool]:
     """The greedy policy against nature's reply to V, and whether a tie in it is in doubt.
 
     An error of V counts at most as if nature moved its mass to where the error is largest.
@@ -264,7 +234,7 @@ def _settle(
         farthest = discount * radius / 2 * errors.max()
         return dense.q_values(rows, zero, discount, errors) + farthest
 
-    return settle(q, game.box, backup, v, sizes, error, tolerance * (1 - discount))
+    return settle(q, game.box, backup, v, sizes, error, TOLERANCE * (1 - discount))
 
 
 def _with_reply(

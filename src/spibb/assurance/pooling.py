@@ -74,14 +74,14 @@ class Pooling(Frozen):
 
 @dataclass(frozen=True, eq=False)
 class _Pairs(Frozen):
-    """The targets of each pair [P]: how many, their mean, squares about it, how far its rewards are
-    `apart` from those of the state's other pairs where rewards vary, and ℓ; and in how many degrees
-    of freedom `telling` any of their variances is known at most."""
+    """The targets of each pair [P]: how many, their mean, squares about it, the `lead` of
+    its rewards over those of the state's other pairs where rewards vary, and ℓ; and in how many
+    degrees of freedom `telling` any of their variances is known at most."""
 
     n: np.ndarray
     mean: np.ndarray
     squares: np.ndarray
-    apart: np.ndarray
+    lead: np.ndarray
     log_preference: np.ndarray
     n_actions: int
     telling: float
@@ -93,8 +93,8 @@ class _Pairs(Frozen):
     @cached_property
     def by_state(self) -> tuple[np.ndarray, np.ndarray]:
         """The number of targets of each state, and their squares about its mean, [S] each."""
-        apart = self.n * self.centred(self.mean, self.n) ** 2 + self.squares
-        n, squares = (a.reshape(-1, self.n_actions).sum(axis=1) for a in (self.n, apart))
+        squares = self.n * self.centred(self.mean, self.n) ** 2 + self.squares
+        n, squares = (a.reshape(-1, self.n_actions).sum(axis=1) for a in (self.n, squares))
         return n, squares
 
     def centred(self, values: np.ndarray, share: np.ndarray) -> np.ndarray:
@@ -151,12 +151,12 @@ def _pairs(rows: PooledRows, probs: np.ndarray, discount: float, v: np.ndarray) 
     preference = np.log(np.maximum(probs, RAREST))
     preference -= (probs * preference).sum(axis=1, keepdims=True)
     return _Pairs(
-        rows.visits, mean, squares, _apart(rows), preference.reshape(-1), probs.shape[1],
+        rows.visits, mean, squares, _lead(rows), preference.reshape(-1), probs.shape[1],
         _telling(rows, target, probs.shape),
     )  # fmt: skip
 
 
-def _apart(rows: PooledRows) -> np.ndarray:
+def _lead(rows: PooledRows) -> np.ndarray:
     """A pair's mean reward less that of the state's other pairs [P]; 0 where rewards never vary."""
     n, n_actions = rows.visits, rows.shape[1]
     if not rows.reward_squares.any():
@@ -267,8 +267,8 @@ def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:
     ordinary rewards; seen often they are trusted.
     """
     n = np.maximum(pairs.n, 1)
-    extreme = pairs.apart**2 > EXTREME**2 * (noise / n + spread)
-    return np.where(extreme, pairs.apart**2 / n**3, 0.0)
+    extreme = pairs.lead**2 > EXTREME**2 * (noise / n + spread)
+    return np.where(extreme, pairs.lead**2 / n**3, 0.0)
 
 
 def _thin(visits: np.ndarray, squares: np.ndarray, noise: np.ndarray) -> np.ndarray:

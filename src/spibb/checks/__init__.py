@@ -3,95 +3,48 @@
 A message is one line that names the thing, its value, the limit, the place and the remedy.
 """
 
-from spibb.checks.arguments import (
-    MADE_BY,
-    as_float,
-    choice,
-    delta,
-    delta_or_one,
-    discount,
-    flag,
-    flags,
-    generator,
-    instance,
-    n_wedge,
-    number,
-    of_kind,
-    options,
-    positive,
-    seed,
-    several,
-    takes,
-    wrong_type,
-)
-from spibb.checks.arrays import (
-    ROW_SUM_TOLERANCE,
-    action_codes,
-    check_present,
-    codes,
-    column,
-    finite,
-    is_masked,
-    narrow,
-    one_kind,
-    per_cent,
-    probability_rows,
-    real_array,
-    same_length,
-    sparse_rows,
-    unmasked,
-    whole_array,
-    whole_rows,
-)
-from spibb.checks.parsing import NUMBER, NUMBER_IN_TEXT, parse_value, parse_values
-from spibb.checks.wording import did_you_mean, indefinite, named, one_line, shown, some, such_rows
-
-__all__ = [
-    "MADE_BY",
-    "NUMBER",
-    "NUMBER_IN_TEXT",
-    "ROW_SUM_TOLERANCE",
-    "action_codes",
-    "as_float",
-    "check_present",
-    "choice",
-    "codes",
-    "column",
-    "delta",
-    "delta_or_one",
-    "did_you_mean",
-    "discount",
-    "finite",
-    "flag",
-    "flags",
-    "generator",
-    "indefinite",
-    "instance",
-    "is_masked",
-    "n_wedge",
-    "named",
-    "narrow",
-    "number",
-    "of_kind",
-    "one_kind",
-    "one_line",
-    "options",
-    "parse_value",
-    "parse_values",
-    "per_cent",
-    "positive",
-    "probability_rows",
-    "real_array",
-    "same_length",
-    "seed",
-    "several",
-    "shown",
-    "some",
-    "sparse_rows",
-    "such_rows",
-    "takes",
-    "unmasked",
-    "whole_array",
-    "whole_rows",
-    "wrong_type",
-]
+from spibb.checks.arguments import MADE_BY as MADE_BY
+from spibb.checks.arguments import as_float as as_float
+from spibb.checks.arguments import choice as choice
+from spibb.checks.arguments import delta as delta
+from spibb.checks.arguments import delta_or_one as delta_or_one
+from spibb.checks.arguments import discount as discount
+from spibb.checks.arguments import flag as flag
+from spibb.checks.arguments import flags as flags
+from spibb.checks.arguments import instance as instance
+from spibb.checks.arguments import n_wedge as n_wedge
+from spibb.checks.arguments import number as number
+from spibb.checks.arguments import options as options
+from spibb.checks.arguments import positive as positive
+from spibb.checks.arguments import seed as seed
+from spibb.checks.arguments import several as several
+from spibb.checks.arguments import takes as takes
+from spibb.checks.arguments import wrong_type as wrong_type
+from spibb.checks.arrays import ROW_SUM_TOLERANCE as ROW_SUM_TOLERANCE
+from spibb.checks.arrays import action_codes as action_codes
+from spibb.checks.arrays import check_present as check_present
+from spibb.checks.arrays import codes as codes
+from spibb.checks.arrays import column as column
+from spibb.checks.arrays import finite as finite
+from spibb.checks.arrays import is_masked as is_masked
+from spibb.checks.arrays import narrow as narrow
+from spibb.checks.arrays import one_kind as one_kind
+from spibb.checks.arrays import per_cent as per_cent
+from spibb.checks.arrays import probability_rows as probability_rows
+from spibb.checks.arrays import real_array as real_array
+from spibb.checks.arrays import same_length as same_length
+from spibb.checks.arrays import sparse_rows as sparse_rows
+from spibb.checks.arrays import unmasked as unmasked
+from spibb.checks.arrays import whole_array as whole_array
+from spibb.checks.arrays import whole_rows as whole_rows
+from spibb.checks.parsing import NUMBER as NUMBER
+from spibb.checks.parsing import NUMBER_IN_TEXT as NUMBER_IN_TEXT
+from spibb.checks.parsing import parse_value as parse_value
+from spibb.checks.parsing import parse_values as parse_values
+from spibb.checks.wording import did_you_mean as did_you_mean
+from spibb.checks.wording import indefinite as indefinite
+from spibb.checks.wording import named as named
+from spibb.checks.wording import one_line as one_line
+from spibb.checks.wording import shown as shown
+from spibb.checks.wording import some as some
+from spibb.checks.wording import such_rows as such_rows

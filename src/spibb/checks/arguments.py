@@ -65,16 +65,12 @@ def as_float(value: Any) -> float:
         return math.inf if value > 0 else -math.inf
 
 
-def instance(name: str, value: Any, kind: type | tuple[type, ...], remedy: str) -> None:
-    """Check the type of an argument; `remedy` says what makes one."""
+def instance(
+    name: str, value: Any, kind: type | tuple[type, ...], remedy: str | None = None
+) -> None:
+    """Check the type of an argument; `remedy` says what makes one, by default as in `MADE_BY`."""
     if not isinstance(value, kind):
         raise wrong_type(name, value, kind, remedy)
-
-
-def of_kind(name: str, value: Any, kind: type | tuple[type, ...]) -> None:
-    """Check the type of an argument, of a kind that we know how to make."""
-    if not isinstance(value, kind):
-        raise wrong_type(name, value, kind)
 
 
 def wrong_type(
@@ -116,7 +112,7 @@ def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callab
             given = signature.bind(*args, **kwargs).arguments
             for name, kind in kinds.items():
                 if name in given:
-                    of_kind(name, given[name], kind)
+                    instance(name, given[name], kind)
             return function(*args, **kwargs)
 
         return checked
@@ -178,12 +174,6 @@ def seed(value: Any, name: str = "seed") -> int:
     if not (x >= 0 and x.is_integer()):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 0")
     return int(value)
-
-
-def generator(value: Any) -> np.random.Generator:
-    """Check a source of random numbers."""
-    instance("rng", value, np.random.Generator, "write rng=np.random.default_rng(0)")
-    return value
 
 
 def several(name: str, value: Any, example: str) -> tuple[Any, ...]:

@@ -13,6 +13,7 @@ from spibb.change_certificate import ChangeCertificate
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT
+from spibb.ope.estimate import Weakness
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes
 from spibb.report.comparison import Comparison
@@ -98,12 +99,11 @@ def print_estimates(console: Console, report: OffPolicyReport, *, concluded: boo
     )
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
-    size, warning = report.effective_sample_size, report.warning or ""
-    rests = f"{size:,.1f} of {report.n_episodes:,} episodes"
-    if rests not in warning:
-        say(console, f"Effective sample size {rests}")
-    if warning and not (concluded and warning[1:] in (report.conclusion or "")):
-        console.print(f"Warning: {warning}", style="bold", highlight=False, markup=False)
+    if report.rows[0].estimate.weakness is not Weakness.FEW_EPISODES:  # which says the same
+        size = f"{report.effective_sample_size:,.1f} of {report.n_episodes:,} episodes"
+        say(console, f"Effective sample size {size}")
+    if report.warning and not (concluded and report.conclusion):
+        console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
     _say_missing_bounds(console, report)
 
 
@@ -117,7 +117,7 @@ def _say_missing_bounds(console: Console, report: OffPolicyReport) -> None:
             for bound in row.bounds:
                 exact = bound.name in EXACT and found.limit == -math.inf
                 reason = f"{found.no_limit}; {found.remedy}" if exact else bound.refusal
-                if bound.refusal and reason and reason not in (report.warning or ""):
+                if bound.refusal and reason and reason != found.warning:
                     part = (unlimited if exact else others).setdefault(reason, [])
                     part.extend([] if name in part else [f"{name}{what}"])
     if unlimited:

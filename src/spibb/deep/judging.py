@@ -31,7 +31,7 @@ from spibb.episodes.limits import slack
 from spibb.evaluate import returns
 from spibb.ingest.vectors import VectorLog
 from spibb.log import returns_to_go
-from spibb.ope import FEW_EPISODES, OffPolicyReport, beyond, is_beyond, reach_of
+from spibb.ope import FEW_EPISODES, OffPolicyReport, beyond_reach, is_beyond_reach, reach_of
 from spibb.verdict import Grade, Verdict
 from spibb.words import at_least, level, number, percent, signed, surely
 
@@ -61,11 +61,11 @@ class VectorDepartures:
     def doubt(self) -> str | None:
         """Say when no policy can gain as much."""
         value = self.earned + self.gain
-        if not is_beyond(value, self.reach, slack(*self.reach)):
+        if not is_beyond_reach(value, self.reach, slack(*self.reach)):
             return None
         return (
             f"do not rely on the size of the gain of the changes ({ALONE}): the mean return plus "
-            f"that gain, {number(value)}, is {beyond(self.reach)}"
+            f"that gain, {number(value)}, is {beyond_reach(self.reach)}"
         )
 
 
@@ -98,14 +98,12 @@ def departures(
     value = (found.probs * found.q).sum(axis=1)
     usual = policy.current_fit[0] + policy.current_fit[1] * value
     beyond = (returns_to_go(log, discount) - usual) / policy.reward_unit
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    terms = np.add.reduceat(discount**step * (ratio - 1) * beyond, log.episode_starts[:-1])
+    terms = np.add.reduceat(discount**log.step * (ratio - 1) * beyond, log.episode_starts[:-1])
     unit = policy.reward_unit
     return VectorDepartures(
         log.n_episodes, float(terms.mean()) * unit, student_t_bound(terms, delta) * unit,
         bca_bound(terms, delta, rng=rng) * unit, delta, float(returns(log, discount).mean()),
-        reach_of(log.reward, float(lengths.max()), discount),
+        reach_of(log.reward, float(log.lengths.max()), discount),
     )  # fmt: skip
 
 

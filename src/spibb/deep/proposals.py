@@ -12,8 +12,8 @@ SHARE = 0.35
 """Of the logged decisions, so many lie below the proposed N∧, …"""
 LEAST, MOST = 3.0, 20.0
 """… which is never outside these limits."""
-UPDATES = 40_000
-"""Minibatches of 32 that training takes, …"""
+UPDATES, BATCH = 40_000, 32
+"""Minibatches that training takes, of so many transitions each, …"""
 FEWEST, MANIEST = 20, 2000
 """… in so many passes over the log."""
 
@@ -33,6 +33,6 @@ def propose_n_wedge(taken: np.ndarray) -> float:
     return float(f"{found:.2g}")
 
 
-def propose_passes(n_transitions: int, batch_size: int = 32) -> int:
+def propose_passes(n_transitions: int) -> int:
     """Passes that make 40,000 updates, at least 20 and at most 2,000."""
-    return min(max(math.ceil(UPDATES * batch_size / n_transitions), FEWEST), MANIEST)
+    return min(max(math.ceil(UPDATES * BATCH / n_transitions), FEWEST), MANIEST)

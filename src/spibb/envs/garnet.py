@@ -62,17 +62,6 @@ def draw_garnet(
     )
 
 
-def garnet_mdp(
-    rng: np.random.Generator,
-    n_states: int = 50,
-    n_actions: int = 4,
-    connectivity: int = 4,
-    discount: float = DISCOUNT,
-) -> MDP:
-    """The MDP of `draw_garnet`: starts in state 0, pays 1 on entering the terminal state."""
-    return draw_garnet(rng, n_states, n_actions, connectivity, discount).mdp
-
-
 def _check(n_states: int, n_actions: int, connectivity: int, discount: float) -> None:
     positive("n_actions", n_actions)
     number("n_states", positive("n_states", n_states), 2, np.inf, "[)")

@@ -99,15 +99,19 @@ def _rare(taken: np.ndarray, probs: np.ndarray) -> float:
 
 
 def contradiction(
-    taken: np.ndarray, probs: np.ndarray, states: Vocabulary, actions: Vocabulary
-) -> str | None:
-    """Where decisions [S, A] cannot be those of a policy [S, A], in words, if anywhere."""
+    taken: np.ndarray, probs: np.ndarray, states: Vocabulary, actions: Vocabulary,
+    reference: str = "the policy's",
+) -> str | None:  # fmt: skip
+    """Where decisions [S, A] cannot be those of a policy [S, A], in words, if anywhere.
+
+    `reference` names what they are compared with.
+    """
     found = Frequencies.of(taken, probs)
     p_value = min(1.0, 2 * min(found.p_value, found.rare_p_value))
     if p_value >= IMPOSSIBLE or found.oddest is None:
         return None
     odd = _named(found.oddest, taken, probs, states, actions)
-    return f"its actions are not as frequent as the policy's (p = {p_value:.1g}): {odd}"
+    return f"its actions are not as frequent as {reference} (p = {p_value:.1g}): {odd}"
 
 
 def misrecorded(log: Log) -> str | None:
@@ -124,15 +128,13 @@ def misrecorded(log: Log) -> str | None:
         return str(error)
     if varies(log):
         return None
-    wrong = contradiction(decisions(log), table, log.states, log.actions)
-    return wrong and wrong.replace("the policy's", "action_prob says")
+    return contradiction(decisions(log), table, log.states, log.actions, "action_prob says")
 
 
 def decisions(log: Log) -> np.ndarray:
     """How often the log takes each action in each state [S, A], in all of its rows."""
     shape = len(log.states), len(log.actions)
-    pair = log.state.astype(np.int64) * shape[1] + log.action
-    return np.bincount(pair, minlength=shape[0] * shape[1]).reshape(shape)
+    return np.bincount(log.pair, minlength=shape[0] * shape[1]).reshape(shape)
 
 
 def recorded_table(log: Log) -> np.ndarray:
@@ -158,8 +160,7 @@ def recorded_probs(log: Log) -> np.ndarray:
     """
     assert log.action_prob is not None
     check_recorded(log)
-    n = decisions(log)
-    pair = log.state.astype(np.int64) * n.shape[1] + log.action
+    n, pair = decisions(log), log.pair
     least = np.full(n.size, np.inf)
     np.minimum.at(least, pair, log.action_prob)
     inverse = np.bincount(pair, weights=least[pair] / log.action_prob, minlength=n.size)

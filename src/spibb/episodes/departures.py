@@ -116,15 +116,14 @@ def completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarr
 
 
 def _completed_returns(log: Log, values: np.ndarray, discount: float) -> np.ndarray:
-    last = log.episode_starts[1:] - 1
+    last = log.last_rows
     reached = log.next_state[last]
     beyond = np.where(
         reached >= 0,
         discount * values[np.maximum(reached, 0)],
         values[log.state[last]] - log.reward[last],
     )
-    lengths = np.diff(log.episode_starts)
-    rest = np.repeat(np.where(log.terminated[last], 0.0, beyond), lengths)
+    rest = np.repeat(np.where(log.terminated[last], 0.0, beyond), log.lengths)
     return returns_to_go(log, discount) + rest * discount ** (log.remaining - 1.0)
 
 
@@ -156,9 +155,7 @@ def single_departures(
 
 def _controlled(log: Log, baseline: np.ndarray, q: np.ndarray) -> np.ndarray:
     """Q̂ [S, A], and V̂ instead where a state has too few visits to tell its actions apart."""
-    n_actions = q.shape[1]
-    pair = log.state.astype(np.int64) * n_actions + log.action
-    visits = np.bincount(pair, minlength=q.size).reshape(q.shape)
+    visits = np.bincount(log.pair, minlength=q.size).reshape(q.shape)
     enough = visits.sum(axis=1) >= ENOUGH * np.count_nonzero(visits, axis=1)
     v = (baseline * q).sum(axis=1)
     return np.where(enough[:, None], q, v[:, None])
@@ -189,23 +186,16 @@ class _Block(NamedTuple):
 
 
 def _in_block(log: Log, asked: _Asked) -> _Block:
-    lengths = np.diff(log.episode_starts)
-    episode = np.repeat(np.arange(log.n_episodes), lengths)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    ratio = asked.policy[log.state, log.action] / _made(log, asked.baseline)
+    episode = log.episode
+    ratio = asked.policy[log.state, log.action] / log.taken_probs(asked.baseline)
     moved = changed_states(asked.policy, asked.baseline)[log.state]
     tilt = np.where(moved, ratio - 1, 0.0)
-    off = asked.discount**step * (_ahead(log, asked) / asked.unit)
+    off = asked.discount**log.step * (_ahead(log, asked) / asked.unit)
     asked.noise.add(log.state, log.action, off, tilt)
     x = tilt * off
     gains = np.bincount(episode, weights=x, minlength=log.n_episodes)
     weight = np.bincount(episode, weights=np.where(moved, ratio, 0.0), minlength=log.n_episodes)
     return _Block(x[moved], log.state[moved], episode[moved].astype(np.int32), gains, weight)
-
-
-def _made(log: Log, baseline: np.ndarray) -> np.ndarray:
-    """The probability with which each action was taken [N]: as recorded, or else the baseline's."""
-    return baseline[log.state, log.action] if log.action_prob is None else log.action_prob
 
 
 def _surprise(parts: Sequence[_Block], lacking: np.ndarray) -> float:
@@ -237,6 +227,6 @@ def _ahead(log: Log, asked: _Asked) -> np.ndarray:
     """G_t − V̂(x_t) of every row [N], without the noise of later actions."""
     v = (asked.baseline * asked.q).sum(axis=1)
     chance = asked.q[log.state, log.action] - v[log.state]
-    chance = chance * (asked.baseline[log.state, log.action] / _made(log, asked.baseline))
+    chance = chance * (asked.baseline[log.state, log.action] / log.taken_probs(asked.baseline))
     later = returns_to_go(replace(log, reward=chance), asked.discount) - chance
     return completed_returns(log, v, asked.discount) - v[log.state] - later

@@ -47,8 +47,7 @@ def unplayed(log: Log, behaviour: np.ndarray | None) -> str | None:
 
 def _impossible(log: Log, bad: np.ndarray) -> str:
     """That the behaviour policy never takes some of the logged actions; names the commonest."""
-    pair = log.state[bad].astype(np.int64) * len(log.actions) + log.action[bad]
-    distinct, rows = np.unique(pair, return_counts=True)
+    distinct, rows = np.unique(log.pair[bad], return_counts=True)
     x, a = divmod(int(distinct[np.argmax(rows)]), len(log.actions))
     others = f" ({int(bad.sum())} rows in {len(distinct)} such pairs)" if len(distinct) > 1 else ""
     return (
@@ -92,8 +91,7 @@ def _too_often(log: Log, column: np.ndarray) -> str | None:
     its rounding allows.
     """
     p = at_most(column)
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
-    shown, index, n = np.unique(pair, return_inverse=True, return_counts=True)
+    shown, index, n = np.unique(log.pair, return_inverse=True, return_counts=True)
     state = shown // len(log.actions)
     known, visits = np.bincount(state)[log.state], np.bincount(log.state)[state]
     counts = np.ones(len(p), dtype=bool)
@@ -163,7 +161,7 @@ def _sums(log: Log, column: np.ndarray) -> np.ndarray:
     """
     least, largest = _extremes(log, column)
     taken, one = largest > -np.inf, _one_number(least, largest)
-    often = np.bincount(log.state * len(log.actions) + log.action, minlength=taken.size) > 1
+    often = np.bincount(log.pair, minlength=taken.size) > 1
     steady = one[taken].all() & (often.reshape(taken.shape) | ~taken).all(axis=1)
     return np.asarray(np.where(steady, np.where(taken, least, 0.0).sum(axis=1), 0.0))
 

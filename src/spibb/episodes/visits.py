@@ -220,12 +220,10 @@ def check_returns(log: Log, discount: float, bounds: ReturnBounds) -> None:
 
 def _futures(log: Log, discount: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Episode, step, recorded return and γ^k of what is not recorded, of every row [N]."""
-    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
-    episode = np.repeat(np.arange(log.n_episodes), lengths)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    cut = np.where(log.terminated[last], 0.0, 1.0)[episode]
-    unseen = cut * discount ** (lengths[episode] - step)
-    return episode, step, returns_to_go(log, discount), unseen
+    episode = log.episode
+    cut = np.where(log.terminated[log.last_rows], 0.0, 1.0)[episode]
+    unseen = cut * discount**log.remaining
+    return episode, log.step, returns_to_go(log, discount), unseen
 
 
 def _rests(
@@ -234,7 +232,7 @@ def _rests(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
     """Which number each row lacks [N], and between what these lie [S + E]."""
     alone, size = len(log.states) + episode, len(log.states) + log.n_episodes
-    reached = log.next_state[log.episode_starts[1:] - 1][episode]
+    reached = log.next_state[log.last_rows][episode]
     rest = np.where((reached >= 0) & shared & (unseen > 0), reached, alone)
     least, most = _ends(rest, size, recorded, unseen, bounds)
     rest = np.where((least > most)[rest], alone, rest)
@@ -298,7 +296,7 @@ def check_rewards(log: Log, declared: Declared) -> None:
 
 def _check_horizon(log: Log, horizon: int) -> None:
     """No episode may be longer, nor be cut at the horizon while the log says what came next."""
-    lengths, last = np.diff(log.episode_starts), log.episode_starts[1:] - 1
+    lengths, last = log.lengths, log.last_rows
     goes_on = ~log.terminated[last] & (log.next_state[last] >= 0)
     if not (bad := lengths + goes_on > horizon).any():
         return

@@ -20,8 +20,9 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms import make
 from spibb.algorithms.auto import Auto
-from spibb.algorithms.base import Algorithm
+from spibb.algorithms.base import Algorithm, Truth
 from spibb.algorithms.candidate import Candidate, surest
+from spibb.algorithms.certified import Certified
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
@@ -133,11 +134,11 @@ def improved(algorithm: Algorithm, problem: Problem) -> Improvement:
 
 
 def all_improved(algorithms: Sequence[Algorithm], problem: Problem) -> list[Improvement]:
-    """What each algorithm makes of a log; configurations that share work are improved together."""
-    found: dict[Algorithm, Improvement] = {}
-    for kind in {type(a): None for a in algorithms if a.shares_work}:
-        alike = [a for a in algorithms if type(a) is kind]
-        found |= zip(alike, kind.improve_each(alike, problem))
+    """What each algorithm makes of a log; `certified` reads it once for all levels."""
+    several = [a for a in algorithms if isinstance(a, Certified)]
+    found: dict[Algorithm, Improvement] = dict(
+        zip(several, Certified.improve_each(several, problem))
+    )
     return [found.get(a) or improved(a, problem) for a in algorithms]
 
 
@@ -298,7 +299,7 @@ def row_of(
     """Everything that is stored of one log."""
     problem = problem_of(scene, experiment, run, size)
     assert problem.log is not None
-    found = all_improved([one.told_limits(*scene.limits) for _, one in algorithms], problem)
+    found = all_improved([one.told(Truth(scene.limits)) for _, one in algorithms], problem)
     policies = np.stack([result.policy.probs for result in found])
     gains = scene.gains(policies).tolist()
     earned = float(returns(problem.log, problem.discount).mean())

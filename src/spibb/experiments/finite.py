@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.algorithms.base import Algorithm
+from spibb.algorithms.base import Algorithm, Truth
 from spibb.algorithms.problem import Problem
 from spibb.envs.baselines import gridworld_baseline, optimal_q
 from spibb.envs.garnet import draw_garnet
@@ -229,8 +229,7 @@ class Trainer:
 
 def told(algorithm: Algorithm, world: World) -> Algorithm:
     """The algorithm, told of the world what it may know beside the data."""
-    truth = algorithm.told_truth(world.baseline_value, world.behaviour)
-    return truth.told_limits(*world.returns)
+    return algorithm.told(Truth(world.returns, world.baseline_value, world.behaviour))
 
 
 def _random_worlds(experiment: Experiment, rng: np.random.Generator) -> Iterator[World]:

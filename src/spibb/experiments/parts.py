@@ -56,7 +56,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Stored:
+class StoredParts:
     """The parts of a folder in the order of their runs, and the files that are damaged."""
 
     parts: tuple[Part, ...]
@@ -109,7 +109,7 @@ def chunk_of(path: Path) -> Chunk:
     return Chunk(int(match[1]), int(match[2]))
 
 
-def stored_parts(experiment: Experiment, folder: Path) -> Stored:
+def stored_parts(experiment: Experiment, folder: Path) -> StoredParts:
     """Read and check the parts of a folder; what does not belong there is refused by name.
 
     Damaged parts are only listed: they can be set aside and done again.
@@ -123,7 +123,7 @@ def stored_parts(experiment: Experiment, folder: Path) -> Stored:
             parts.append(_checked(path, chunk, experiment))
     parts.sort(key=lambda part: part.chunk)
     _check_together(parts)
-    return Stored(tuple(parts), tuple(damaged))
+    return StoredParts(tuple(parts), tuple(damaged))
 
 
 def _checked(path: Path, chunk: Chunk, experiment: Experiment) -> Part:

@@ -39,6 +39,7 @@ from spibb.loading import (
     whole,
 )
 from spibb.sql.duck import open_duckdb
+from spibb.sql.engines import quoted
 from spibb.stats import (
     BOOTSTRAP_UP_TO,
     Interval,
@@ -206,7 +207,7 @@ def aggregate(
             if progress:
                 progress(done / len(values))
             with _sorted(connection, parts, study, value) as stream:
-                cells += _cells(Sorted(stream), settings, experiment, column, rng)
+                cells += _cells(SortedValues(stream), settings, experiment, column, rng)
         if study.shares is not None:
             cells += _shares(connection, parts, study, study.shares(experiment))
     return Results(experiment, int(known[2]), float(known[0]), float(known[1]), tuple(cells))
@@ -245,7 +246,7 @@ def _readable(files: list[Path]) -> Iterator[None]:
         ) from None
 
 
-class Sorted:
+class SortedValues:
     """Values of a column with their runs, read in blocks from a stream."""
 
     def __init__(self, stream: Iterable[pa.RecordBatch]) -> None:
@@ -264,7 +265,7 @@ class Sorted:
 
 
 def _cells(
-    rows: Sorted,
+    rows: SortedValues,
     settings: list[tuple[Any, ...]],
     experiment: Experiment,
     column: str,
@@ -294,8 +295,8 @@ def _cells(
 def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -> Iterator[Cell]:
     """The cells of columns that are true (1), false (0) or do not apply (NaN), by setting."""
     # DuckDB trusts footers, which tell no NaN: only computed differences find it
-    quoted = [_quoted(name) for name in names]
-    known = [f"CASE WHEN {name} - {name} = 0 THEN {name} END" for name in quoted]
+    numbers = [_number(name) for name in names]
+    known = [f"CASE WHEN {name} - {name} = 0 THEN {name} END" for name in numbers]
     counted = ", ".join(f"sum({value}), count({value})" for value in known)
     grouped = ", ".join(study.settings)
     rows = connection.sql(
@@ -312,14 +313,14 @@ def _shares(connection: Any, parts: list[str], study: Study, names: list[str]) -
                 yield Cell(name, None, runs=trials, statistics=share, **here)
 
 
-def _quoted(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"::DOUBLE'
-
-
 def _value(study: Study, column: str) -> str:
     """What a row counts as the value of a column, in SQL."""
-    quoted = _quoted(column)
-    return f"({quoted} - baseline) / (optimal - baseline)" if study.normalised else quoted
+    value = _number(column)
+    return f"({value} - baseline) / (optimal - baseline)" if study.normalised else value
+
+
+def _number(column: str) -> str:
+    return f"{quoted(column)}::DOUBLE"
 
 
 def _sorted(connection: Any, parts: list[str], study: Study, value: str) -> pa.RecordBatchReader:

@@ -26,7 +26,10 @@ def proposed(source: Any, column_map: ColumnMap) -> list[str]:
         tried.append((handling, written))
         try:
             open_log(written, **replace(column_map, said=asdict(handling)).reading).counts()
-            return [*handling.beyond(column_map.handling).split(), *_beyond(written, source)]
+            return [
+                *handling.options_from(column_map.handling).split(),
+                *_encoding_options(written, source),
+            ]
         except FixableError as error:
             handling = replace(handling, **_those_of(Handling, error.changes))
             written = replace(written, **_those_of(Source, error.changes))
@@ -40,7 +43,7 @@ def _those_of(kind: type, changes: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in changes.items() if name in names}
 
 
-def _beyond(written: Source, before: Any) -> list[str]:
+def _encoding_options(written: Source, before: Any) -> list[str]:
     """The options that say how text is written, where `before` did not say so."""
     old = Source.of(before)
     changed = [name for name in WRITTEN if getattr(written, name) != getattr(old, name)]

@@ -65,11 +65,11 @@ def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) 
     what = f"units ({listed(together)})" if together else "episodes"
     if len(names) < 2:
         raise InputError(f"the log has {len(names)} {what}, and a split needs at least 2: add some")
-    chosen = _apart(names, share, seed)
-    apart = np.isin(codes, chosen)
+    chosen = _held_out(names, share, seed)
+    held_out = np.isin(codes, chosen)
     csv = isinstance(engine, DuckFiles) and engine.files.untyped
     return Parts(
-        _where(rows, ~apart), _where(rows, apart), len(names) - len(chosen), len(chosen),
+        _where(rows, ~held_out), _where(rows, held_out), len(names) - len(chosen), len(chosen),
         ".csv" if csv else ".parquet", what,
     )  # fmt: skip
 
@@ -137,7 +137,7 @@ def episode_column(present: Sequence[str], columns: ColumnNames) -> str:
     )
 
 
-def _apart(episodes: Sequence[Label], share: float, seed: int) -> np.ndarray:
+def _held_out(episodes: Sequence[Label], share: float, seed: int) -> np.ndarray:
     """Codes of the episodes to keep apart: those whose names, mixed with the seed, come first."""
     mixed = [sha256(f"{seed} {label}".encode()).digest() for label in episodes]
     n = min(max(round(share * len(episodes)), 1), len(episodes) - 1)

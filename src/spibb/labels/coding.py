@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.arrays import as_type, densify, from_arrow
+from spibb.arrays import as_type, densify, from_arrow, is_arrow
 from spibb.checks import check_present, is_masked, one_kind
 from spibb.errors import InputError
 from spibb.labels.kinds import LARGEST, Label, cell_label
@@ -67,21 +67,17 @@ def _spread(names: tuple[str, ...], columns: Sequence[Any]) -> Iterable[str]:
 
 def label_parts(values: Any, name: str) -> list[Any]:
     """The parts of a column of labels: one per element of a tuple label."""
-    if isinstance(values, list) and values and _is_arrow(values[0]):
+    if isinstance(values, list) and values and is_arrow(values[0]):
         return values if len(values) > 1 else label_parts(values[0], name)
     if is_masked(values):
         return [part.tolist() for part in (values.T if values.ndim == 2 else [values])]
     if isinstance(values, np.ndarray) and (values.ndim == 2 or values.dtype.kind != "O"):
         return list(values.T) if values.ndim == 2 else [values]
-    if _is_arrow(values):
+    if is_arrow(values):
         if not _is_nested(values):
             return [values]
         values = values.to_pylist()
     return _tuple_parts(list(values), name)
-
-
-def _is_arrow(values: Any) -> bool:
-    return type(values).__module__.startswith("pyarrow")
 
 
 def _is_nested(column: Any) -> bool:
@@ -138,7 +134,7 @@ def _to_arrow(column: Any, name: str) -> Any:
     if isinstance(column, np.ndarray) and column.ndim != 1:
         raise InputError(f"{name} has shape {column.shape}, expected one label per row")
     try:
-        array = column if _is_arrow(column) else pa.array(column, from_pandas=True)
+        array = column if is_arrow(column) else pa.array(column, from_pandas=True)
     except UnicodeError:
         raise InputError(f"{name} holds text that is not valid Unicode: fix the column") from None
     except OverflowError:
@@ -147,7 +143,7 @@ def _to_arrow(column: Any, name: str) -> Any:
         ) from None
     except (pa.ArrowException, TypeError, ValueError):
         raise InputError(f"{name} mixes types: make every label a string, or a number") from None
-    if not _is_arrow(column):
+    if not is_arrow(column):
         one_kind(column, array.type, name)
     if pa.types.is_nested(array.type) or not (
         pa.types.is_dictionary(array.type) or pa.types.is_primitive(array.type)

@@ -46,9 +46,9 @@ from spibb.ope.contributions import (
 from spibb.ope.estimate import (
     FEW_EPISODES,
     Estimate,
-    beyond,
+    beyond_reach,
     effective_sample_size,
-    is_beyond,
+    is_beyond_reach,
     reach_of,
 )
 from spibb.ope.report import OffPolicyReport, off_policy_estimates, report_of
@@ -68,10 +68,10 @@ __all__ = [
     "LowerBound",
     "OffPolicyReport",
     "ValuedCandidates",
-    "beyond",
+    "beyond_reach",
     "contributions",
     "effective_sample_size",
-    "is_beyond",
+    "is_beyond_reach",
     "lower_bound",
     "no_limits",
     "off_policy_estimates",

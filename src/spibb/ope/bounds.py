@@ -16,7 +16,7 @@ from spibb.ope.estimate import Estimate
 
 @dataclass(frozen=True)
 class LowerBound:
-    """ρ(π) ≥ value with probability 1 − δ under the assumption; `refusal` says why there is none.
+    """ρ(π) ≥ value with probability 1 − δ; `refusal` says why there is no such bound.
 
     `value` is NaN where the bound is refused.
     """
@@ -24,7 +24,6 @@ class LowerBound:
     name: str
     value: float
     delta: float
-    assumption: str
     refusal: str | None = None
 
 
@@ -66,12 +65,6 @@ _BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] =
 BOUNDS = tuple(_BOUNDS)
 EXACT = ("bernstein", "betting")
 """Bounds that hold in samples of any size, given a limit that no contribution can be below."""
-_ASSUMPTIONS: Mapping[str, str] = {
-    "bernstein": "independent episodes, none of which can contribute less than {lowest:g}",
-    "betting": "independent episodes, none of which can contribute less than {lowest:g}",
-    "student-t": "independent episodes, and a mean that is close to normal",
-    "bca": "independent episodes, enough of them to stand for what was not seen",
-}
 
 
 def lower_bound(
@@ -82,8 +75,7 @@ def lower_bound(
     Only "bca" draws from `rng`.
     """
     checks.choice("bound", bound, BOUNDS)
-    assumption = _ASSUMPTIONS[bound].format(lowest=estimate.limit)
-    return LowerBound(bound, _BOUNDS[bound](estimate, delta, rng), delta, assumption)
+    return LowerBound(bound, _BOUNDS[bound](estimate, delta, rng), delta)
 
 
 def with_bounds(
@@ -95,6 +87,6 @@ def with_bounds(
         try:
             found = lower_bound(estimate, name, delta, rng=rng)
         except InputError as error:
-            found = LowerBound(name, math.nan, delta, "", refusal=str(error))
+            found = LowerBound(name, math.nan, delta, refusal=str(error))
         bounds.append(found)
     return BoundedEstimate(estimate, tuple(bounds))

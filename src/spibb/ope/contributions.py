@@ -101,7 +101,7 @@ def contributions(
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep, lowest_return),
         reach_of(
-            log.reward, float(np.diff(log.episode_starts).max()), discount,
+            log.reward, float(log.lengths.max()), discount,
             completed=truncated == "model",
         ),
     )  # fmt: skip

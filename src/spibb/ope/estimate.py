@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from enum import Enum, auto
 
 import numpy as np
 
@@ -48,9 +49,14 @@ class Estimate(Frozen):
     reach: tuple[float, float] = (-math.inf, math.inf)
 
     @property
+    def weakness(self) -> Weakness | None:
+        """What the weights suffer from, as `warning` says in words."""
+        return weakness_of(self.weights, self.effective_sample_size)
+
+    @property
     def out_of_reach(self) -> bool:
         """Whether it is beyond its reach by more than rounded probabilities explain."""
-        return is_beyond(self.value, self.reach, LEAST_FAR * max(map(abs, self.reach)))
+        return is_beyond_reach(self.value, self.reach, LEAST_FAR * max(map(abs, self.reach)))
 
     @property
     def pessimistic(self) -> Estimate:
@@ -67,24 +73,54 @@ def effective_sample_size(weights: np.ndarray) -> float:
     return float(scaled.sum() ** 2 / (scaled**2).sum())
 
 
+class Weakness(Enum):
+    """What weights of episodes may suffer from."""
+
+    OVERFLOW = auto()
+    NO_EVIDENCE = auto()
+    ONE_EPISODE = auto()
+    FEW_EPISODES = auto()
+    NOT_ONE_ON_AVERAGE = auto()
+
+
+def weakness_of(weights: np.ndarray, size: float) -> Weakness | None:
+    """The first thing that weights [E] of an effective `size` suffer from, if any."""
+    if not np.isfinite(weights).all():
+        return Weakness.OVERFLOW
+    if size == 0:
+        return Weakness.NO_EVIDENCE
+    if _largest_share(weights) > LARGE_SHARE and len(weights) > 1:
+        return Weakness.ONE_EPISODE
+    if size < FEW_EPISODES:
+        return Weakness.FEW_EPISODES
+    off = abs(float(weights.mean()) - 1)
+    if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(len(weights))):
+        return Weakness.NOT_ONE_ON_AVERAGE
+    return None
+
+
+def _largest_share(weights: np.ndarray) -> float:
+    return float(weights.max() / weights.sum())
+
+
 def warning_of(weights: np.ndarray, size: float) -> str | None:
     """Say when an estimate rests on a handful of episodes, or on wrong probabilities."""
     n = len(weights)
-    if not np.isfinite(weights).all():
-        return "the importance weights overflow: the episodes are too long for these ratios"
-    if size == 0:
-        return NO_EVIDENCE.format(n)
-    share = weights.max() / weights.sum()
-    if share > LARGE_SHARE and n > 1:
-        return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on this"
-    if size < FEW_EPISODES:
-        return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
-    off = abs(float(weights.mean()) - 1)
-    if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(n)):
-        return (
-            f"the mean importance weight is {weights.mean():.3g}, and should be 1: the behaviour's "
-            "probabilities are wrong, or the log lacks what the policy does"
-        )
+    match weakness_of(weights, size):
+        case Weakness.OVERFLOW:
+            return "the importance weights overflow: the episodes are too long for these ratios"
+        case Weakness.NO_EVIDENCE:
+            return NO_EVIDENCE.format(n)
+        case Weakness.ONE_EPISODE:
+            share = f"{_largest_share(weights):.0%}"
+            return f"one of the {n:,} episodes carries {share} of the weight: do not rely on this"
+        case Weakness.FEW_EPISODES:
+            return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
+        case Weakness.NOT_ONE_ON_AVERAGE:
+            return (
+                f"the mean importance weight is {weights.mean():.3g}, and should be 1: the "
+                "behaviour's probabilities are wrong, or the log lacks what the policy does"
+            )
     return None
 
 
@@ -100,13 +136,13 @@ def reach_of(
     return low * (steps if low < 0 else 1.0), high * (steps if high > 0 else 1.0)
 
 
-def is_beyond(value: float, reach: tuple[float, float], slack: float) -> bool:
+def is_beyond_reach(value: float, reach: tuple[float, float], slack: float) -> bool:
     """Whether a number is outside two ends by more than the slack; what is not known is not."""
     low, high = reach
     return value < low - slack or value > high + slack
 
 
-def beyond(reach: tuple[float, float]) -> str:
+def beyond_reach(reach: tuple[float, float]) -> str:
     """What is said of a return that no episode can have."""
     low, high = reach
     return (

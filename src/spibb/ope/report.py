@@ -24,7 +24,7 @@ from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.bounds import BOUNDS, EXACT, BoundedEstimate, with_bounds
 from spibb.ope.contributions import ESTIMATORS, contributions
-from spibb.ope.estimate import Estimate, beyond
+from spibb.ope.estimate import Estimate, beyond_reach
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
 from spibb.showing import Shown
@@ -138,8 +138,8 @@ def _out_of_reach(found: Sequence[Estimate]) -> str | None:
         return None
     values = words.listed([f"{one.name} = {words.general(one.value, 4)}" for one in found])
     return (
-        f"{values} {'is' if len(found) == 1 else 'are'} {beyond(found[0].reach)}: do not rely "
-        f"on {'it' if len(found) == 1 else 'them'}"
+        f"{values} {'is' if len(found) == 1 else 'are'} {beyond_reach(found[0].reach)}: do not "
+        f"rely on {'it' if len(found) == 1 else 'them'}"
     )
 
 

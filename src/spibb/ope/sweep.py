@@ -83,12 +83,12 @@ class Sweep:
     @cached_property
     def lengths(self) -> np.ndarray:
         """Number of steps T of each episode [E]."""
-        return np.diff(self.log.episode_starts)
+        return self.log.lengths
 
     @cached_property
     def beyond(self) -> np.ndarray:
         """The state whose value completes each episode [E]; S, worth 0, where nothing does."""
-        nothing, last = len(self.log.states), self.log.episode_starts[1:] - 1
+        nothing, last = len(self.log.states), self.log.last_rows
         following = self.log.next_state[last]
         completed = self.log.truncated[last] & (following >= 0) & (self.truncated == "model")
         return np.where(completed, following, nothing)
@@ -102,7 +102,7 @@ class Sweep:
         """
         log = self.log
         following = np.append(log.state[1:], 0)
-        following[log.episode_starts[1:] - 1] = self.beyond
+        following[log.last_rows] = self.beyond
         return kernels.LoggedEpisodes(
             log.episode_starts, log.state, log.action, log.reward, following, self.beyond,
             1 / self.propensities,

@@ -10,9 +10,9 @@ from functools import partial
 from spibb.experiments.results import Results
 from spibb.paper.competitors import Boundary, Version
 from spibb.paper.evidence import AbsentError, View
+from spibb.paper.reasons import Reason
 from spibb.stats import Interval
 
-UNITS = ("0.1 %-CVaR", "10 %-CVaR", "1 %-CVaR", "ρ", "mean", "share")
 HOLDS, FAILS = "holds", "fails"
 NOT_ENOUGH, ABSENT = "not enough runs", "not in these results"
 
@@ -42,7 +42,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Claim:
-    """An empirical sentence of the paper, in our words, and how to decide it."""
+    """An empirical sentence of the paper, in our words, and how to decide it.
+
+    Attributes:
+        quote: the paper's own words, from the ICML 2019 paper with its supplement; … marks what was
+            left out. Empty where the paper does not say it.
+        why: why it fails where it does; what was found by looking.
+        unit: what kind of number the statistic is, in a word; empty if none of the usual ones.
+    """
 
     id: str
     study: str
@@ -51,6 +58,9 @@ class Claim:
     statistic: str
     region: Region
     find: Callable[[View], Interval]
+    quote: str
+    why: Reason
+    unit: str
 
     def decide(self, results: Results) -> Ruling:
         """Read the cells and compare."""
@@ -69,7 +79,7 @@ class Claim:
         statistic = f"{self.statistic}; {self.region}"
         return Ruling(
             self.id, self.where, self.sentence, statistic, interval, verdict, note, self.region,
-            view,
+            self.quote, self.why, self.unit, view,
         )  # fmt: skip
 
 
@@ -88,6 +98,9 @@ class Ruling:
     verdict: str
     note: str
     region: Region
+    quote: str
+    why: Reason = field(repr=False)
+    unit: str
     view: View = field(compare=False, repr=False)
 
     @property
@@ -104,25 +117,22 @@ class Ruling:
         return max(self.region.lower - self.interval.value, self.interval.value - self.region.upper)
 
     @property
-    def unit(self) -> str:
-        """What kind of number the statistic is, in a word; empty if none of the usual ones."""
-        found = (name for name in UNITS if name in self.statistic)
-        return next(found, "")
-
-    @property
     def value(self) -> str:
         """The statistic as it is printed: 0.31 [0.29, 0.33]; one number where it is exact."""
         if self.interval is None:
             return "–"
         limits = self.region.lower, self.region.upper
-        value, low, high = _apart(self.interval, limits)
+        value, low, high = _printed(self.interval, limits)
         return value if self.interval.low == self.interval.high else f"{value} [{low}, {high}]"
 
 
 REGISTRY: list[Claim] = []
 
 
-def claim(
+NO_REASON = Reason()
+
+
+def claim(  # noqa: PLR0913 (one parameter per part of a claim)
     id: str,
     where: str,
     sentence: str,
@@ -132,15 +142,27 @@ def claim(
     *,
     study: str,
     versions: tuple[Version, ...] | tuple[Boundary, ...] = (),
+    quote: str = "",
+    why: Reason = NO_REASON,
+    why_released: Reason | None = None,
+    unit: str = "",
 ) -> None:
-    """Register a claim, or one for each version of an algorithm; `find` then takes the version."""
+    """Register a claim, or one for each version of an algorithm; `find` then takes the version.
+
+    `why_released` is the reason of the released version where that has its own.
+    """
     if not versions:
-        REGISTRY.append(Claim(id, study, where, sentence, statistic, region, find))
+        REGISTRY.append(
+            Claim(id, study, where, sentence, statistic, region, find, quote, why, unit)
+        )
     for version in versions:
         name = f"{id}-{'released' if version.released else 'correct'}"
         words = f"{sentence} ({version.words})"
         found = partial(find, version=version)
-        REGISTRY.append(Claim(name, study, where, words, statistic, region, found))
+        reason = why_released if version.released and why_released is not None else why
+        REGISTRY.append(
+            Claim(name, study, where, words, statistic, region, found, quote, reason, unit)
+        )
 
 
 def above(limit: float) -> Region:
@@ -158,7 +180,7 @@ def between(lower: float, upper: float) -> Region:
     return Region(lower, upper)
 
 
-def _apart(interval: Interval, limits: tuple[float, float]) -> tuple[str, ...]:
+def _printed(interval: Interval, limits: tuple[float, float]) -> tuple[str, ...]:
     """An estimate and its interval, in as many decimals, up to four, as tell the numbers apart.
 
     The ends of the interval differ, and the estimate from the limits of the claim.

@@ -17,6 +17,7 @@ from spibb.paper.assured import (
 )
 from spibb.paper.claim import above, below, claim
 from spibb.paper.evidence import AbsentError, Bounded, View, average, difference, distance, largest
+from spibb.paper.reasons import CONTRADICTED, Reason
 from spibb.stats import Interval
 
 AUTO, CERTIFIED, LOOSE = "auto", "certified", "certified:delta=0.2"
@@ -44,30 +45,35 @@ promise(
     "certified-0.05", "certified", "certified (δ = 0.05) keeps its promise in every cell.",
     f"{CELLS})", below(1),
     lambda view: _above(view, worse(CERTIFIED), DELTA),
+    unit="share",
 )  # fmt: skip
 
 promise(
     "certified-0.2", "certified", "certified (δ = 0.2) keeps its promise in every cell.",
     f"{CELLS})", below(1),
     lambda view: _above(view, worse(LOOSE), LOOSE_DELTA),
+    unit="share",
 )  # fmt: skip
 
 promise(
     "auto-0.05", "auto", "auto (δ = 0.05) keeps its promise in every cell of at least 30 "
     "episodes.", f"{CELLS} + 2 points)", below(1),
     lambda view: _above(view, worse(AUTO), DELTA, JUDGED_FROM, MARGIN),
+    unit="share",
 )  # fmt: skip
 
 promise(
     "verdict-false", "verdict", "The verdict supports a policy that is truly worse in at most "
     "δ = 0.05 of the logs of every cell of at least 30 episodes.", f"{CELLS} + 2 points)", below(1),
     lambda view: _above(view, misled(AUTO), DELTA, JUDGED_FROM, MARGIN),
+    unit="share",
 )  # fmt: skip
 
 promise(
     "auto-overall", "auto", "Over all cells of at least 30 episodes, auto is worse in at "
     "most δ of the logs.", "share of worse logs, all cells together", below(DELTA),
     lambda view: _pooled(view, worse(AUTO)),
+    unit="share",
 )  # fmt: skip
 
 
@@ -82,6 +88,7 @@ promise(
     "auto-confirmed", "auto", "The same on the families that did not choose its rule.",
     "largest share of worse logs of a confirming family, its cells together", below(DELTA),
     _auto_confirmed,
+    unit="share",
 )  # fmt: skip
 
 promise(
@@ -89,12 +96,14 @@ promise(
     "share of worse logs of auto minus that of the older rule, all cells of at least 30 episodes "
     "that both have", below(0),
     lambda view: _less_often(view, OLD_RULE),
+    unit="share",
 )  # fmt: skip
 
 promise(
     "prototype-overall", "auto", "The prototype of auto is worse in at most δ of the logs of at "
     "least 30 episodes, too.", "its share of worse logs, all cells together", below(DELTA),
     lambda view: _pooled(view, worse(PROTOTYPE)),
+    unit="share",
 )  # fmt: skip
 
 promise(
@@ -102,6 +111,7 @@ promise(
     "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes "
     "that both have", below(0),
     lambda view: _less_often(view, PROTOTYPE),
+    unit="share",
 )  # fmt: skip
 
 
@@ -110,12 +120,14 @@ promise(
     "gain of auto minus that of the prototype, log by log; mean over all cells of at least 30 "
     "episodes", above(0),
     lambda view: _gain(view, ahead(AUTO, PROTOTYPE), JUDGED_FROM, 10**9),
+    unit="mean",
 )  # fmt: skip
 
 promise(
     "certified-gain", "certified", "certified is not vacuous with 1,000 episodes and more.",
     "mean gain of certified (δ = 0.05) over all cells of at least 1,000 episodes", above(0.1),
     lambda view: _gain(view, CERTIFIED, 1000, 10**9),
+    unit="mean",
 )  # fmt: skip
 
 
@@ -136,6 +148,9 @@ promise(
     "points of frequencies in every family.",
     "largest distance of a bin's stated probability to its frequency, over families", below(0.03),
     _probability,
+    why=Reason(None, CONTRADICTED,
+        "the log that trained the policy also evaluates it; no command prints the probability",
+    ),
 )  # fmt: skip
 
 promise(
@@ -143,6 +158,11 @@ promise(
     "of the logs in which it changes something.",
     "share of these logs, all cells of at least 30 episodes together", above(1 - DELTA),
     lambda view: _pooled(view, covered(AUTO)),
+    why=Reason(None, CONTRADICTED,
+        "models drawn from small logs are shrunk towards what actions have in common, which may "
+        "flatter; the verdict warns below 100 episodes",
+    ),
+    unit="share",
 )  # fmt: skip
 
 

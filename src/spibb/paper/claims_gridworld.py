@@ -27,7 +27,19 @@ from spibb.paper.evidence import (
     largest,
     smallest,
 )
+from spibb.paper.reasons import (
+    CODE,
+    READING,
+    Reason,
+    curve_of,
+    extremes,
+    low_cells,
+    numbers,
+    on_sizes,
+    rises,
+)
 from spibb.stats import Interval
+from spibb.words import short
 
 SAFE = -0.01
 """Safe: not below the baseline by more than 1 % of the way from it to the optimum."""
@@ -38,6 +50,33 @@ BOTH = PI_B, PI_LEQ_B = "pi-b", "pi-leq-b"
 TEXT = SPIBB[1]
 HEAT = "3.1, Figures 1b-c"
 MEAN, TAIL = "3.1, Figure 1d", "3.1, Figure 1e"
+
+SAID_HEAT = (
+    "“We observe for SPIBB algorithms that the policy improvement is safe (at the slight "
+    "exception of Π_b-SPIBB with a low N∧ on 10-trajectory datasets), that the bigger the N∧, "
+    "the more conservative SPIBB gets, and that Π_≤b-SPIBB outperforms Π_b-SPIBB.”"
+)
+SAID_BASIC = (
+    "“Basic RL improves the baseline on average, but not monotonically with the size of the "
+    "dataset, and remains quite far from optimal … explained by the fairly frequent learning of "
+    "catastrophic policies”"
+)
+SAID_HCPI = (
+    "“HCPI is more conservative for small datasets but slightly outperforms Basic RL for bigger "
+    "ones, still remaining away from optimal.”"
+)
+SAID_ROBUST = (
+    "“Robust MDPs do even worse than Basic RL; in fact, they learn policies that remain at the "
+    "center of the grid … and completely ignore the goal.”"
+)
+SAID_WINNERS = (
+    "“Overall, RaMDP and Π_≤b-SPIBB win this benchmark based on mean performance, with Π_b-SPIBB "
+    "not far behind.”"
+)
+SAID_TWENTY = (
+    "“There, the algorithms are more conservative and therefore safe, while still achieving near "
+    "optimality on big datasets.”"
+)
 
 gridworld = partial(claim, study="gridworld")
 
@@ -80,19 +119,27 @@ gridworld(
     "grid-baseline", "3.1", "The baseline's performance is 0.4.",
     "distance of the baseline's exact ρ from 0.4", below(0.005),
     lambda view: distance(exact(view.results.baseline), exact(0.4)),
+    quote="“a fixed stochastic policy with a 0.4 performance”", unit="ρ",
 )  # fmt: skip
 
 gridworld(
     "grid-optimum", "3.1", "The optimal performance is 0.6.",
     "distance of the exact ρ* from 0.6", below(0.005),
     lambda view: distance(exact(view.results.optimal), exact(0.6)),
+    quote="“the optimal policy has a 0.6 performance”", unit="ρ",
 )  # fmt: skip
+
+
+def _why_leq_b_safe(view: View, released: bool) -> str:
+    return low_cells(wedge_cells(view, PI_LEQ_B, SPIBB[not released]), SAFE)
+
 
 gridworld(
     "grid-leq-b-safe", HEAT, "Π_≤b-SPIBB improves safely, whatever N_∧ and |D|.",
     "lowest 1 %-CVaR over all N_∧ and sizes", above(SAFE),
     lambda view, version: smallest(list(wedge_cells(view, PI_LEQ_B, version).values())),
     versions=SPIBB,
+    quote=SAID_HEAT, why=Reason(_why_leq_b_safe), unit="1 %-CVaR",
 )  # fmt: skip
 
 
@@ -101,10 +148,17 @@ def _b_safe(view: View, version: Boundary) -> Interval:
     return smallest([cells[n, size] for n, size in cells if n > 10 or size > 10])
 
 
+def _why_b_safe(view: View, released: bool) -> str:
+    cells = wedge_cells(view, PI_B, SPIBB[not released])
+    kept = {place: i for place, i in cells.items() if place[0] > 10 or place[1] > 10}
+    return low_cells(kept, SAFE) + " (the exception of the paper not counted)"
+
+
 gridworld(
     "grid-b-safe", HEAT, "Π_b-SPIBB improves safely, except for a low N_∧ on 10 trajectories.",
     "lowest 1 %-CVaR over all N_∧ and sizes but N_∧ ≤ 10 at |D| ≤ 10", above(SAFE),
     _b_safe, versions=SPIBB,
+    quote=SAID_HEAT, why=Reason(_why_b_safe), unit="1 %-CVaR",
 )  # fmt: skip
 
 
@@ -114,10 +168,17 @@ def _b_unsafe_low(view: View, version: Boundary) -> Interval:
     return smallest([view.at(keys[n], "cvar1", size) for n in keys if n <= 10 for size in sizes])
 
 
+def _why_b_unsafe(view: View, released: bool) -> str:
+    cells = wedge_cells(view, PI_B, SPIBB[not released])
+    few = {(n, size): i for (n, size), i in cells.items() if n <= 10 and size <= 10}
+    return ", ".join(f"{short(round(i.value, 2))} with N∧ = {n}" for (n, _), i in few.items())
+
+
 gridworld(
     "grid-b-unsafe-low", HEAT, "Π_b-SPIBB with a low N_∧ is slightly unsafe on 10 trajectories.",
     "lowest 1 %-CVaR over N_∧ ≤ 10 at |D| ≤ 10 (slightly: not below −0.25)", between(-0.25, 0),
     _b_unsafe_low, versions=SPIBB,
+    quote=SAID_HEAT, why=Reason(_why_b_unsafe), unit="1 %-CVaR",
 )  # fmt: skip
 
 gridworld(
@@ -133,6 +194,7 @@ gridworld(
         ]
     ),
     versions=SPIBB,
+    quote=SAID_HEAT, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -142,18 +204,21 @@ gridworld(
         wedge_mean(view, PI_LEQ_B, version), wedge_mean(view, PI_B, version)
     ),
     versions=SPIBB,
+    quote=SAID_HEAT, unit="1 %-CVaR",
 )  # fmt: skip
 
 gridworld(
     "grid-basic-improves", MEAN, "Basic RL improves the baseline on average.",
     "lowest mean over sizes", above(0),
     lambda view: view.lowest(BASIC, "mean"),
+    quote=SAID_BASIC, unit="mean",
 )  # fmt: skip
 
 gridworld(
     "grid-basic-not-monotone", MEAN, "Basic RL's mean does not rise steadily with |D|.",
     "largest fall of the mean from a size to a larger one", above(0),
     lambda view: largest_drop(view.curve(BASIC, "mean")),
+    quote=SAID_BASIC, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -162,12 +227,14 @@ gridworld(
     "lowest 10 %-CVaR of Basic RL over |D| ≥ 100 (fairly often: the worst tenth is below the "
     "baseline)", below(0),
     lambda view: view.lowest(BASIC, "cvar10", view.sizes(at_least=100)),
+    quote=SAID_BASIC, unit="10 %-CVaR",
 )  # fmt: skip
 
 gridworld(
     "grid-basic-far", MEAN, "Basic RL stays quite far from optimal.",
     "highest mean over sizes (quite far: below 0.9)", below(NEAR_OPTIMAL),
     lambda view: view.highest(BASIC, "mean"),
+    quote=SAID_BASIC, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -175,6 +242,7 @@ gridworld(
     "mean of HCPI minus that of Basic RL, averaged over |D| ≤ 100", below(0),
     lambda view, version: view.margin(version.main, [BASIC], "mean", view.sizes(at_most=100)),
     versions=HCPI,
+    quote=SAID_HCPI, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -183,20 +251,42 @@ gridworld(
     between(0, 0.25),
     lambda view, version: view.margin(version.main, [BASIC], "mean", view.sizes(at_least=1000)),
     versions=HCPI,
+    quote=SAID_HCPI, unit="mean",
 )  # fmt: skip
+
+
+def _why_hcpi_far(view: View, released: bool) -> str:
+    curve = curve_of(view, HCPI[not released].main, "mean")
+    above = [size for size, interval in curve.items() if interval.value >= 0.9]
+    return f"on {numbers(above)} trajectories"
+
 
 gridworld(
     "grid-hcpi-far", MEAN, "HCPI stays away from optimal.",
     "highest mean over sizes (away: below 0.9)", below(NEAR_OPTIMAL),
     lambda view, version: view.highest(version.main, "mean"), versions=HCPI,
+    quote=SAID_HCPI, why=Reason(_why_hcpi_far), unit="mean",
 )  # fmt: skip
+
+
+def _why_robust_mean(view: View, released: bool) -> str:
+    return rises(curve_of(view, ROBUST_MDP[not released].main, "mean"), "mean")
+
 
 gridworld(
     "grid-robust-worse-mean", "3.1, Figure 1d; B.2.3, Figure 6a",
     "Robust MDP does worse than Basic RL in mean.",
     "largest lead in mean of Robust MDP over Basic RL, over sizes", below(0),
     lambda view, version: largest_lead(view, version.main, BASIC, "mean"), versions=ROBUST_MDP,
+    quote=SAID_ROBUST, why=Reason(_why_robust_mean), unit="mean",
 )  # fmt: skip
+
+
+def _why_robust_goal(view: View, released: bool) -> str:
+    key = ROBUST_MDP[not released].main
+    means, tails = curve_of(view, key, "mean"), curve_of(view, key, "cvar10")
+    return f"{rises(means, 'mean')}, that of its worst tenth (10 %-CVaR) is {extremes(tails)}"
+
 
 gridworld(
     "grid-robust-ignores-goal", MEAN,
@@ -204,6 +294,7 @@ gridworld(
     "mean performance ρ, averaged over sizes (ignores: below the uniform policy's 0.0522)",
     below(UNIFORM),
     lambda view, version: view.results.raw(view.overall(version.main, "mean")), versions=ROBUST_MDP,
+    quote=SAID_ROBUST, why=Reason(_why_robust_goal), unit="ρ",
 )  # fmt: skip
 
 
@@ -218,6 +309,9 @@ gridworld(
     "highest over κ ≥ 0.004 of the mean performance ρ, averaged over sizes (too frightened: "
     "below the uniform policy's 0.0522)", below(UNIFORM),
     _ramdp_high, versions=RAMDP,
+    quote="“A similar behaviour is observed with RaMDP when its hyper-parameter is set too high "
+    "(≥ 0.004).”",
+    unit="ρ",
 )  # fmt: skip
 
 
@@ -232,6 +326,7 @@ gridworld(
     "largest distance of its mean from Basic RL's, over κ ≤ 0.002 and sizes (like: below 0.05)",
     below(0.05),
     _ramdp_low, versions=RAMDP,
+    quote="“when it is set too low (≤ 0.002), RaMDP behaves like Basic RL”", unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -240,6 +335,7 @@ gridworld(
     "mean of RaMDP minus that of Basic RL, averaged over sizes (very efficient: above 0.05)",
     above(0.05),
     lambda view, version: view.margin(version.main, [BASIC], "mean"), versions=RAMDP,
+    quote="“in the tight spot of 0.003, RaMDP is very efficient”", unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -250,6 +346,7 @@ gridworld(
         version.main, [BASIC, HCPI_DR, ROBUST, TEXT.at(PI_B, 5)], "mean"
     ),
     versions=RAMDP,
+    quote=SAID_WINNERS, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -260,6 +357,7 @@ gridworld(
         version.at(PI_LEQ_B, 5), [BASIC, HCPI_DR, ROBUST, version.at(PI_B, 5)], "mean"
     ),
     versions=SPIBB,
+    quote=SAID_WINNERS, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -267,6 +365,7 @@ gridworld(
     "mean of Π_≤b minus that of Π_b (N_∧ = 5), averaged over sizes (not far: below 0.1)",
     between(0, 0.1),
     lambda view, version: _leq_b_lead(view, version, "mean"), versions=SPIBB,
+    quote=SAID_WINNERS, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -275,12 +374,22 @@ gridworld(
     "lowest 1 %-CVaR of κ = 0.003 over |D| ≤ 20", below(0),
     lambda view, version: view.lowest(version.main, "cvar1", view.sizes(at_most=20)),
     versions=RAMDP,
+    quote="“the very good mean performance of RaMDP hides some catastrophic runs where the "
+    "trained policy under-performs for small datasets”",
+    unit="1 %-CVaR",
 )  # fmt: skip
+
+
+def _why_leq_b_above(view: View, released: bool) -> str:
+    return on_sizes(curve_of(view, SPIBB[not released].at(PI_LEQ_B, 5), "cvar1"), 0.0)
+
 
 gridworld(
     "grid-leq-b-above", TAIL, "The 1 %-CVaR of Π_≤b-SPIBB stays above the baseline.",
     "lowest 1 %-CVaR of N_∧ = 5 over sizes", above(0),
     lambda view, version: view.lowest(version.at(PI_LEQ_B, 5), "cvar1"), versions=SPIBB,
+    quote="“In contrast, Π_≤b-SPIBB's curve remains over the baseline.”",
+    why=Reason(_why_leq_b_above), unit="1 %-CVaR",
 )  # fmt: skip
 
 gridworld(
@@ -288,26 +397,55 @@ gridworld(
     "1 %-CVaR of Π_≤b minus that of Π_b (N_∧ = 5), averaged over sizes (a bit: below 0.25)",
     between(0, 0.25),
     lambda view, version: _leq_b_lead(view, version, "cvar1"), versions=SPIBB,
+    quote="“Π_b-SPIBB is again a bit behind.”", unit="1 %-CVaR",
 )  # fmt: skip
+
+
+def _why_hcpi_safe(view: View, released: bool) -> str:
+    return on_sizes(curve_of(view, HCPI[not released].main, "cvar1"), -0.1)
+
 
 gridworld(
     "grid-hcpi-near-safe", TAIL, "HCPI is near safe.",
     "lowest 1 %-CVaR over sizes (near: above −0.1)", above(-0.1),
     lambda view, version: view.lowest(version.main, "cvar1"), versions=HCPI,
+    quote="“HCPI also proves to be near safe.”",
+    why=Reason(_why_hcpi_safe, CODE,
+        "the correct estimator finds more to change",
+    ),
+    why_released=Reason(_why_hcpi_safe), unit="1 %-CVaR",
 )  # fmt: skip
+
+
+def _why_robust_tail(view: View, released: bool) -> str:
+    return rises(curve_of(view, ROBUST_MDP[not released].main, "cvar1"), "1 %-CVaR")
+
 
 gridworld(
     "grid-robust-off", "3.1, Figure 1e; B.2.3, Figure 6a",
     "Robust MDP's 1 %-CVaR is too bad to show on the graph.",
     "highest 1 %-CVaR over sizes (off the graph: below −1)", below(-1),
     lambda view, version: view.highest(version.main, "cvar1"), versions=ROBUST_MDP,
+    quote="“its curve does not even show on the graph”", why=Reason(_why_robust_tail, CODE),
+    why_released=Reason(None, READING,
+        "the sentence does not say where the graph ends; −1 is our guess",
+    ),
+    unit="1 %-CVaR",
 )  # fmt: skip
 
 gridworld(
     "grid-basic-poor", TAIL, "Basic RL does poorly, at times even on very large data sets.",
     "lowest 1 %-CVaR of Basic RL over |D| ≥ 1000", below(0),
     lambda view: view.lowest(BASIC, "cvar1", view.sizes(at_least=1000)),
+    quote="“explain why it does so poorly, even at times on very large datasets”", unit="1 %-CVaR",
 )  # fmt: skip
+
+
+def _why_twenty_safe(view: View, released: bool) -> str:
+    curves = [curve_of(view, SPIBB[not released].at(name, 20), "cvar1") for name in BOTH]
+    worst = {n: min((c[n] for c in curves), key=lambda i: i.value) for n in curves[0]}
+    return on_sizes(worst, SAFE)
+
 
 gridworld(
     "grid-20-safe", "3.1, Figure 1f", "With N_∧ = 20, both SPIBB algorithms are safe.",
@@ -316,6 +454,7 @@ gridworld(
         [i for name in BOTH for i in view.curve(version.at(name, 20), "cvar1")]
     ),
     versions=SPIBB,
+    quote=SAID_TWENTY, why=Reason(_why_twenty_safe), unit="1 %-CVaR",
 )  # fmt: skip
 
 gridworld(
@@ -326,6 +465,7 @@ gridworld(
         [view.margin(version.at(name, 5), [version.at(name, 20)], "mean") for name in BOTH]
     ),
     versions=SPIBB,
+    quote=SAID_TWENTY, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -339,6 +479,7 @@ gridworld(
         ]
     ),
     versions=SPIBB,
+    quote=SAID_TWENTY, unit="mean",
 )  # fmt: skip
 
 gridworld(
@@ -346,4 +487,7 @@ gridworld(
     "Robust MDP does worse than Basic RL in CVaR too.",
     "largest lead in 1 %-CVaR of Robust MDP over Basic RL, over sizes", below(0),
     lambda view, version: largest_lead(view, version.main, BASIC, "cvar1"), versions=ROBUST_MDP,
+    quote="“worse tha[n] the policy trained with Basic RL on mean and also on CVaR. 1%-CVaR even "
+    "falls down out of the figure.”",
+    why=Reason(_why_robust_tail), unit="1 %-CVaR",
 )  # fmt: skip

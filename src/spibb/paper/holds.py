@@ -16,8 +16,8 @@ from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, Ruling
 from spibb.paper.claims import claims
 from spibb.paper.evidence import paper_sizes
 from spibb.paper.provenance import experiment_commands
-from spibb.paper.readings import UNTESTED, Cause, failing, quote
-from spibb.paper.reasons import CAUSES, beyond
+from spibb.paper.readings import UNTESTED, Cause, failing, unsaid
+from spibb.paper.reasons import CAUSES
 from spibb.paper.stored import joined, same_runs
 from spibb.paper.style import lowered
 
@@ -50,7 +50,7 @@ class Page:
         why = ", ".join(f"{number} {kind}" for kind, number in kinds.items())
         rest = [f"{n} {v}" for v, n in counts.items() if v not in (HOLDS, FAILS)]
         text = f"{counts[HOLDS]} hold, {counts[FAILS]} fail" + (f" ({why})" if why else "")
-        sentences = len({quote(ruling.id) for ruling in self.rulings} - {""})
+        sentences = len({ruling.quote for ruling in self.rulings} - {""})
         about = f"{sentences} sentences, {len(self.rulings)} tests of them"
         return f"{about}: {', '.join([text, *rest])}."
 
@@ -124,8 +124,8 @@ def _decided(group: Sequence[tuple[Path, Results]]) -> Iterator[tuple[Ruling, Pa
     if group[0][1].experiment.training is None or len(group) == 1:
         yield from ((ruling, None) for ruling in claims(joined([found for _, found in group])))
         return
-    apart = sorted(same_runs(group), key=lambda pair: -len(pair[1].cells))
-    for several in zip(*([(r, place) for r in claims(found)] for place, found in apart)):
+    folders = sorted(same_runs(group), key=lambda pair: -len(pair[1].cells))
+    for several in zip(*([(r, place) for r in claims(found)] for place, found in folders)):
         yield min(several, key=_rank)
 
 
@@ -210,7 +210,7 @@ def markdown(page: Page, folder: Path) -> str:
             lines += [f"**{ruling.id}** ({ruling.where})", "", f"> {lowered(_said(ruling))}", ""]
             lines += [f"- *{name}:* {lowered(text)}" for name, text in _facts(page, ruling, why)]
             lines += ["", *_picture(page.figure(ruling), ruling, folder, shown)]
-    more = beyond(page.rulings)
+    more = unsaid(page.rulings)
     if more:
         lines += [
             "## What the paper does not say",
@@ -272,7 +272,7 @@ _UNTESTED = "Sentences of the paper that sound empirical, and why no number here
 
 
 def _said(ruling: Ruling) -> str:
-    return quote(ruling.id) or "The paper does not say it."
+    return ruling.quote or "The paper does not say it."
 
 
 def _beside_figures(
@@ -316,7 +316,7 @@ def web(page: Page, folder: Path) -> str:
     for kind, entries in failing(page.rulings).items():
         parts.append(f"<h2>Fails: {kind}</h2><p>{CAUSES[kind]}</p>")
         parts += [_article(page, ruling, folder, why) for ruling, why in entries]
-    listed = "".join(f"<li>{_set(text)}</li>" for text in beyond(page.rulings))
+    listed = "".join(f"<li>{_set(text)}</li>" for text in unsaid(page.rulings))
     if listed:
         parts.append(f"<h2>What the paper does not say</h2><ul>{listed}</ul>")
     for verdict in dict.fromkeys(r.verdict for r in page.rulings if r.verdict != FAILS):

@@ -17,7 +17,7 @@ from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Evidence, Verdict, decide, gather
-from spibb.verdict.remedies import Unchanged
+from spibb.verdict.remedies import WhyUnchanged
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ def _made_by_another(evidence: Evidence) -> str | None:
     return problem.misreported
 
 
-SAME = Unchanged("both policies do the same", "Another policy.")
+SAME = WhyUnchanged("both policies do the same", "Another policy.")
 """Why nothing changes from one policy to the other."""
 
 

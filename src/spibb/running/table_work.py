@@ -48,8 +48,8 @@ class TableWork:
         chosen, sure = configured(algorithm, options, delta)
         if checkpoint is not None:
             raise InputError(f"checkpoint is for the algorithm {DQN}: leave it out")
-        apart = 0.0 if holdout is None else checks.number("holdout", holdout, 0, 1, "[)")
-        return cls(chosen, baseline, discount, apart, sure, seed, v_max, sceptic, spreadsheet_safe)
+        share = 0.0 if holdout is None else checks.number("holdout", holdout, 0, 1, "[)")
+        return cls(chosen, baseline, discount, share, sure, seed, v_max, sceptic, spreadsheet_safe)
 
     def assess(
         self, source: Any, reading: Mapping[str, Any], origin: Callable[[], Origin], tell: Stage
@@ -67,8 +67,8 @@ class TableWork:
         release_memory()
         made = origin()
         tell("improving", 0.0)
-        apart = self.holdout
-        kept, held_out = hold_out(problem, apart, self.seed) if apart else (problem, None)
+        share = self.holdout
+        kept, held_out = hold_out(problem, share, self.seed) if share else (problem, None)
         improved = self.algorithm.improve(kept)
         tell("judging the new policy", 0.0)
         found = assess(

@@ -60,14 +60,14 @@ class Confounding:
 
 
 @dataclass(frozen=True, eq=False)
-class Visited(Frozen):
+class SortedVisits(Frozen):
     """Visits of a state with one action, by rising return g [n], with 1/e − 1 [n]."""
 
     g: np.ndarray
     odds: np.ndarray
 
     @classmethod
-    def of(cls, g: np.ndarray, e: np.ndarray) -> Visited:
+    def of(cls, g: np.ndarray, e: np.ndarray) -> SortedVisits:
         """Sort returns and probabilities [n]."""
         order = np.argsort(g, kind="stable")
         return cls(g[order], 1 / e[order] - 1)
@@ -83,7 +83,7 @@ class Visited(Frozen):
 
     def most(self, gamma: float) -> float:
         """The largest."""
-        return -Visited(-self.g[::-1], self.odds[::-1]).least(gamma)
+        return -SortedVisits(-self.g[::-1], self.odds[::-1]).least(gamma)
 
 
 def confounding(problem: Problem, policy: Policy) -> Confounding | None:
@@ -93,7 +93,7 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
     if log is None or not moved.any():
         return None
     g = completed_returns(log, values_where_seen(problem.counts, baseline, discount)[1], discount)
-    e = baseline[log.state, log.action] if log.action_prob is None else log.action_prob
+    e = log.taken_probs(baseline)
     if not (e > 0).all():
         return None
     often = _discounted_visits(log, discount)
@@ -119,9 +119,8 @@ def confounding(problem: Problem, policy: Policy) -> Confounding | None:
 
 def _discounted_visits(log: Log, discount: float) -> np.ndarray:
     """Σ_t γ^t P(x_t = x) of every state [S], as the episodes show it."""
-    lengths = np.diff(log.episode_starts)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], lengths)
-    return np.asarray(np.bincount(log.state, discount**step, len(log.states)) / log.n_episodes)
+    visits = np.bincount(log.state, discount**log.step, len(log.states))
+    return np.asarray(visits / log.n_episodes)
 
 
 def _advantage(
@@ -130,7 +129,7 @@ def _advantage(
     """The least advantage Σ_a shift(a) Q(a) of a state as a function of Γ."""
     centre = float(g.mean())
     parts = [
-        (float(shift[a]), Visited.of(g[action == a] - centre, e[action == a]))
+        (float(shift[a]), SortedVisits.of(g[action == a] - centre, e[action == a]))
         for a in np.flatnonzero(shift).tolist() if (action == a).any()
     ]  # fmt: skip
 

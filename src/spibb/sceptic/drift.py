@@ -147,7 +147,7 @@ class _InTime(Frozen):
     @property
     def of_rows(self) -> np.ndarray:
         """The group of each row [N]."""
-        return np.repeat(self.group, np.diff(self.log.episode_starts))
+        return np.repeat(self.group, self.log.lengths)
 
     def returns(self, discount: float, rng: np.random.Generator) -> float:
         """The p-value of equal returns."""
@@ -157,9 +157,8 @@ class _InTime(Frozen):
     def outcomes(self, rng: np.random.Generator) -> Exchange:
         """The test of equal successors and rewards after the same decision."""
         log, known = self.log, self.log.known
-        pair = log.state.astype(np.int64) * len(log.actions) + log.action
         return exchange_test(
-            pair[known], log.next_state[known], log.reward[known], self.of_rows[known], rng
+            log.pair[known], log.next_state[known], log.reward[known], self.of_rows[known], rng
         )
 
     def decisions(self, rng: np.random.Generator) -> float:

@@ -27,16 +27,15 @@ LAGS = 20
 def outcomes(log: Log) -> np.ndarray:
     """What follows each row, less the mean of its pair [N]: the reward, and what the next state is
     worth, which is the mean of what followed it. 0 where the successor is not known."""
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
     ahead, known = returns_to_go(log, 1.0), log.known
     visits = np.bincount(log.state, minlength=len(log.states) + 1)
     worth = np.bincount(log.state, ahead, minlength=len(visits)) / np.maximum(visits, 1)
     found = np.zeros(len(log))
-    found[known] = centred((log.reward + worth[log.next_state])[known], _dense(pair[known]))
+    found[known] = centred((log.reward + worth[log.next_state])[known], _dense(log.pair[known]))
     return found
 
 
-class Crossed(NamedTuple):
+class CrossFitted(NamedTuple):
     """Differences [N, d] from what the other `half` [N] of the episodes lets expect.
 
     In a state that few episodes visit, what an episode earned is most of what the state is worth:
@@ -47,11 +46,11 @@ class Crossed(NamedTuple):
     half: np.ndarray
 
 
-def surprises(log: Log, rng: np.random.Generator) -> Crossed:
+def surprises(log: Log, rng: np.random.Generator) -> CrossFitted:
     """How much better than expected from its pair each row went on [N, 1]; 0 where its successor is
     not known."""
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action
     ahead, known, half = returns_to_go(log, 1.0), log.known, _halves(log, rng)
+    pair = log.pair
     found, scale = np.zeros(len(log)), 0.0
     for taught in (half == 0, half == 1):
         usual = np.full(len(log.states), ahead[taught].mean() if taught.any() else 0.0)
@@ -61,10 +60,10 @@ def surprises(log: Log, rng: np.random.Generator) -> Crossed:
         found = np.where(taught, found, follows - expected[pair])
         scale = max(scale, float(np.abs(follows).max(initial=0.0)))
     found = np.where(known & (np.abs(found) > CANCELLED * scale), found / (scale or 1.0), 0.0)
-    return Crossed(found[:, None], half)
+    return CrossFitted(found[:, None], half)
 
 
-def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
+def unusual_decisions(log: Log, rng: np.random.Generator) -> CrossFitted:
     """Which action each row takes, less how often it is taken in that state [N, A]."""
     half, taken = _halves(log, rng), np.eye(len(log.actions))[log.action]
     found = np.zeros(taken.shape)
@@ -73,12 +72,12 @@ def unusual_decisions(log: Log, rng: np.random.Generator) -> Crossed:
             _means(log.state, of_action, taught, np.zeros(len(log.states))) for of_action in taken.T
         ]
         found = np.where(taught[:, None], found, taken - np.stack(shares, axis=1)[log.state])
-    return Crossed(found, half)
+    return CrossFitted(found, half)
 
 
 def _halves(log: Log, rng: np.random.Generator) -> np.ndarray:
     """Half of the episodes, drawn at random: 0 or 1 for every row [N]."""
-    return np.repeat(rng.permutation(log.n_episodes) % 2, np.diff(log.episode_starts))
+    return np.repeat(rng.permutation(log.n_episodes) % 2, log.lengths)
 
 
 def _means(

@@ -23,7 +23,7 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     whose successor is not known.
     """
     log = ordered_episodes(log, rng)
-    pair = _pairs(log)
+    pair = log.pair
     rows = _with_a_past(log, log.known)
     found = exchange_test(pair[rows], log.next_state[rows], log.reward[rows], pair[rows - 1], rng)
     return replace(found, p_value=_both(found.p_value, _echo(log, rows, pair, rng)))
@@ -36,8 +36,9 @@ def clock_check(log: Log, rng: np.random.Generator) -> Exchange:
     """
     log = ordered_episodes(log, rng)
     rows = np.flatnonzero(log.known)
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], np.diff(log.episode_starts))
-    return exchange_test(_pairs(log)[rows], log.next_state[rows], log.reward[rows], step[rows], rng)
+    return exchange_test(
+        log.pair[rows], log.next_state[rows], log.reward[rows], log.step[rows], rng
+    )
 
 
 def decisions_remember(log: Log, rng: np.random.Generator) -> float:
@@ -49,7 +50,7 @@ def decisions_remember(log: Log, rng: np.random.Generator) -> float:
     rows = _with_a_past(log, np.ones(len(log), dtype=bool))
     state, nothing = log.state.astype(np.int64), np.zeros(len(rows))
     found = exchange_test(
-        state[rows], log.action[rows], nothing, _pairs(log)[rows - 1], rng
+        state[rows], log.action[rows], nothing, log.pair[rows - 1], rng
     ).successors_p
     taken = echoes.unusual_decisions(log, rng)
     return _both(found, _slope_p(log, rows, state, taken.value, taken, rng))
@@ -66,23 +67,17 @@ def _echo(log: Log, rows: np.ndarray, pair: np.ndarray, rng: np.random.Generator
 
 
 def _slope_p(
-    log: Log, rows: np.ndarray, stratum: np.ndarray, before: np.ndarray, after: echoes.Crossed,
+    log: Log, rows: np.ndarray, stratum: np.ndarray, before: np.ndarray, after: echoes.CrossFitted,
     rng: np.random.Generator,
 ) -> float:  # fmt: skip
     """`slope_p` of rows, given their strata [N], and what was before each of them."""
-    episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episode_starts))
     stratum = 2 * stratum + after.half
-    return slope_p(stratum[rows], episode[rows], before[rows - 1], after.value[rows], rng)
+    return slope_p(stratum[rows], log.episode[rows], before[rows - 1], after.value[rows], rng)
 
 
 def _both(first: float, second: float) -> float:
     """The p-value of two questions."""
     return min(1.0, 2 * min(first, second))
-
-
-def _pairs(log: Log) -> np.ndarray:
-    """State and action of each row as one code [N]."""
-    return np.asarray(log.state.astype(np.int64) * len(log.actions) + log.action)
 
 
 def _with_a_past(log: Log, among: np.ndarray) -> np.ndarray:

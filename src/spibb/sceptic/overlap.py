@@ -29,14 +29,14 @@ class Overlap(Frozen):
 
 def overlap(log: Log, policy: np.ndarray, baseline: np.ndarray) -> Overlap | None:
     """The weights of a policy [S, A] on a log that `baseline` [S, A] made, or as it records."""
-    made = baseline[log.state, log.action] if log.action_prob is None else log.action_prob
+    made = log.taken_probs(baseline)
     if not (made > 0).all():
         return None
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(policy[log.state, log.action] / made), LOWEST)
-    starts, lengths = log.episode_starts, np.diff(log.episode_starts)
+    starts, lengths = log.episode_starts, log.lengths
     total = np.cumsum(logs) - np.repeat(np.append(0.0, np.cumsum(logs))[starts[:-1]], lengths)
-    last = starts[1:] - 1
+    last = log.last_rows
     found = [
         _effective(total[np.minimum(starts[:-1] + t, last)])
         for t in range(min(STEPS, int(lengths.max())))

@@ -69,7 +69,7 @@ def rehearse(
     if n_states * n_actions * n_states > LARGEST:
         return Rehearsal.refused(f"{n_states} states are too many to draw whole worlds")
     belief = Belief.of(problem.counts, problem.baseline, problem.discount)
-    longest = int(np.diff(log.episode_starts).max())
+    longest = int(log.lengths.max())
     gains: list[float] = []
     kept, end = 0, time.monotonic() + seconds
     while len(gains) < times and time.monotonic() < end:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spibb.checks import did_you_mean, some
-from spibb.errors import InputError, install
+from spibb.errors import InputError, cause_of, install
 from spibb.sql.rows import Table, rows_table
 from spibb.sql.sources import Files, Source
 
@@ -52,7 +52,7 @@ def _whole(path: Path, kind: str) -> Iterator[None]:
     except MemoryError:
         raise InputError(f"{str(path)!r} does not fit into memory: give it as .parquet") from None
     except Exception as error:  # every reader has its own
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = cause_of(error)
         raise InputError(
             f"cannot read {str(path)!r} ({reason}): check that it is {kind}, and complete"
         ) from None

@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, unquote
 
 from spibb.checks import did_you_mean, some
-from spibb.errors import InputError, install, without_people
+from spibb.errors import InputError, cause_of, install, without_people
 from spibb.sql.duck import SETTINGS, private_path
 from spibb.sql.engines import Engine, open_arrow, open_relation, quoted
 from spibb.sql.rows import rows_table
@@ -264,7 +264,7 @@ def answering(source: Source) -> Iterator[None]:
     except (InputError, MemoryError):
         raise
     except Exception as error:  # every driver has its own
-        reason = " ".join(str(error).split()) or type(error).__name__
+        reason = cause_of(error)
         people = Address.of(str(source.place)).people
         raise InputError(
             f"cannot read {source.name!r} ({without_people(reason, people)}): {_remedy(reason)}"

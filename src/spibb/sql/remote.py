@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit, urlunsplit
 
-from spibb.errors import InputError, masked
+from spibb.errors import InputError, cause_of, masked
 from spibb.sql.duck import private_path
 from spibb.sql.sources import KINDS, PACKED, Source, ending
 from spibb.sql.staging import BLOCK, write_copy
@@ -40,7 +40,7 @@ def fetched(source: Source) -> tuple[Source, str]:
         raise
     except Exception as error:  # every service has its own
         copy.unlink(missing_ok=True)
-        reason = masked(" ".join(str(error).split()) or type(error).__name__)
+        reason = masked(cause_of(error))
         raise InputError(
             f"cannot read {name} ({reason}): check the address, the network and your credentials"
         ) from None

@@ -11,10 +11,9 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from spibb.checks import did_you_mean, some
-from spibb.errors import InputError
+from spibb.errors import InputError, cause_of
 from spibb.sql.duck import private_path
 from spibb.sql.sources import KINDS, PACKED, TEXTS, Files, Source, ending
 
@@ -82,7 +81,7 @@ def _as_utf8(path: Path, encoding: str) -> Path:
         ) from None
     except (OSError, pa.ArrowException) as error:
         raise InputError(
-            f"cannot read {str(path)!r} ({_line(error)}): check that it is complete"
+            f"cannot read {str(path)!r} ({cause_of(error)}): check that it is complete"
         ) from None
     return copy
 
@@ -180,7 +179,7 @@ def _unpack(path: Path, wanted: str | None, called: str) -> tuple[Path, str]:
         raise
     except Exception as error:  # damaged archives raise whatever their bytes happen to lead to
         raise InputError(
-            f"cannot read {name} ({_line(error)}): check that it is a complete .zip file"
+            f"cannot read {name} ({cause_of(error)}): check that it is a complete .zip file"
         ) from None
     return copy, member.filename
 
@@ -221,7 +220,3 @@ def _member(archive: zipfile.ZipFile, wanted: str | None, name: str) -> zipfile.
 def _hidden(path: PurePosixPath) -> bool:
     """What archivers of other systems add."""
     return path.name.startswith(".") or "__MACOSX" in path.parts
-
-
-def _line(error: Any) -> str:
-    return " ".join(str(error).split()) or type(error).__name__

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from spibb.errors import InputError, install, without_people
+from spibb.errors import InputError, cause_of, install, without_people
 from spibb.sql.engines import FLAG, INTEGER, NUMBER, OTHER, TEXT, TIME, WIDE
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Warehouse:
             )
             return table_of_query(backend, text).to_pyarrow()
         except Exception as error:  # every driver has its own
-            reason = " ".join(str(error).split()) or type(error).__name__
+            reason = cause_of(error)
             raise InputError(
                 f"the warehouse did not answer a query ({without_people(reason)}): check the table "
                 "and the connection"

@@ -8,9 +8,9 @@ model contradicts them (`criteria`). **not supported**: keep the current policy.
 
 from spibb.grade import Grade as Grade
 from spibb.verdict.criterion import Criterion as Criterion
-from spibb.verdict.evidence import Believed as Believed
-from spibb.verdict.evidence import Earned as Earned
+from spibb.verdict.evidence import DrawnValue as DrawnValue
 from spibb.verdict.evidence import Evidence as Evidence
+from spibb.verdict.evidence import LoggedReturn as LoggedReturn
 from spibb.verdict.evidence import gather as gather
 from spibb.verdict.evidence import gather_for as gather_for
 from spibb.verdict.grades import Verdict as Verdict
@@ -18,4 +18,4 @@ from spibb.verdict.grades import decide as decide
 from spibb.verdict.grades import is_favourable as is_favourable
 from spibb.verdict.grades import judge as judge
 from spibb.verdict.grades import judge_by as judge_by
-from spibb.verdict.remedies import Unchanged as Unchanged
+from spibb.verdict.remedies import WhyUnchanged as WhyUnchanged

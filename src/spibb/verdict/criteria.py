@@ -12,7 +12,7 @@ from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
-from spibb.verdict.criterion import Criterion, lacking
+from spibb.verdict.criterion import OF_CHANGES, Condition, Criterion, lacking
 from spibb.verdict.evidence import OBSERVED, Z95, Evidence
 from spibb.verdict.past import of_the_past, untested
 from spibb.verdict.recorded import ESTIMATOR, says_nothing
@@ -22,7 +22,7 @@ from spibb.verdict.remedies import (
     FEWER,
     FEWEST_VISITS,
     UNKNOWN,
-    Unchanged,
+    WhyUnchanged,
     more_episodes,
     not_by_the_model,
     other_states,
@@ -38,18 +38,15 @@ Z90 = 1.645
 """Standard errors of a one-sided 95 % interval."""
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
-OF_CHANGES = (
-    "sure gain", "single changes", "beyond chance", "effective size", "visits", "whole episodes",
-    "held out",
-)  # fmt: skip
-"""The criteria that say nothing where nothing changes."""
 
 
-def criteria(evidence: Evidence, unchanged: Unchanged = UNKNOWN) -> tuple[Criterion, ...]:
+def criteria(evidence: Evidence, unchanged: WhyUnchanged = UNKNOWN) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
     found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
-    if [criterion.name for criterion in lacking(found)] == [BEYOND_CHANCE]:
-        found = tuple(_crossed(evidence, c) if c.name == BEYOND_CHANCE else c for c in found)
+    if [criterion.name for criterion in lacking(found)] == [Condition.BEYOND_CHANCE]:
+        found = tuple(
+            _crossed(evidence, c) if c.name == Condition.BEYOND_CHANCE else c for c in found
+        )
     if evidence.changed.any():
         return (*found, *map(_plain, of_the_past(evidence, found)))
     found = tuple(
@@ -64,11 +61,10 @@ def _plain(criterion: Criterion) -> Criterion:
     return replace(criterion, why="", remedy="", more=None) if criterion.passed else criterion
 
 
-BEYOND_CHANCE = "beyond chance"
 NOT_BELOW = "not significantly below 0"
 
 
-def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
+def _criteria(evidence: Evidence, unchanged: WhyUnchanged) -> Iterator[Criterion]:
     yield _changes(evidence, unchanged)
     yield _baseline(evidence)
     yield _episodes(evidence)
@@ -84,10 +80,10 @@ def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
         yield _held_out(evidence, evidence.held_out)
 
 
-def _changes(evidence: Evidence, unchanged: Unchanged) -> Criterion:
+def _changes(evidence: Evidence, unchanged: WhyUnchanged) -> Criterion:
     n, of = int(evidence.changed.sum()), len(evidence.changed)
     return Criterion(
-        "changes", "states that change", f"{n:,} of {of:,}", "at least one", n > 0,
+        Condition.CHANGES, "states that change", f"{n:,} of {of:,}", "at least one", n > 0,
         f"No state changes: {unchanged.reason}.", unchanged.remedy,
     )  # fmt: skip
 
@@ -111,7 +107,7 @@ def _baseline(evidence: Evidence) -> Criterion:
         )
     found = FOUND[problem.baseline_source]
     return Criterion(
-        "baseline", "the current policy made the log", wrong or found, "no contradiction",
+        Condition.BASELINE, "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",
         "Give as baseline the policy that really made the log.",
     )  # fmt: skip
@@ -120,7 +116,7 @@ def _baseline(evidence: Evidence) -> Criterion:
 def _episodes(evidence: Evidence) -> Criterion:
     n = evidence.problem.n_episodes
     return Criterion(
-        "episodes", "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
+        Condition.EPISODES, "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
         f"{n:,} episodes are too few to judge.",
         f"{JUDGED_FROM - n:,} more episodes, at least.",
     )  # fmt: skip
@@ -129,8 +125,8 @@ def _episodes(evidence: Evidence) -> Criterion:
 def _rewards(evidence: Evidence) -> Criterion:
     n = evidence.telling_rewards
     return Criterion(
-        "rewards", "rewards that differ from the usual one (effective number)", number(round(n, 1)),
-        f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
+        Condition.REWARDS, "rewards that differ from the usual one (effective number)",
+        number(round(n, 1)), f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
         f"In effect, only {number(round(n, 1))} rewards differ from the usual one: too few to "
         "tell actions apart.",
         f"More episodes, until at least {FEWEST_REWARDS} rewards differ.",
@@ -148,8 +144,9 @@ def _sure_gain(evidence: Evidence) -> Criterion:
     if evidence.binding is not None:
         more, remedy = None, not_by_the_model(evidence)
     return Criterion(
-        "sure gain", f"gain per episode at level {at}", f"{surely(sure)}{by_record(evidence)}",
-        "above 0", sure > 0 and evidence.posterior.gain > 0, why, remedy, more,
+        Condition.SURE_GAIN, f"gain per episode at level {at}",
+        f"{surely(sure)}{by_record(evidence)}", "above 0",
+        sure > 0 and evidence.posterior.gain > 0, why, remedy, more,
     )  # fmt: skip
 
 
@@ -177,14 +174,14 @@ def _model(evidence: Evidence) -> Criterion:
     what = "the model's value of the current policy"
     earned = evidence.earned
     if earned is None or evidence.departures is None:  # the log may be another policy's
-        return _untold(evidence, "model", what, f"the {OBSERVED}")
+        return _untold(evidence, Condition.MODEL, what, f"the {OBSERVED}")
     said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
     limit = FAR * math.hypot(earned.completed_error, spread)
     truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
     if earned.cut:
         truth += " (cut episodes completed by the model)"
     return Criterion(
-        "model", what, f"{number(said)}; {OBSERVED}: {truth}", f"the {OBSERVED}",
+        Condition.MODEL, what, f"{number(said)}; {OBSERVED}: {truth}", f"the {OBSERVED}",
         abs(said - earned.completed) <= limit,
         f"According to the model, the current policy earns {number(said)} per episode, but the "
         f"{OBSERVED} is {truth}: do not rely on the model's gain.",
@@ -196,7 +193,7 @@ def _departures(evidence: Evidence) -> Criterion:
     what = f"gain of the changes, one at a time, in the log's episodes (± {percent(0.95)})"
     found = evidence.departures
     if found is None:
-        return _untold(evidence, "single changes", what, NOT_BELOW)
+        return _untold(evidence, Condition.SINGLE_CHANGES, what, NOT_BELOW)
     text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
     unlike, varying = weak(evidence), evidence.problem.varying
     alone = unlike or varying
@@ -213,7 +210,8 @@ def _departures(evidence: Evidence) -> Criterion:
     do_not = "are too noisy to confirm" if found.gain > 0 else "do not confirm"
     remedy = more_episodes(more, n, "" if evidence.searched else FEWER)
     return Criterion(
-        "single changes", what, text, "significantly above 0" if alone else NOT_BELOW, passed,
+        Condition.SINGLE_CHANGES, what, text,
+        "significantly above 0" if alone else NOT_BELOW, passed,
         f"The log's episodes {do_not} the changes: made one at a time, they gain {text} per "
         f"episode{reason}.",
         not_by_the_model(evidence) if varying else remedy, None if varying else more,
@@ -224,17 +222,18 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
     what = "differences between actions where the policy changes (Σ z²), in the log's episodes"
     found = evidence.departures
     if found is None:
-        return _untold(evidence, BEYOND_CHANCE, what, "more than chance")
+        return _untold(evidence, Condition.BEYOND_CHANCE, what, "more than chance")
     if not found.freedom:
         return Criterion(
-            BEYOND_CHANCE, what, "none: the log has one action there", "more than chance", False,
+            Condition.BEYOND_CHANCE, what, "none: the log has one action there",
+            "more than chance", False,
             "Where the policy changes, the log has only one action and nothing to compare it "
             "with.", "Episodes in which the current policy takes other actions there.",
         )  # fmt: skip
     mean, limit = evidence.chance
     more = until_beyond_chance(evidence.problem.n_episodes, found.surprise, mean, limit)
     return Criterion(
-        BEYOND_CHANCE, what, f"{found.surprise:,.1f}",
+        Condition.BEYOND_CHANCE, what, f"{found.surprise:,.1f}",
         f"above {limit:,.1f}, the limit of chance at level {level(evidence.delta / 2)}",
         found.surprise > limit,
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
@@ -269,10 +268,10 @@ def _effective(evidence: Evidence) -> Criterion:
     what = "effective number of episodes behind the changes"
     found = evidence.departures
     if found is None:
-        return _untold(evidence, "effective size", what, f"at least {FEW_EPISODES}")
+        return _untold(evidence, Condition.EFFECTIVE_SIZE, what, f"at least {FEW_EPISODES}")
     n = found.effective_episodes
     return Criterion(
-        "effective size", what, f"{n:,.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
+        Condition.EFFECTIVE_SIZE, what, f"{n:,.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
         f"In effect, the changes rest on {n:,.1f} episodes.",
         "More episodes in which the current policy does what the new one would.",
     )  # fmt: skip
@@ -283,7 +282,8 @@ def _visits(evidence: Evidence) -> Criterion:
     n = int(evidence.tried.sum())
     more = until_shown(evidence.problem.n_episodes, n)
     return Criterion(
-        "visits", "visits to the actions that become more frequent in a state, or to those that "
+        Condition.VISITS,
+        "visits to the actions that become more frequent in a state, or to those that "
         "become less frequent, whichever are fewer; of all changed states", f"{n:,}",
         f"at least {FEWEST_VISITS}",
         n >= FEWEST_VISITS,
@@ -306,8 +306,10 @@ def _weighted(evidence: Evidence) -> Criterion:
         why = _unknown(evidence) if report is None else report.warning_about(ESTIMATOR)
         size = math.nan if report is None else report.effective_sample_size
         why = why or f"rests on {size:,.1f} episodes: no evidence"
-        return Criterion("whole episodes", what, why, "no contradiction", None)
-    return _against(evidence, evidence.estimates, "whole episodes", what, "The log's episodes")
+        return Criterion(Condition.WHOLE_EPISODES, what, why, "no contradiction", None)
+    return _against(
+        evidence, evidence.estimates, Condition.WHOLE_EPISODES, what, "The log's episodes"
+    )
 
 
 def surely_worse(report: OffPolicyReport | None) -> bool:
@@ -321,12 +323,12 @@ def surely_worse(report: OffPolicyReport | None) -> bool:
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
     what = f"gain in held-out episodes, reweighted (± {percent(0.95)})"
     if warning := report.warning_about(ESTIMATOR):
-        return Criterion("held out", what, warning, "no contradiction", None)
-    return _against(evidence, report, "held out", what, "The held-out episodes")
+        return Criterion(Condition.HELD_OUT, what, warning, "no contradiction", None)
+    return _against(evidence, report, Condition.HELD_OUT, what, "The held-out episodes")
 
 
 def _against(
-    evidence: Evidence, report: OffPolicyReport, name: str, what: str, who: str
+    evidence: Evidence, report: OffPolicyReport, name: Condition, what: str, who: str
 ) -> Criterion:
     """Whether an estimate without a model ends below what is promised for sure."""
     found = report.difference(ESTIMATOR).estimate
@@ -350,7 +352,7 @@ def _unknown(evidence: Evidence) -> str:
     return f"not known: {evidence.no_estimates}"
 
 
-def _untold(evidence: Evidence, name: str, what: str, wanted: str) -> Criterion:
+def _untold(evidence: Evidence, name: Condition, what: str, wanted: str) -> Criterion:
     """A condition that needs the log's episodes, which were not kept."""
     return Criterion(
         name, what, _unknown(evidence), wanted, None,

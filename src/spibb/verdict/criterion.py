@@ -4,6 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Condition(StrEnum):
+    """The conditions of the grade "supported"; summary.json names them by these values."""
+
+    CHANGES = "changes"
+    BASELINE = "baseline"
+    EPISODES = "episodes"
+    REWARDS = "rewards"
+    SURE_GAIN = "sure gain"
+    MODEL = "model"
+    SINGLE_CHANGES = "single changes"
+    BEYOND_CHANCE = "beyond chance"
+    EFFECTIVE_SIZE = "effective size"
+    VISITS = "visits"
+    WHOLE_EPISODES = "whole episodes"
+    HELD_OUT = "held out"
+    SEASON = "season"
+    MEMORY = "memory"
+
+
+NEEDED = frozenset({
+    Condition.MODEL, Condition.SINGLE_CHANGES, Condition.BEYOND_CHANCE, Condition.EFFECTIVE_SIZE,
+})  # fmt: skip
+"""They must be known: without them nothing but the model speaks for a change."""
+
+OF_CHANGES = frozenset({
+    Condition.SURE_GAIN, Condition.SINGLE_CHANGES, Condition.BEYOND_CHANCE,
+    Condition.EFFECTIVE_SIZE, Condition.VISITS, Condition.WHOLE_EPISODES, Condition.HELD_OUT,
+})  # fmt: skip
+"""They say nothing where nothing changes."""
+
+DECISIVE = frozenset({
+    Condition.BASELINE, Condition.HELD_OUT, Condition.MEMORY, Condition.SEASON,
+})  # fmt: skip
+"""A certified policy must meet them as well."""
 
 
 @dataclass(frozen=True)
@@ -14,7 +51,7 @@ class Criterion:
     help, in a sentence each; `more` is the number of episodes in it, if it has one.
     """
 
-    name: str
+    name: Condition
     what: str
     found: str
     wanted: str
@@ -22,10 +59,6 @@ class Criterion:
     why: str = ""
     remedy: str = ""
     more: float | None = None
-
-
-NEEDED = ("model", "single changes", "beyond chance", "effective size")
-"""The criteria that must be known: without them nothing but the model speaks for a change."""
 
 
 def lacking(found: Sequence[Criterion]) -> list[Criterion]:

@@ -37,13 +37,13 @@ def crossed(algorithm: Algorithm, problem: Problem) -> float | None:
     if problem.log is None or problem.n_episodes < FEWEST_EPISODES:
         return None
     try:
-        one, other = tested_apart(algorithm, problem, 2)
+        one, other = cross_fitted_departures(algorithm, problem, 2)
     except InputError:
         return None
     return (one.z + other.z) / 2
 
 
-def tested_apart(algorithm: Algorithm, problem: Problem, parts: int) -> list[Departures]:
+def cross_fitted_departures(algorithm: Algorithm, problem: Problem, parts: int) -> list[Departures]:
     """What single departures gain in each part of a problem's log, if the other parts train."""
     assert problem.log is not None
     log, orders = problem.log, np.array_split(_shuffled(problem, problem.log), parts)

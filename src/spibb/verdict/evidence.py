@@ -36,7 +36,7 @@ from spibb.policy import Policy
 from spibb.sceptic.drift import Season, season_check
 from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
-from spibb.verdict.recorded import Apart, Direct, direct_limits, judged_apart
+from spibb.verdict.recorded import CrossFittedGain, ModelFreeGain, cross_fitted_gain, direct_limits
 
 Z95 = 1.96
 """Standard errors of a 95 % interval."""
@@ -48,7 +48,7 @@ RESAMPLED_UP_TO = 20_000
 
 
 @dataclass(frozen=True)
-class Believed:
+class DrawnValue:
     """A mean over the models drawn given the log, and the central interval that holds 95 %."""
 
     mean: float
@@ -56,7 +56,7 @@ class Believed:
     high: float
 
     @classmethod
-    def of(cls, draws: np.ndarray, level: float) -> Believed:
+    def of(cls, draws: np.ndarray, level: float) -> DrawnValue:
         """Of values in drawn models [D]."""
         tail = (1 - level) / 2
         low, high = np.quantile(draws, [tail, 1 - tail])
@@ -69,11 +69,11 @@ SHRUNK = (
 )
 """What an interval of drawn models is not, wherever one is shown."""
 OBSERVED = "mean return in the log"
-"""What `Earned.mean` is called wherever it is shown."""
+"""What `LoggedReturn.mean` is called wherever it is shown."""
 
 
 @dataclass(frozen=True)
-class Earned:
+class LoggedReturn:
     """The mean discounted return of the log's episodes with its standard error.
 
     `cut` of the `episodes` were cut short, and what they would have earned afterwards is missing;
@@ -117,7 +117,7 @@ class Evidence(Frozen):
     posterior: Posterior
     lower: float
     shared: bool
-    earned: Earned | None
+    earned: LoggedReturn | None
     departures: Departures | None
     estimates: OffPolicyReport | None
     no_estimates: str | None
@@ -131,14 +131,14 @@ class Evidence(Frozen):
     share: float | None = None
 
     @cached_property
-    def apart(self) -> Apart | None:
+    def cross_fitted(self) -> CrossFittedGain | None:
         """The gain of changes that other episodes chose, where no model is trusted."""
         if self.algorithm is None or not (self.problem.varying and self.changed.any()):
             return None
-        return judged_apart(self.algorithm, self.problem)
+        return cross_fitted_gain(self.algorithm, self.problem)
 
     @cached_property
-    def direct(self) -> tuple[Direct, ...]:
+    def direct(self) -> tuple[ModelFreeGain, ...]:
         """Limits of the gain by the rows' own probabilities, where these vary within a state.
 
         Nobody trusts a model there alone (`verdict.recorded`). Empty elsewhere.
@@ -148,7 +148,9 @@ class Evidence(Frozen):
             return ()
         whole = None if problem.counts.one_step else self.estimates
         share = self.delta if self.share is None else self.share
-        return tuple(direct_limits(self.departures, self.apart, whole, problem.n_episodes, share))
+        return tuple(
+            direct_limits(self.departures, self.cross_fitted, whole, problem.n_episodes, share)
+        )
 
     @property
     def sure(self) -> float:
@@ -157,7 +159,7 @@ class Evidence(Frozen):
         return min([self.lower, *(one.lower for one in self.direct)])
 
     @property
-    def binding(self) -> Direct | None:
+    def binding(self) -> ModelFreeGain | None:
         """The estimate without a model that the sure gain is the limit of, if it is one's."""
         return next((one for one in self.direct if one.lower == self.sure), None)
 
@@ -232,19 +234,19 @@ class Evidence(Frozen):
         return telling_rewards(self.problem.counts)
 
     @property
-    def gain(self) -> Believed:
+    def gain(self) -> DrawnValue:
         """ρ(π) − ρ(π_b) in the drawn models."""
-        return Believed.of(self.posterior.gains, self.posterior.level)
+        return DrawnValue.of(self.posterior.gains, self.posterior.level)
 
     @property
-    def new(self) -> Believed:
+    def new(self) -> DrawnValue:
         """ρ(π) in the drawn models."""
-        return Believed.of(self.posterior.values[:, 0], self.posterior.level)
+        return DrawnValue.of(self.posterior.values[:, 0], self.posterior.level)
 
     @property
-    def current(self) -> Believed:
+    def current(self) -> DrawnValue:
         """ρ(π_b) in the drawn models."""
-        return Believed.of(self.posterior.values[:, 1], self.posterior.level)
+        return DrawnValue.of(self.posterior.values[:, 1], self.posterior.level)
 
 
 def visits_behind(probs: np.ndarray, problem: Problem) -> np.ndarray:
@@ -323,17 +325,18 @@ def gather_for(
     if delta is None and result.algorithm.answers_at_delta:
         delta = own
     delta = DELTA if delta is None else checks.delta(delta)
-    level = DELTA if result.by_tests else delta  # tests draw no models
+    by_tests = result.tested() is not None
+    level = DELTA if by_tests else delta  # tests draw no models
     found = gather(
         result.problem, result.policy, delta=delta, seed=seed, held_out=held_out, bounds=bounds,
         posterior=result.posterior(draws=n_draws(result.problem, level), seed=seed),
         limits=result.estimate_limits,
     )  # fmt: skip
-    searched = bool(result.sweep) or result.by_tests
+    searched = bool(result.sweep) or by_tests
     found = replace(
         found, considered=result.considered, searched=searched, algorithm=result.algorithm
     )
-    if result.by_tests:
+    if by_tests:
         return replace(found, certified=True)
     if (chosen := result.chosen) is None:
         return found
@@ -356,7 +359,7 @@ def n_draws(problem: Problem, delta: float) -> int:
 
 def _episodes(
     problem: Problem, policy: Policy, usable: bool
-) -> tuple[Earned | None, Departures | None]:
+) -> tuple[LoggedReturn | None, Departures | None]:
     """What the log earned, and what single departures in it gained if the baseline made it.
 
     What follows the cut of an episode is worth what the policy that acted earns in the model.
@@ -370,9 +373,9 @@ def _episodes(
     typical = v[acted].mean() if acted.any() else 0.0
     q, v = np.where(acted[:, None], q, typical), np.where(acted, v, typical)
     whole = completed_returns(log, v, discount)[log.episode_starts[:-1]]
-    ended = log.terminated[log.episode_starts[1:] - 1]
+    ended = log.terminated[log.last_rows]
     mean = monte_carlo_value(log, discount)
-    earned = Earned(
+    earned = LoggedReturn(
         mean.value, mean.standard_error, log.n_episodes, int((~ended).sum()), float(whole.mean()),
         standard_error(whole),
     )  # fmt: skip

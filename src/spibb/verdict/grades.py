@@ -20,9 +20,9 @@ from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
 from spibb.verdict.criteria import VARYING, criteria, surely_worse
-from spibb.verdict.criterion import Criterion, lacking
+from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
-from spibb.verdict.remedies import UNKNOWN, Unchanged, more_episodes
+from spibb.verdict.remedies import UNKNOWN, WhyUnchanged, more_episodes
 from spibb.words import at_least, at_most, counted, level, listed, percent, roughly
 
 UNSOLVED = (
@@ -45,9 +45,6 @@ REMEMBERING = (
     "contradicts that they are Markov), and episodes are independent"
 )
 """What takes the place of Markov states in models that remember something."""
-
-DECISIVE = ("baseline", "held out", "memory", "season")
-"""The criteria that a certified policy must meet as well."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +135,21 @@ def judge(
 
 def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
     """The verdict on an improvement, and the certificate that it leaves."""
-    proof = result.proof(evidence.delta)
-    verdict = decide(evidence, proof, Unchanged.of(result))
-    if not result.converged and not result.by_tests:  # tests need no values in a model
+    proof = _proof(result, evidence.delta)
+    verdict = decide(evidence, proof, WhyUnchanged.of(result))
+    if not result.converged and not isinstance(proof, ChangeCertificate):  # which needs no values
         verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
     return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
 
 
+def _proof(result: Improvement, delta: float) -> Certificate:
+    """What is proven before the verdict, which may withdraw a certificate, is asked."""
+    tested = result.tested(delta)
+    return result.certificate(delta) if tested is None else tested
+
+
 def decide(
-    evidence: Evidence, certificate: Certificate | None = None, unchanged: Unchanged = UNKNOWN
+    evidence: Evidence, certificate: Certificate | None = None, unchanged: WhyUnchanged = UNKNOWN
 ) -> Verdict:
     """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
     found = criteria(evidence, unchanged)
@@ -161,8 +164,8 @@ def is_favourable(result: Improvement) -> bool:
     """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
     not tried."""
     evidence = gather_for(result)
-    proof = result.proof(evidence.delta)
-    return not _failed(evidence, proof, criteria(evidence, Unchanged.of(result)))
+    proof = _proof(result, evidence.delta)
+    return not _failed(evidence, proof, criteria(evidence, WhyUnchanged.of(result)))
 
 
 def _proves(certificate: Certificate | None) -> TypeGuard[ChangeCertificate]:
@@ -176,7 +179,9 @@ def _failed(
     failed = lacking(found)
     if not _proves(certificate):
         return failed
-    against = (*DECISIVE, *["whole episodes"] * surely_worse(evidence.estimates))
+    against = DECISIVE
+    if surely_worse(evidence.estimates):
+        against |= {Condition.WHOLE_EPISODES}
     return [criterion for criterion in failed if criterion.name in against]
 
 
@@ -261,8 +266,9 @@ def _undone(evidence: Evidence, gain: float) -> str:
 def _agreement(found: tuple[Criterion, ...]) -> str:
     """Which episodes do not contradict the model, and which do not tell."""
     told = {criterion.name: criterion.passed for criterion in found}
-    silent = "; held-out episodes are inconclusive" if told.get("held out", True) is None else ""
-    others = ["the held-out episodes"] if told.get("held out") else []
+    held = told.get(Condition.HELD_OUT, False)  # not asked where none were held out
+    silent = "; held-out episodes are inconclusive" if held is None else ""
+    others = ["the held-out episodes"] if held else []
     agreeing = listed(["The log's episodes", "their mean return", *others])
     return f"{agreeing} do not contradict this{silent}"
 

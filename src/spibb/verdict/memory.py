@@ -122,7 +122,7 @@ def _sure_gain(
 
 def with_memory(log: Log) -> tuple[Log, np.ndarray]:
     """The log in states that remember the pair before; and the state [S'] of each of them."""
-    pair = log.state.astype(np.int64) * len(log.actions) + log.action + 1
+    pair = log.pair + 1
     before = np.append(0, pair[:-1])
     before[log.episode_starts[:-1]] = 0  # nothing was before the first step
     return _wider(log, before, pair)
@@ -130,8 +130,7 @@ def with_memory(log: Log) -> tuple[Log, np.ndarray]:
 
 def with_clock(log: Log) -> tuple[Log, np.ndarray]:
     """The log in states that count the steps so far; and the state [S'] of each of them."""
-    step = np.arange(len(log)) - np.repeat(log.episode_starts[:-1], np.diff(log.episode_starts))
-    return _wider(log, step, step + 1)
+    return _wider(log, log.step, log.step + 1)
 
 
 def _wider(log: Log, before: np.ndarray, after: np.ndarray) -> tuple[Log, np.ndarray]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from spibb.sceptic.drift import CYCLES, Season
 from spibb.sceptic.exchange import SUSPICIOUS
-from spibb.verdict.criterion import Criterion, lacking
+from spibb.verdict.criterion import Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence
 from spibb.verdict.memory import Memory
 from spibb.verdict.remedies import CLOCK, CYCLE, LOOKED_AT, RECENT, REMEMBER
@@ -29,7 +29,7 @@ def of_the_past(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Crit
         yield from untested(evidence, f"another criterion is not met ({failed[0].name})")
         return
     if evidence.untimed:
-        yield _not_tested("season", SEASON, UNTIMED)
+        yield _not_tested(Condition.SEASON, SEASON, UNTIMED)
     elif evidence.season is not None:
         yield _season(evidence.season)
     if evidence.memory is not None:
@@ -39,13 +39,14 @@ def of_the_past(evidence: Evidence, found: Sequence[Criterion]) -> Iterator[Crit
 def untested(evidence: Evidence, reason: str) -> Iterator[Criterion]:
     """The last conditions where they were not asked."""
     for name, what, asked in (
-        ("season", SEASON, evidence.asks_season), ("memory", MEMORY, evidence.asks_memory)
-    ):  # fmt: skip
+        (Condition.SEASON, SEASON, evidence.asks_season),
+        (Condition.MEMORY, MEMORY, evidence.asks_memory),
+    ):
         if asked:
             yield _not_tested(name, what, reason)
 
 
-def _not_tested(name: str, what: str, reason: str) -> Criterion:
+def _not_tested(name: Condition, what: str, reason: str) -> Criterion:
     found = f"not tested, because {reason}"
     return Criterion(name, what, found, f"at least {SUSPICIOUS:g}", None)
 
@@ -60,7 +61,7 @@ def _memory(found: Memory, certified: bool) -> Criterion:
     if found.confounded:
         said = f"; whether it predicts the decision, given the state: {found.decisions_p:.2g}"
     return Criterion(
-        "memory", MEMORY, f"{p:.2g}{said}", wanted,
+        Condition.MEMORY, MEMORY, f"{p:.2g}{said}", wanted,
         not found.found or (lower is not None and lower > 0), _remembered(found, lower),
         LOOKED_AT if found.confounded else CLOCK if found.timed else REMEMBER,
     )  # fmt: skip
@@ -88,7 +89,7 @@ def _season(found: Season) -> Criterion:
     elif found.length in CYCLES:
         who = f"Groups of {found.length} consecutive episodes differ more than by chance,"
     return Criterion(
-        "season", SEASON, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
+        Condition.SEASON, SEASON, f"{found.p_value:.2g}", f"at least {SUSPICIOUS:g}",
         found.p_value >= SUSPICIOUS,
         f"{who} both in how often actions are taken and in what follows them (p = "
         f"{found.p_value:.2g}): an action that was taken more often in good times looks good.",

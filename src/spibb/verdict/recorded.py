@@ -23,18 +23,18 @@ from spibb.algorithms.problem import Problem
 from spibb.episodes.departures import Departures
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
-from spibb.verdict.crossing import tested_apart
+from spibb.verdict.crossing import cross_fitted_departures
 
 ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
 SINGLE = "the changes one at a time"
-APART = "changes chosen and judged by different episodes"
+CROSS_FITTED = "changes chosen and judged by different episodes"
 FOLDS = 5
 WHOLE = "whole episodes, reweighted"
 
 
 @dataclass(frozen=True)
-class Direct:
+class ModelFreeGain:
     """The gain by an estimate that needs no model, and its limit at level 1 − δ (Student's t)."""
 
     what: str
@@ -50,46 +50,47 @@ def says_nothing(report: OffPolicyReport | None) -> bool:
 
 
 @dataclass(frozen=True)
-class Apart:
+class CrossFittedGain:
     """A mean gain with its standard error."""
 
     gain: float
     standard_error: float
 
 
-def judged_apart(algorithm: Algorithm, problem: Problem) -> Apart | None:
+def cross_fitted_gain(algorithm: Algorithm, problem: Problem) -> CrossFittedGain | None:
     """What single departures gain if each of `FOLDS` parts judges what the others choose.
 
     None where a log has fewer episodes than parts need for a standard error.
     """
     if problem.n_episodes < 2 * FOLDS:
         return None
-    found = tested_apart(algorithm, problem, FOLDS)
+    found = cross_fitted_departures(algorithm, problem, FOLDS)
     gain = sum(one.gain for one in found) / FOLDS
-    return Apart(gain, math.hypot(*(one.standard_error for one in found)) / FOLDS)
+    return CrossFittedGain(gain, math.hypot(*(one.standard_error for one in found)) / FOLDS)
 
 
 def direct_limits(
     departures: Departures,
-    apart: Apart | None,
+    cross_fitted: CrossFittedGain | None,
     estimates: OffPolicyReport | None,
     n_episodes: int,
     delta: float,
-) -> Iterator[Direct]:
+) -> Iterator[ModelFreeGain]:
     """Limits of the gain without a model.
 
     Single departures count the changes to the first order. That is all of the gain where episodes
     have one step, so that `estimates`, of whole episodes, are those of longer ones only.
     """
     yield _limit(SINGLE, departures.gain, departures.standard_error, n_episodes, delta)
-    if apart is not None:
-        yield _limit(APART, apart.gain, apart.standard_error, n_episodes, delta)
+    if cross_fitted is not None:
+        gain, error = cross_fitted.gain, cross_fitted.standard_error
+        yield _limit(CROSS_FITTED, gain, error, n_episodes, delta)
     if estimates is not None and not says_nothing(estimates):
         found = estimates.difference(ESTIMATOR).estimate
         error = standard_error(found.contributions)
         yield _limit(WHOLE, found.value, error, len(found.contributions), delta)
 
 
-def _limit(what: str, gain: float, error: float, n: int, delta: float) -> Direct:
+def _limit(what: str, gain: float, error: float, n: int, delta: float) -> ModelFreeGain:
     quantile = float(stdtrit(max(n - 1, 1), delta))  # negative
-    return Direct(what, gain, gain + quantile * error)
+    return ModelFreeGain(what, gain, gain + quantile * error)

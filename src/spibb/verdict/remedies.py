@@ -9,7 +9,8 @@ import numpy as np
 
 from spibb.algorithms.candidate import Candidate, surest
 from spibb.algorithms.improvement import Improvement
-from spibb.verdict.evidence import Earned, Evidence, visits_behind
+from spibb.change_certificate import nearest
+from spibb.verdict.evidence import Evidence, LoggedReturn, visits_behind
 from spibb.words import roughly
 
 EPISODES = (
@@ -49,14 +50,14 @@ TYPICAL_Z = 2.0
 
 
 @dataclass(frozen=True)
-class Unchanged:
+class WhyUnchanged:
     """Why an algorithm left the policy as it is, and what would change that."""
 
     reason: str = "there is too little evidence for any change"
     remedy: str = "More episodes of the current policy."
 
     @classmethod
-    def of(cls, result: Improvement) -> Unchanged:
+    def of(cls, result: Improvement) -> WhyUnchanged:
         """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
         found, pairs = cls._said(result), result.problem.counts.pairs
         if not (np.count_nonzero(pairs, axis=1) > 1).any():
@@ -66,10 +67,11 @@ class Unchanged:
         return found
 
     @classmethod
-    def _said(cls, result: Improvement) -> Unchanged:
+    def _said(cls, result: Improvement) -> WhyUnchanged:
         """What the algorithm itself says."""
         reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
-        if (more := result.more_episodes) is not None:
+        tested = result.tested()
+        if tested is not None and (more := nearest(tested.tests)) is not None:
             return cls(reason, more_episodes(more, n))
         best = surest([c for c in result.sweep if c.states_changed])
         if best is None:
@@ -85,7 +87,7 @@ def _until(result: Improvement, candidate: Candidate) -> float | None:
     return None if more is None else max(more, until_shown(n, int(visits.sum())))
 
 
-UNKNOWN = Unchanged()
+UNKNOWN = WhyUnchanged()
 STATES = "other states: the present ones leave out something that matters."
 NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
 VARIATION = (
@@ -177,13 +179,13 @@ def more_episodes(more: float | None, n: int, otherwise: str = "", *, about: str
     return f"{many}, or {otherwise}." if otherwise else f"{many}."
 
 
-def other_states(evidence: Evidence, earned: Earned) -> str:
+def other_states(evidence: Evidence, earned: LoggedReturn) -> str:
     """What helps where the model misses what the log earned."""
     first = _before_states(evidence, earned)
     return f"First, {first}. Then try {STATES}" if first else STATES[0].upper() + STATES[1:]
 
 
-def _before_states(evidence: Evidence, earned: Earned) -> str:
+def _before_states(evidence: Evidence, earned: LoggedReturn) -> str:
     """What to look at before that, where ends may be wrong."""
     log = evidence.problem.log
     if log is not None and log.hides_time:

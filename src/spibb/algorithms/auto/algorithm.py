@@ -11,7 +11,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.auto.cautious import CAUTIOUS, cautious_policy
-from spibb.algorithms.auto.own_order import Ordered
+from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.auto.result import AutoImprovement
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.candidate import Candidate, OffPolicyValue, surest
@@ -121,7 +121,7 @@ class Auto(Algorithm):
 
     def improve(self, problem: Problem) -> AutoImprovement:
         """Evaluate every candidate, and return the one with the largest lower limit of the gain."""
-        ordered = Ordered.of(problem)
+        ordered = OrderedProblem.of(problem)
         named, policies = self._fitted(problem, ordered)
         sweep, rho = self._judged(problem, ordered, named, policies)
         chosen = self.choose(problem, sweep)
@@ -135,15 +135,15 @@ class Auto(Algorithm):
 
     def sweep(self, problem: Problem) -> tuple[Candidate, ...]:
         """Every candidate with what the log says about it, without choosing one."""
-        ordered = Ordered.of(problem)
+        ordered = OrderedProblem.of(problem)
         return self._judged(problem, ordered, *self._fitted(problem, ordered))[0]
 
     def candidates(self, problem: Problem) -> tuple[list[tuple[str, float]], np.ndarray]:
         """The algorithms with their N∧ (NaN for the cautious one), and their policies [M, S, A]."""
-        return self._fitted(problem, Ordered.of(problem))
+        return self._fitted(problem, OrderedProblem.of(problem))
 
     def _fitted(
-        self, problem: Problem, ordered: Ordered
+        self, problem: Problem, ordered: OrderedProblem
     ) -> tuple[list[tuple[str, float]], np.ndarray]:
         named: list[tuple[str, float]] = []
         policies: list[np.ndarray] = []
@@ -159,7 +159,7 @@ class Auto(Algorithm):
             policies += [solution.probs for solution, _ in each]
         return named, np.stack(policies)
 
-    def _cautious(self, ordered: Ordered) -> np.ndarray:
+    def _cautious(self, ordered: OrderedProblem) -> np.ndarray:
         # other models than those that judge, so that no draw is both
         rng = np.random.default_rng([self.seed, 1])
         return ordered.restored(cautious_policy(ordered.belief, ordered.baseline, rng))
@@ -191,7 +191,7 @@ class Auto(Algorithm):
         return candidate.gain > 0 and candidate.lower > -self.zeta
 
     def _judged(
-        self, problem: Problem, ordered: Ordered, named: Sequence[tuple[str, float]],
+        self, problem: Problem, ordered: OrderedProblem, named: Sequence[tuple[str, float]],
         policies: np.ndarray,
     ) -> tuple[tuple[Candidate, ...], np.ndarray]:  # fmt: skip
         """Evaluate all distinct policies, and the baseline, in the same models.
@@ -222,7 +222,7 @@ class Auto(Algorithm):
         )  # fmt: skip
         return candidates, rho[:, np.append(0, where + 1)]
 
-    def _drawn(self, ordered: Ordered, policies: np.ndarray, draws: int) -> np.ndarray:
+    def _drawn(self, ordered: OrderedProblem, policies: np.ndarray, draws: int) -> np.ndarray:
         """ρ(π_b, M) and ρ(π, M) of policies [M, S, A] in every drawn model [D, 1 + M]."""
         stacked = np.concatenate([ordered.baseline[None], ordered.sorted(policies)])
         return ordered.belief.values(stacked, draws, np.random.default_rng(self.seed))
@@ -285,12 +285,10 @@ def _off_policy(problem: Problem, policies: np.ndarray) -> list[OffPolicyValue |
     log = problem.log
     if log is None or log.n_episodes < 2 or (log.action_prob is None and problem.contradictions):
         return [None] * len(policies)
-    logged = log.action_prob
-    if logged is None:
-        logged = problem.baseline.probs[log.state, log.action]
     found = contributions(
-        log, Candidates.of(*policies), logged, problem.discount, names=(ESTIMATOR,)
-    )
+        log, Candidates.of(*policies), log.taken_probs(problem.baseline.probs), problem.discount,
+        names=(ESTIMATOR,),
+    )  # fmt: skip
     return [_with_interval(found.estimate(ESTIMATOR, lane)) for lane in range(len(policies))]
 
 

@@ -15,7 +15,7 @@ from spibb.policy import Policy
 
 
 @dataclass(frozen=True, eq=False)
-class Ordered(Frozen):
+class OrderedProblem(Frozen):
     """What a log says, with labels in the order of what it says of them: draws do not depend on
     the order or the names that were given.
 
@@ -29,7 +29,7 @@ class Ordered(Frozen):
     columns: np.ndarray
 
     @classmethod
-    def of(cls, problem: Problem) -> Ordered:
+    def of(cls, problem: Problem) -> OrderedProblem:
         """Of a problem's log."""
         states, actions = by_content(problem.counts)
         baseline = problem.baseline.aligned(states, actions)

@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.base import Algorithm
+from spibb.algorithms.base import Algorithm, Truth
 from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified.change_search import Chooser
 from spibb.algorithms.certified.change_tests import Family, Judge
@@ -83,7 +83,6 @@ class Certified(Algorithm):
     needs_log: ClassVar[bool] = True
     answers_at_delta: ClassVar[bool] = True
     needs_limits: ClassVar[bool] = True
-    shares_work: ClassVar[bool] = True
     no_certificate: ClassVar[str | None] = None
 
     delta: float = 0.05
@@ -105,9 +104,9 @@ class Certified(Algorithm):
             if (value := getattr(self, name)) is not None:
                 checks.number(name, value, -math.inf, math.inf, "()")
 
-    def told_limits(self, lowest: float, highest: float) -> Self:
-        """The same with these limits of returns."""
-        return replace(self, lowest_return=lowest, highest_return=highest)
+    def told(self, truth: Truth) -> Self:
+        """The same with the limits of returns."""
+        return replace(self, lowest_return=truth.returns[0], highest_return=truth.returns[1])
 
     def improve(self, problem: Problem) -> CertifiedImprovement:
         """Choose changes on some episodes, test them on the others."""
@@ -115,7 +114,8 @@ class Certified(Algorithm):
 
     @classmethod
     def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
-        """Those that differ in δ alone read the log once."""
+        """What several configurations make of one problem; those that differ in δ alone read the
+        log once."""
         found: dict[Self, Improvement] = {}
         for alike in dict.fromkeys(replace(one, delta=0.5) for one in algorithms):
             same = [one for one in algorithms if replace(one, delta=0.5) == alike]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
@@ -83,13 +82,6 @@ class CertifiedImprovement(Improvement):
     grounds: Grounds | None
     episodes: tuple[int, int]
 
-    by_tests: ClassVar[bool] = True
-
-    @property
-    def more_episodes(self) -> int | None:
-        """Further episodes that the nearest of the changes that failed needs."""
-        return nearest(self.tests)
-
     @property
     def return_limits(self) -> tuple[float, float] | None:
         """The declared limits of returns from any step on."""
@@ -107,10 +99,6 @@ class CertifiedImprovement(Improvement):
         bounds, reward = self.grounds.bounds, self.grounds.declared.lowest_reward
         endless = math.inf if reward is None else reward * discounted_steps(self.problem.discount)
         return (min(bounds.low, endless) if endless < 0 else bounds.low), bounds.high
-
-    def proof(self, delta: float) -> ChangeCertificate:
-        """What the tests alone prove."""
-        return self.tested(delta)
 
     def certificate(self, delta: float | None = None) -> ChangeCertificate:
         """The tested changes; refused at a δ that they do not pass, and where the verdict

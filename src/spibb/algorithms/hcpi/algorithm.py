@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from spibb import checks, ope
-from spibb.algorithms.base import Algorithm, floats
+from spibb.algorithms.base import Algorithm, Truth, floats
 from spibb.algorithms.coded_log import fits_tables
 from spibb.algorithms.hcpi.candidate_tests import (
     by_contributions,
@@ -169,10 +169,12 @@ class HCPI(Algorithm):
             return self._choose(problem, by_tables(self, problem, propensities))
         return self._choose(problem, by_contributions(self, problem, propensities))
 
-    def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
+    def told(self, truth: Truth) -> Self:
         """The same with the true performance and, unless as released, the true behaviour."""
-        made = self.behaviour if self.released else behaviour
-        return replace(self, baseline_value=baseline_value, behaviour=made)
+        if truth.baseline_value is None or truth.behaviour is None:
+            return self
+        made = self.behaviour if self.released else truth.behaviour
+        return replace(self, baseline_value=truth.baseline_value, behaviour=made)
 
     def compiles(self, known: Circumstances) -> bool:
         """The study's test, with the usual training and a known rival."""

@@ -128,7 +128,7 @@ def _bound(options: HCPI, estimate: ope.Estimate, rng: np.random.Generator) -> o
             return ope.lower_bound(estimate, options.bound, options.delta, rng=rng)
         except InputError as error:
             refusal = str(error)
-    return ope.LowerBound(options.bound, -math.inf, options.delta, "", refusal)
+    return ope.LowerBound(options.bound, -math.inf, options.delta, refusal)
 
 
 def _training(problem: Problem, n_train: int) -> Problem:
