@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from oracles_ope import exact_values, random_mdp, simulate
 
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.certified.window_sums import FOREVER
 from spibb.algorithms.problem import Problem
 from spibb.change_certificate import Change, ChangeTest, certify_changes
+from spibb.changes.planned_tests import PlannedTest
+from spibb.changes.window_sums import FOREVER
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp

@@ -49,9 +49,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from spibb.bounds.betting import MOST, Rests, Sample
+from spibb.bounds.normal import normal_cdf
 from spibb.episodes.visits import ReturnBounds, Visits
 
 WORTH_TESTING = 0.3
@@ -167,7 +167,7 @@ def best_group(
         bet = min(gain / second, MOST / loss)
         evidence = scale * (bet * gain - bet**2 * second / 2)
         spread = math.sqrt(2 * evidence) or 1.0
-        score = gain * float(ndtr((evidence - math.log(1 / delta)) / spread))
+        score = gain * float(normal_cdf(np.array((evidence - math.log(1 / delta)) / spread)))
         if score > best[2]:
             best = (ordered[:end], bet, score)
     return best

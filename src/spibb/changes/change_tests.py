@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.problem import Problem
 from spibb.bounds import betting
 from spibb.bounds.betting import Sample
 from spibb.change_certificate import Change, ChangeTest
+from spibb.changes.planned_tests import PlannedTest
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.errors import InputError
+from spibb.log import Log
 
 TOLERATED = 1e-9
 """Of the largest loss: values below it by less are rounding."""
@@ -45,7 +45,8 @@ class Judge:
     own and `spent`.
     """
 
-    problem: Problem
+    log: Log
+    baseline: np.ndarray
     visits: Visits
     bounds: ReturnBounds
     delta: float
@@ -112,22 +113,10 @@ class Judge:
         """Further episodes until log e, which grows linearly at the bet made, is log(K/δ)."""
         if log_e <= 0:
             return None
-        log = self.problem.log
-        assert log is not None  # `improve` has checked it
-        return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
+        return max(1, math.ceil(self.log.n_episodes * (wanted / log_e - 1)))
 
     def _change(self, plan: PlannedTest) -> Change:
-        gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
-        labels = self.problem.actions
+        gone = (self.baseline[plan.state] > 0) & ~plan.kept
+        labels = self.log.actions
         avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())
-        return Change(self.problem.states[plan.state], avoided)
-
-    def accepted(
-        self, families: Sequence[Family], tests: Sequence[ChangeTest], baseline: np.ndarray
-    ) -> np.ndarray:
-        """The baseline's rows [S, A] with the accepted changes."""
-        probs = baseline.copy()
-        plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
-        for plan in plans:
-            probs[plan.state] = plan.played / plan.played.sum()
-        return probs
+        return Change(self.log.states[plan.state], avoided)
