@@ -39,7 +39,8 @@ class ChangeTest:
     Where the baseline is not known, a limit is either that of the covariance, which is smaller, or,
     where that is negative, as far down as returns can differ. `visits` of `episodes` held-out
     episodes were counted. `more_episodes` is a rough number of further episodes that a rejected
-    change needs; None where the held-out episodes do not favour it, 0 where it was accepted.
+    change needs to pass at even odds; None where chance alone would favour it as much as the
+    episodes do, or where it is more than 100 times the log; 0 where it was accepted.
     """
 
     changes: tuple[Change, ...]
@@ -58,7 +59,7 @@ class ChangeTest:
         if self.accepted:
             return "nothing"
         if self.more_episodes is None:
-            return "the held-out episodes do not favour it"
+            return "the episodes favour it no more than chance may"
         return f"about {counted(self.more_episodes, 'more episode')}"
 
     def __str__(self) -> str:

@@ -2,26 +2,20 @@
 
 What it does with the log as it is, is done: the same episodes choose the same changes, and the
 others test them (`changes.tested`). Without declared limits, returns stay within those of the log.
-What it would do with more is predicted: all episodes of the log plan the tests, with as many
-judging ones as a longer log would have, and `changes.prospects` says how likely each would pass.
+What it would do with more is predicted (`changes.ahead`).
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from spibb import checks
-from spibb.changes.change_search import Chooser
-from spibb.changes.planned_tests import PlannedTest, best_group, worth_testing
-from spibb.changes.prospects import Outlook, Spread, believed, of_one
-from spibb.changes.shared_changes import best_shared
+from spibb.changes.ahead import Ahead
 from spibb.changes.split_log import (
     MadeBy,
     SplitLog,
-    chooser_of,
     choosing_share,
     n_choosing,
 )
@@ -39,8 +33,6 @@ from spibb.words import roughly, short
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
 UNREAD = "certified reads such a log only if its episodes have one step"
-TIMES = tuple(2 ** (k / 4) for k in range(1, 27))
-"""How many times the log is looked ahead: up to 90."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +134,10 @@ def forecast(
     declared = Declared(*limits, horizon=1 if single else None)
     split = SplitLog.of(log, made_by, discount, declared, n_choose, 0, quick_values)
     now = len(Tested.of(log, made_by.probs, split, delta).accepted)
-    chooser = _whole(log, made_by, discount, split, share).at(delta)
-    spread = Spread.of(chooser)
-    then, times = _ahead(chooser, log, single, share, now, spread.variance)
-    more = None if times is None else max(1, math.ceil(log.n_episodes * (times - 1)))
-    return replace(none, now=now, then=then, more_episodes=more, at_least=not spread.shown)
+    ahead = Ahead.of(log, made_by, discount, split, delta, quick_values)
+    then, times = ahead.half(now)
+    more = None if times is None else ahead.more(times)
+    return replace(none, now=now, then=then, more_episodes=more, at_least=not ahead.spread.shown)
 
 
 def _made_by(log: Log, counts: Counts, varying: bool) -> MadeBy:
@@ -167,69 +158,3 @@ def _limits(
     if not log.terminated[log.episode_starts[1:] - 1].all():
         low, high = min(low, 0.0), max(high, 0.0)
     return low if lowest is None else lowest, high if highest is None else highest
-
-
-def _whole(log: Log, made_by: MadeBy, discount: float, split: SplitLog, share: float) -> Chooser:
-    """What all episodes say, if a log of the same size is tested."""
-    bounds = split.chooser.bounds
-    inside = replace(log, reward=log.reward / bounds.unit)
-    return chooser_of(inside, log, made_by, discount, bounds, 1 - share, quick_values)
-
-
-def _ahead(
-    chooser: Chooser, log: Log, single: bool, share: float, now: int, variance: float
-) -> tuple[int, float | None]:
-    """How many states change at half of what can be expected, and with how many times the log."""
-    plans = chooser.plans()
-    if not plans:
-        return now, None
-    singles = believed(plans, chooser, variance, 1 - share)
-    rule = _rule(chooser, log, 1 - share) if single and chooser.known else None
-    expected = [_expected(chooser, plans, singles, rule, single, times) for times in TIMES]
-    most = math.floor(max(expected) + 0.5)
-    if most <= now:
-        return now, None
-    wanted = now + (most - now + 1) // 2
-    return wanted, next(t for t, states in zip(TIMES, expected) if states >= wanted - 0.5)
-
-
-@dataclass(frozen=True, eq=False)
-class _Rule:
-    """A change that states share, and what is believed of it."""
-
-    states: int
-    evidence: float
-    believed: Outlook
-
-
-def _rule(chooser: Chooser, log: Log, judged: float) -> _Rule | None:
-    """The rule that promises most with many episodes; its `evidence` is that of the log's size."""
-    found = best_shared(replace(chooser, scale=judged * TIMES[-1]), log.states.labels)
-    plans = () if found is None else found.plans(chooser)
-    if found is None or not plans:
-        return None
-    return _Rule(len(plans), found.evidence / TIMES[-1], of_one(plans, chooser, judged))
-
-
-def _expected(
-    chooser: Chooser, plans: list[PlannedTest], singles: Outlook, rule: _Rule | None,
-    single: bool, times: float,
-) -> float:  # fmt: skip
-    """How many states change with `times` the log."""
-    delta = chooser.delta
-    later = [replace(plan, evidence=plan.evidence * times) for plan in plans]
-    worth = {plan.state for plan in worth_testing(later, delta)}
-    which = np.array([plan.state in worth for plan in plans])
-    odds = singles.among(which).together(times, delta)
-    expected = float(odds.sum())
-    if not (single and chooser.known):
-        return expected
-    gains = np.array([plan.visiting * plan.advantage for plan in plans])
-    group, _, score = best_group(plans, chooser.bounds, chooser.scale * times, delta)
-    if group and score > float(odds @ gains[which]):
-        states = {plan.state for plan in group}
-        members = singles.among(np.array([plan.state in states for plan in plans])).as_one()
-        expected = len(group) * float(members.together(times, delta)[0])
-    if rule is not None and rule.evidence * times >= math.log(1 / delta):
-        expected = max(expected, rule.states * float(rule.believed.together(times, delta)[0]))
-    return expected

@@ -23,15 +23,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.bounds.betting import MOST, together
+from spibb.bisection import halved
+from spibb.bounds.betting import MOST, Sample, together
 from spibb.bounds.normal import normal_cdf
 from spibb.changes.change_search import Chooser
 from spibb.changes.planned_tests import PlannedTest
+from spibb.episodes.visits import Visits
 from spibb.frozen import Frozen
 
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """Of means over a normal distribution."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
+MOST_TIMES = 100.0
+"""More times the log are no forecast."""
 Z95 = 1.645
 """The normal distribution is above it with a probability of 5 %."""
 
@@ -57,6 +61,17 @@ class Outlook(Frozen):
         expected, spread = n * (bet * mean - bet**2 * square / 2), np.sqrt(n * square) * bet
         reached = normal_cdf((expected - wanted[:, None]) / np.where(spread > 0, spread, 1.0))
         return np.asarray(np.where(bet > 0, reached, 0.0) @ WEIGHTS)
+
+    def until(self, wanted: float) -> float | None:
+        """How many times the log lets the one test pass at even odds; None if not even `MOST_TIMES`
+        do."""
+        need = np.array([wanted])
+
+        def fails(log_times: float) -> bool:
+            return float(self.odds(math.exp(log_times), need)[0]) < 0.5
+
+        longest = math.log(MOST_TIMES)
+        return None if fails(longest) else math.exp(halved(fails, 0.0, longest, 12)[1])
 
     def together(self, times: float, delta: float) -> np.ndarray:
         """The odds of tests that share δ."""
@@ -97,21 +112,31 @@ class Spread(NamedTuple):
     shown: bool
 
     @classmethod
-    def of(cls, chooser: Chooser) -> Spread:
-        """Of all pairs of state and action that the episodes of a chooser have."""
-        visits, shape = chooser.likely, chooser.counts.shape
-        state = np.repeat(np.arange(shape[0]), np.diff(visits.starts))
-        pair, size = state * shape[1] + visits.action, chooser.counts.size
-        n = np.bincount(pair, minlength=size).reshape(shape)
-        sums = np.bincount(pair, weights=visits.low, minlength=size).reshape(shape)
-        total, noise = np.maximum(n.sum(axis=1), 1), chooser.noise
-        means, common = sums / np.maximum(n, 1), sums.sum(axis=1) / total
-        between = (n * (means - common[:, None]) ** 2).sum(axis=1)
-        freedom = np.maximum((n > 0).sum(axis=1) - 1, 0)
-        beyond = float((between - noise * freedom).sum())
-        chance = Z95 * math.sqrt(2 * float(noise**2 @ freedom))
-        sizes = float((n.sum(axis=1) - (n**2).sum(axis=1) / total).sum())
-        return cls(max(beyond, 0.0) / sizes if sizes > 0 else 0.0, beyond > chance)
+    def of(cls, chooser: Chooser, *others: Visits) -> Spread:
+        """Of all pairs that the episodes of a chooser have, and other visits."""
+        parts = (chooser.likely, *(visits.valued(chooser.v) for visits in others))
+        found = [_beyond_chance(visits, chooser.noise, chooser.counts.shape) for visits in parts]
+        beyond, variance, sizes = np.sum(found, axis=0).tolist()
+        shown = beyond > Z95 * math.sqrt(variance)
+        return cls(max(beyond, 0.0) / sizes if sizes > 0 else 0.0, shown)
+
+
+def _beyond_chance(
+    visits: Visits, noise: np.ndarray, shape: tuple[int, ...]
+) -> tuple[float, float, float]:
+    """How much the means of pairs differ beyond chance: a sum of squares, the variance that it has
+    by chance, and what it is for each unit of τ²."""
+    state = np.repeat(np.arange(shape[0]), np.diff(visits.starts))
+    pair, size = state * shape[1] + visits.action, shape[0] * shape[1]
+    n = np.bincount(pair, minlength=size).reshape(shape)
+    sums = np.bincount(pair, weights=visits.low, minlength=size).reshape(shape)
+    total = np.maximum(n.sum(axis=1), 1)
+    means, common = sums / np.maximum(n, 1), sums.sum(axis=1) / total
+    between = (n * (means - common[:, None]) ** 2).sum(axis=1)
+    freedom = np.maximum((n > 0).sum(axis=1) - 1, 0)
+    sizes = n.sum(axis=1) - (n**2).sum(axis=1) / total
+    beyond = float((between - noise * freedom).sum())
+    return beyond, 2 * float(noise**2 @ freedom), float(sizes.sum())
 
 
 def believed(
@@ -143,17 +168,27 @@ def _believed(plan: PlannedTest, chooser: Chooser, variance: float, judged: floa
 
 
 def of_one(plans: Sequence[PlannedTest], chooser: Chooser, judged: float) -> Outlook:
-    """What is believed of one test of a change that states share.
+    """What the episodes of a chooser say of one test of a change that states share.
 
-    Its own mean alone says how large such effects are: of m² the variance s² is chance (James &
-    Stein).
+    They alone say how large such effects are: of m² the variance s² is chance (James & Stein).
     """
     sample = together([plan.sample(chooser.likely, chooser.bounds) for plan in plans])
     n = max(len(sample.x), 1)
     mean, square = sample.total / n, float((sample.x**2).sum()) / n
     error = math.sqrt(square / n)
     share = max(1 - (error / mean) ** 2, 0.0) if mean > 0 else 0.0
-    return Outlook(
-        np.array([share * mean]), np.array([math.sqrt(share) * error]), np.array([square]),
-        np.array([sample.most_lost]), np.array([judged * n]),
-    )  # fmt: skip
+    numbers = share * mean, math.sqrt(share) * error, square, sample.most_lost, judged * n
+    return Outlook(*(np.array([number]) for number in numbers))
+
+
+def updated(before: Outlook, sample: Sample) -> Outlook:
+    """What is believed of one test after the sample that tested it: its values are new."""
+    n = len(sample.x)
+    if not n:
+        return before
+    square = np.maximum(before.square, float((sample.x**2).sum()) / n)
+    known, chance = before.error**2, square / n
+    share = known / np.where(known > 0, known + chance, 1.0)
+    mean = before.mean + share * (sample.total / n - before.mean)
+    error = np.sqrt(1 - share) * before.error
+    return Outlook(mean, error, square, np.array([sample.most_lost]), np.array([float(n)]))

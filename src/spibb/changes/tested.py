@@ -38,7 +38,7 @@ class Tested:
         families, rules = planned(chooser, split.declared.horizon == 1, log.states.labels)
         if chooser.spent:
             visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
-        judge = Judge(log, baseline, visits, chooser.bounds, delta, chooser.spent)
+        judge = Judge(log, baseline, visits, chooser, delta)
         families, tests = judge.best(families, rules)
         return cls(chooser, visits, families, tests)
 
@@ -70,6 +70,6 @@ def planned(
     if score > alone:
         families = [Family(tuple(group), bet)]
     found = best_shared(chooser, labels)
-    rules = [] if found is None else [Family(found.plans(chooser), found.bet)]
+    rules = [] if found is None else [Family(found.plans(chooser), found.bet, shared=True)]
     known = {frozenset(), *(family.changes for family in families)}
     return families, [rule for rule in rules if rule.changes not in known]

@@ -379,6 +379,6 @@ def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
             return f"{promise}, but whole episodes, reweighted, contradict that they gain"
         unless = ", unless the held-out episodes contradict it"
         return promise + (unless if evidence.held_out is not None else "")
-    if (more := nearest(tests)) is not None:
+    if (more := result.more_episodes) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
     return "it accepts no change from this log, and needs more episodes"

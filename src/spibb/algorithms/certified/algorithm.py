@@ -16,6 +16,7 @@ from spibb.algorithms.certified.result import CertifiedImprovement, Grounds, rea
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
 from spibb.change_certificate import ChangeTest
+from spibb.changes.ahead import Ahead
 from spibb.changes.split_log import MadeBy, SplitLog, choosing_share, n_choosing
 from spibb.changes.tested import Tested
 from spibb.episodes.conformity import decisions, recorded_table
@@ -150,20 +151,27 @@ class Certified(Algorithm):
         split = SplitLog.of(
             log, made_by, problem.discount, declared, n_choose, self.seed, values_where_seen
         )
-        return [one._tested(problem, log, split) for one in algorithms]
+        return [one._tested(problem, log, made_by, split) for one in algorithms]
 
-    def _tested(self, problem: Problem, log: Log, split: SplitLog) -> CertifiedImprovement:
+    def _tested(
+        self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog
+    ) -> CertifiedImprovement:
         """Choose changes with some of the episodes, and test them with the others."""
-        baseline = problem.baseline.probs
-        found = Tested.of(log, baseline, split, self.delta)
+        found = Tested.of(log, made_by.probs, split, self.delta)
         chooser, visits = found.chooser, found.visits
         grounds = Grounds(
             split.bounds, split.declared, chooser.known, log.action_prob is not None,
             chooser.by_row, visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
-        reason = reason_for(problem, found.tests)
-        probs = found.policy(baseline)
-        return self._result(problem, probs, found.tests, reason, grounds, split.sizes)
+        more = None if found.accepted else self._first(problem, log, made_by, split)
+        reason, probs = reason_for(problem, found.tests, more), found.policy(made_by.probs)
+        return self._result(problem, probs, found.tests, reason, grounds, split.sizes, more)
+
+    def _first(self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog) -> int | None:
+        """Further episodes that let some change pass at even odds, if that can be told."""
+        ahead = Ahead.of(log, made_by, problem.discount, split, self.delta, values_where_seen)
+        times = ahead.first()
+        return None if times is None else ahead.more(times)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -177,13 +185,14 @@ class Certified(Algorithm):
     def _result(
         self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
         grounds: Grounds | None = None, episodes: tuple[int, int] = (0, 0),
+        first: int | None = None,
     ) -> CertifiedImprovement:  # fmt: skip
         solution = evaluate(self.model(problem), probs)
         same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, grounds, episodes, reason=reason,
+            tests, grounds, episodes, reason=reason, first=first,
         )  # fmt: skip
 
 

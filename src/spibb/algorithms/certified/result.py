@@ -13,7 +13,7 @@ from spibb.algorithms.problem import Problem
 from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes, nearest
 from spibb.episodes.limits import discounted_steps
 from spibb.episodes.visits import Declared, ReturnBounds
-from spibb.words import counted, short
+from spibb.words import counted, roughly, short
 
 
 @dataclass(frozen=True)
@@ -75,11 +75,13 @@ class Grounds:
 class CertifiedImprovement(Improvement):
     """The policy, the tests of its changes and of those that failed, and the reason in words.
 
-    `iterations` counts the tests; `episodes` those that chose and those that judged.
+    `iterations` counts the tests; `episodes` those that chose and those that judged. `first` is a
+    number of further episodes that would let some change pass, where none did.
     """
 
     tests: tuple[ChangeTest, ...]
     reason: str = field(kw_only=True)
+    first: int | None = field(kw_only=True, default=None)
     grounds: Grounds | None
     episodes: tuple[int, int]
 
@@ -87,8 +89,8 @@ class CertifiedImprovement(Improvement):
 
     @property
     def more_episodes(self) -> int | None:
-        """Further episodes that the nearest of the changes that failed needs."""
-        return nearest(self.tests)
+        """Further episodes that let a first change pass, or the nearest of those that failed."""
+        return nearest(self.tests) if self.tested().accepted else self.first
 
     @property
     def return_limits(self) -> tuple[float, float] | None:
@@ -130,19 +132,18 @@ class CertifiedImprovement(Improvement):
         )  # fmt: skip
 
 
-def reason_for(problem: Problem, tests: Sequence[ChangeTest]) -> str:
-    """What happened, in one line."""
+def reason_for(problem: Problem, tests: Sequence[ChangeTest], more: int | None) -> str:
+    """What happened, in one line; with `more` episodes some change would pass at even odds."""
     if not tests and (problem.available.sum(axis=1) < 2).all():
         return "every state has one action only: there is nothing to choose"
-    if not tests:
-        return "no change has enough evidence among the choosing episodes to be worth a test"
     passed = sum(test.accepted for test in tests)
     if passed:
         return f"{passed} of {counted(len(tests), 'change')} passed"
-    more = nearest(tests)
-    which, failed = "the nearest", f"none of the {len(tests)} changes tested passed"
+    failed = f"none of the {len(tests)} changes tested passed"
     if len(tests) == 1:
-        which, failed = "it", "the one change tested did not pass"
-    if more is None:
-        return failed
-    return f"{failed}; {which} needs about {counted(more, 'more episode')}"
+        failed = "the one change tested did not pass"
+    if not tests:
+        failed = "no change has enough evidence among the choosing episodes to be worth a test"
+    return (
+        failed if more is None else f"{failed}; the first needs about {roughly(more)} more episodes"
+    )
