@@ -18,6 +18,7 @@ from spibb.cli.app import app
 from spibb.counts import Counts
 from spibb.envs.garnet import draw_garnet
 from spibb.episodes.departures import values_where_seen
+from spibb.errors import InputError
 from spibb.forecast import forecast
 from spibb.log import Log
 from spibb.policy import Policy
@@ -91,6 +92,35 @@ def test_it_is_what_certified_does_with_longer_episodes(recorded, steps):
     assert sum(said) > 0 or not recorded
 
 
+def odd_log(seed: int) -> Log:
+    """A few rows: unknown or recorded probabilities, single or longer episodes, cut or not."""
+    rng = np.random.default_rng(seed)
+    n, states, actions = rng.integers(1, 60), rng.integers(1, 6), rng.integers(1, 4)
+    episode = np.sort(rng.integers(n // 3 + 1, size=n)) if seed % 2 else np.arange(n)
+    ended = rng.random(n) < (0.6 if seed % 5 else 1.0)
+    reward = rng.normal(size=n) * 10.0 ** rng.integers(-20, 20)
+    recorded = [None, np.full(n, 1 / actions), rng.uniform(0.05, 1, size=n)][seed % 3]
+    return Log.from_arrays(
+        rng.integers(states, size=n), rng.integers(actions, size=n),
+        reward if seed % 4 else (reward > 0).astype(float), episode_id=episode,
+        terminated=ended & np.append(np.diff(episode) > 0, True), action_prob=recorded,
+    )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+def test_it_reads_what_certified_reads_and_does_the_same():
+    read = 0
+    for seed in range(120):
+        log = odd_log(seed)
+        found = forecast(log, 0.9)
+        low, high = found.limits
+        if found.refusal or not low < high:
+            continue
+        read += 1
+        assert found.now == accepted(log, 0.9, lowest_return=low, highest_return=high)
+    assert read > 60
+
+
 def test_what_it_promises_happens_about_as_often_as_not():
     """At even odds; of 40 promises between 11 and 29 should be kept (99 %), of better ones more."""
     kept = []
@@ -153,6 +183,23 @@ def test_a_constant_reward_has_no_prospect(reward):
         "Enough evidence to certify a change in 0 of the 1 states with logged decisions; "
         "this log does not tell how many more episodes would add one."
     )
+
+
+def test_what_certified_cannot_read_is_said_and_no_error():
+    """Probabilities that add up to more than 1."""
+    log = replace(bandit(60, 0), action_prob=np.full(60, 0.9))
+    said = str(forecast(log, 0.0))
+    assert said.startswith("Nothing can be certified from this log: action_prob of state ")
+    with pytest.raises(InputError, match="outside the declared"):
+        forecast(bandit(60, 0), 0.0, lowest_return=0.0, highest_return=0.5)
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-9, 1e9, 1e150])
+def test_the_unit_of_rewards_does_not_matter(unit):
+    log = coins(600, 0.4)
+    found, scaled = forecast(log), forecast(replace(log, reward=log.reward * unit))
+    assert (found.now, found.then) == (scaled.now, scaled.then)
+    assert found.more_episodes == scaled.more_episodes
 
 
 def test_inspect_ends_in_it(tmp_path):

@@ -27,6 +27,7 @@ from spibb.defaults import DELTA, DISCOUNT
 from spibb.episodes.conformity import recorded_table
 from spibb.episodes.propensities import varies
 from spibb.episodes.visits import Declared
+from spibb.errors import InputError
 from spibb.log import Log, returns_to_go
 from spibb.words import roughly, short
 
@@ -119,13 +120,26 @@ def forecast(
     checks.delta(delta)
     differs, states = varies(log), len(np.unique(log.state))
     none = Forecast(states, 0, 0, None, discount, delta)
-    if differs and len(log) > log.n_episodes:
-        return replace(none, refusal=f"{differs}, and {UNREAD}")
+    limits = lowest_return, highest_return
+    try:
+        return _forecast(log, none, limits, differs)
+    except InputError as error:
+        if None not in limits:
+            raise
+        return replace(none, refusal=str(error))
+
+
+def _forecast(
+    log: Log, none: Forecast, given: tuple[float | None, float | None], differs: str | None
+) -> Forecast:
+    """The same of a log that `certified` may read; an error says why it does not."""
+    discount, delta = none.discount, none.delta
     counts = Counts.from_log(log)
+    if differs and not counts.one_step:
+        return replace(none, refusal=f"{differs}, and {UNREAD}")
     made_by = _made_by(log, counts, differs is not None)
-    limits = _limits(log, discount, lowest_return, highest_return)
-    given = lowest_return is not None and highest_return is not None
-    none = replace(none, limits=limits, declared=given, known=made_by.known)
+    limits = _limits(log, discount, *given)
+    none = replace(none, limits=limits, declared=None not in given, known=made_by.known)
     share = choosing_share(log, counts.pairs, made_by.known)
     n_choose = n_choosing(log, share)
     if n_choose is None or not limits[0] < limits[1] or not counts.n.sum():

@@ -76,7 +76,7 @@ class Ahead:
 
     @cached_property
     def _plans(self) -> list[PlannedTest]:
-        return self.chooser.plans()
+        return [plan for plan in self.chooser.plans() if plan.evidence > 0]
 
     @cached_property
     def _outlook(self) -> Outlook:

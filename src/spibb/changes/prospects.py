@@ -57,7 +57,8 @@ class Outlook(Frozen):
         """P(log e reaches what is `wanted` [K]), with `times` as many episodes."""
         mean = self.mean[:, None] + self.error[:, None] * NODES
         square, n = self.square[:, None], times * self.n[:, None]
-        bet = np.minimum(np.maximum(mean, 0.0) / square, MOST / self.most_lost[:, None])
+        with np.errstate(over="ignore"):
+            bet = np.minimum(np.maximum(mean, 0.0) / square, MOST / self.most_lost[:, None])
         expected, spread = n * (bet * mean - bet**2 * square / 2), np.sqrt(n * square) * bet
         reached = normal_cdf((expected - wanted[:, None]) / np.where(spread > 0, spread, 1.0))
         return np.asarray(np.where(bet > 0, reached, 0.0) @ WEIGHTS)
@@ -95,7 +96,7 @@ class Outlook(Frozen):
     def as_one(self) -> Outlook:
         """A single test of the values of all, each of other episodes."""
         n = self.n.sum()
-        share = self.n / n
+        share = self.n / n if n > 0 else np.full(len(self.n), 1 / len(self.n))
         return Outlook(
             np.array([share @ self.mean]), np.array([math.hypot(*(share * self.error))]),
             np.array([share @ self.square]), np.array([self.most_lost.max()]), np.array([n]),
@@ -155,11 +156,13 @@ def _believed(plan: PlannedTest, chooser: Chooser, variance: float, judged: floa
     mean, square = likely.total / n, float((likely.x**2).sum()) / n
     times = float(likely.times.sum()) / n
     square = max(square, plan.second * (plan.mass**2 * times if plan.block else 1.0))
+    if not square > 0:  # fewer visits than a block has
+        return Outlook(*(np.array([number]) for number in (0.0, 0.0, 1.0, likely.most_lost, 0.0)))
     error = math.sqrt(square / n)
     moved = plan.played - chooser.baseline[plan.state]
     scale = times * (plan.mass if plan.block else 1.0)
     known = variance * float(moved @ moved) * scale**2
-    share = known / (known + error**2)
+    share = known / (known + error**2) if known > 0 else 0.0
     hurt = max(mean - worst.total / max(len(worst.x), 1), 0.0)
     return Outlook(
         np.array([share * mean - hurt]), np.array([math.sqrt(share) * error]), np.array([square]),
@@ -177,6 +180,7 @@ def of_one(plans: Sequence[PlannedTest], chooser: Chooser, judged: float) -> Out
     mean, square = sample.total / n, float((sample.x**2).sum()) / n
     error = math.sqrt(square / n)
     share = max(1 - (error / mean) ** 2, 0.0) if mean > 0 else 0.0
+    square = square if square > 0 else 1.0
     numbers = share * mean, math.sqrt(share) * error, square, sample.most_lost, judged * n
     return Outlook(*(np.array([number]) for number in numbers))
 
