@@ -24,3 +24,8 @@ def normal_cdf(x: np.ndarray) -> np.ndarray:
 
         return np.asarray(ndtr(x))
     return np.asarray(_ERFC(x * -math.sqrt(0.5)) * 0.5, dtype=np.float64)
+
+
+def below(x: float) -> float:
+    """Φ(x) of one value."""
+    return math.erfc(-x * math.sqrt(0.5)) * 0.5

@@ -99,8 +99,7 @@ class Ahead:
         if not self._plans:
             return []
         delta, plans = self.chooser.delta, self._plans
-        later = [replace(plan, evidence=plan.evidence * times) for plan in plans]
-        worth = {plan.state for plan in worth_testing(later, delta)}
+        worth = {plan.state for plan in worth_testing(plans, delta, times)}
         which = np.array([plan.state in worth for plan in plans])
         odds = self._outlook.among(which).together(times, delta)
         tests = [(1, float(one)) for one in odds]
