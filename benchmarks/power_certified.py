@@ -2,7 +2,7 @@
 
     python -m benchmarks.power_certified [--logs 60] [--authors-q FILE] [--confirm]
 
-The knobs of `certified.change_search` were chosen on the first worlds (gridworld, random MDPs);
+The knobs of `changes.change_search` were chosen on the first worlds (gridworld, random MDPs);
 `--confirm` runs the others, which chose nothing. Prints a Markdown table; *wanted* is what a
 prototype reached (share of logs / gain), the least that is asked for.
 """

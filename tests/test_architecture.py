@@ -18,8 +18,8 @@ ORDER = [
     "binning", "irregular_tables", "columns", "time_order", "sql", "cases",
     "decisions", "policy", "log", "splits",
     "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "change_certificate",
-    "simulate", "evaluate", "bounds", "episodes", "forecast", "assurance", "ope", "stats",
-    "envs", "ingest", "algorithms", "sceptic", "verdict", "deep", "policies", "serving",
+    "simulate", "evaluate", "bounds", "episodes", "changes", "forecast", "assurance", "ope",
+    "stats", "envs", "ingest", "algorithms", "sceptic", "verdict", "deep", "policies", "serving",
     "monitoring", "report", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}

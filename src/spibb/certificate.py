@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import betaincinv
-
 from spibb import checks
 from spibb.errors import InputError
 from spibb.showing import Shown
@@ -72,6 +70,8 @@ def beta_radius(n: float, premises: Premises) -> float:
     """
     if n <= 0 or math.isinf(n):
         return math.inf if n <= 0 else 0.0
+    from scipy.special import betaincinv
+
     delta_t = premises.delta / (premises.n_states * premises.n_actions) ** 2
     return 1 - 2 * float(betaincinv(n / 2 + 1, n / 2 + 1, delta_t / 2))
 

@@ -39,7 +39,8 @@ class ChangeTest:
     Where the baseline is not known, a limit is either that of the covariance, which is smaller, or,
     where that is negative, as far down as returns can differ. `visits` of `episodes` held-out
     episodes were counted. `more_episodes` is a rough number of further episodes that a rejected
-    change needs; None where the held-out episodes do not favour it, 0 where it was accepted.
+    change needs to pass at even odds; None where chance alone would favour it as much as the
+    episodes do, or where it is more than 100 times the log; 0 where it was accepted.
     """
 
     changes: tuple[Change, ...]
@@ -58,7 +59,7 @@ class ChangeTest:
         if self.accepted:
             return "nothing"
         if self.more_episodes is None:
-            return "the held-out episodes do not favour it"
+            return "the episodes favour it no more than chance may"
         return f"about {counted(self.more_episodes, 'more episode')}"
 
     def __str__(self) -> str:
@@ -84,7 +85,8 @@ class ChangeCertificate(Certificate):
     """Every change of the policy passed a test on episodes not used to choose it: ζ = 0.
 
     `tests` lists them and those that failed; `choosing` and `judging` are numbers of episodes;
-    `cuts` says at what returns cut ones count, and is empty where none was cut.
+    `cuts` says at what returns cut ones count, and is empty where none was cut. `first` is how many
+    further episodes would let some change pass, where none did.
 
     **Guarantee.** With probability at least 1 − δ over logs that the baseline made,
 
@@ -103,6 +105,7 @@ class ChangeCertificate(Certificate):
     choosing: int = 0
     judging: int = 0
     cuts: str = ""
+    first: int | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """Those of any certificate, and how many changes passed."""
@@ -113,6 +116,11 @@ class ChangeCertificate(Certificate):
     def accepted(self) -> tuple[ChangeTest, ...]:
         """The tests that were passed."""
         return tuple(test for test in self.tests if test.accepted)
+
+    @property
+    def more_episodes(self) -> int | None:
+        """Further episodes that let the next change pass, or the first where none did."""
+        return nearest(self.tests) if self.accepted or self.first is None else self.first
 
     def __str__(self) -> str:
         if self.refusal is not None:
@@ -143,6 +151,7 @@ def certify_changes(
     assumptions: tuple[str, ...],
     episodes: tuple[int, int],
     cuts: str = "",
+    first: int | None = None,
 ) -> ChangeCertificate:
     """ζ = 0 at δ if some change was accepted and all accepted ones pass at δ; else the reason."""
     worst = max((t.adjusted_p_value for t in tests if t.accepted), default=math.inf)
@@ -154,8 +163,9 @@ def certify_changes(
         )
     bounds = () if refusal else (Bound(BOUND, 0.0, vacuous=False),)
     return ChangeCertificate(
-        delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes, cuts
-    )
+        delta, math.nan, return_range, bounds, assumptions, refusal, tests, *episodes, cuts,
+        first,
+    )  # fmt: skip
 
 
 def _rounded_up(delta: float) -> str:

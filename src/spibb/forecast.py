@@ -1,45 +1,52 @@
-"""In how many states a log could certify a change, and how many more episodes others need.
+"""In how many states `certified` changes something with a log, and with a longer one.
 
-The arithmetic of `certified` without training anything: at the first visit of a state, with return
-G from there on, X = (π(a|s)/π_b(a|s) − 1)(G − mean G), π_b being how often the log takes each
-action; a test that may bet on X gains `betting.growth` per judging episode, and the r-th strongest
-change needs about log(r/δ). A state's best set of actions to avoid is chosen on the same rows, so
-its mean is lowered by one standard error. Where recorded probabilities p vary within a state and
-episodes have one step, X = (π(a|s)/p − 1)(G − lowest G), as in `certified`; such a log of longer
-episodes it refuses.
+What it does with the log as it is, is done: the same episodes choose the same changes, and the
+others test them (`changes.tested`). Without declared limits, returns stay within those of the log.
+What it would do with more is predicted (`changes.ahead`).
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from spibb.bounds.betting import growth
+from spibb import checks
+from spibb.changes.ahead import Ahead
+from spibb.changes.split_log import (
+    MadeBy,
+    SplitLog,
+    choosing_share,
+    n_choosing,
+)
+from spibb.changes.tested import Tested
+from spibb.changes.values import quick_values
 from spibb.checks import takes
-from spibb.defaults import DISCOUNT
+from spibb.counts import Counts
+from spibb.defaults import DELTA, DISCOUNT
+from spibb.episodes.conformity import recorded_table
 from spibb.episodes.propensities import varies
+from spibb.episodes.visits import Declared
+from spibb.errors import InputError
 from spibb.log import Log, returns_to_go
-from spibb.words import roughly
+from spibb.words import roughly, short
 
-JUDGING = 0.7
-"""The share of the episodes that tests."""
-FEWEST = 3
-"""First visits that an action needs before its mean is worth a look."""
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
 UNREAD = "certified reads such a log only if its episodes have one step"
-HOPELESS = 100.0
-"""A state that needs so many times the log is not forecast."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """`now` of the `states` visited have enough evidence to certify a change; with about
-    `more_episodes` more it would be `then`, None where the log shows no further prospect.
-    `refusal` says why `certified` does not read the log, if it does not."""
+    """With this log, `certified` changes `now` of the `states` with logged decisions.
+
+    With about `more_episodes` more it would probably change `then`; None where the log shows no
+    prospect of more. `at_least` says that chance alone would let actions differ as much as they do
+    in this log, so that it may take far more. Returns are taken to stay within `limits`, which are
+    those of the log unless they were `declared`; `known` says that the log records the
+    probabilities of its actions. `refusal` says why `certified` does not read the log, if it does
+    not.
+    """
 
     states: int
     now: int
@@ -47,6 +54,10 @@ class Forecast:
     more_episodes: int | None
     discount: float
     delta: float
+    limits: tuple[float, float] = field(default=(0.0, 0.0), repr=False)
+    declared: bool = field(default=False, repr=False)
+    known: bool = field(default=False, repr=False)
+    at_least: bool = field(default=False, repr=False)
     refusal: str = field(default="", repr=False)
 
     def __str__(self) -> str:
@@ -56,91 +67,108 @@ class Forecast:
             f"Enough evidence to certify a change in {self.now:,} of the {self.states:,} states "
             "with logged decisions"
         )
+        if self.now == self.states:
+            return f"{said}."
         if self.more_episodes is None:
-            return f"{said}; more episodes like these would hardly add one."
-        more = roughly(self.more_episodes)
-        return f"{said}; with about {more} more episodes, in {self.then:,}."
+            return f"{said}; this log does not tell how many more episodes would add one."
+        about = "at least about" if self.at_least else "about"
+        more = roughly(self.more_episodes) + " more episodes"
+        return f"{said}; with {about} {more}, in {self.then:,}."
+
+    @property
+    def premises(self) -> str:
+        """What it is made of, in a sentence."""
+        low, high = (short(end) for end in self.limits)
+        said = "as declared" if self.declared else "as those of this log do"
+        policy = "recorded" if self.known else "not known; giving it (--baseline) helps"
+        discounted = f"discount {self.discount:g}, " if self.discount else ""
+        return (
+            f"A forecast of --algorithm certified ({discounted}delta {self.delta:g}) if returns "
+            f"stay in [{low}, {high}], {said}; the current policy's probabilities are {policy}."
+        )
 
 
 @takes(log=Log)
-def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forecast:
-    """How many states `certified` could change with this log, and how many with a longer one.
+def forecast(
+    log: Log,
+    discount: float = DISCOUNT,
+    delta: float = DELTA,
+    *,
+    lowest_return: float | None = None,
+    highest_return: float | None = None,
+) -> Forecast:
+    """How many states `certified` changes with this log, and how many with a longer one.
 
-    Looks at every state's first visits; cut episodes count as recorded. It is a forecast, not a
-    bound.
+    The first is what `certified` does with the same limits, if no baseline is given. The second is
+    a prediction: at even odds, it is true.
 
     Parameters:
         log: the log.
         discount: γ in [0, 1).
         delta: failure probability of the tests that are forecast.
+        lowest_return: no return from any step on is below it; without it, that of the log.
+        highest_return: no return from any step on is above it; without it, that of the log.
 
     Returns:
-        The number of states, how many could change now and with more episodes, and how many
-        episodes that takes.
+        The number of states, how many change now and with more episodes, and how many episodes
+        that takes.
 
     >>> spibb.forecast.forecast(log, 0.9)
     Forecast(states=2, now=0, then=0, more_episodes=None, discount=0.9, delta=0.05)
     """
+    checks.discount(discount)
+    checks.delta(delta)
     differs, states = varies(log), len(np.unique(log.state))
-    if differs and len(log) > log.n_episodes:
-        return Forecast(states, 0, 0, None, discount, delta, f"{differs}, and {UNREAD}")
-    evidence = sorted(_evidence(log, discount, bool(differs)), reverse=True)
-    lacks = [
-        log.n_episodes * (math.log(rank / delta) / found - 1)
-        for rank, found in enumerate(evidence, start=1)
-    ]
-    now = sum(more <= 0 for more in lacks)
-    waiting = sorted(more for more in lacks if 0 < more <= HOPELESS * log.n_episodes)
-    half = (len(waiting) + 1) // 2
-    return Forecast(
-        states, now, now + half,
-        math.ceil(waiting[half - 1]) if waiting else None, discount, delta,
-    )  # fmt: skip
+    none = Forecast(states, 0, 0, None, discount, delta)
+    limits = lowest_return, highest_return
+    try:
+        return _forecast(log, none, limits, differs)
+    except InputError as error:
+        if None not in limits:
+            raise
+        return replace(none, refusal=str(error))
 
 
-def _evidence(log: Log, discount: float, varying: bool) -> Iterator[float]:
-    """log e that the judging episodes promise, for each state that has a prospect.
+def _forecast(
+    log: Log, none: Forecast, given: tuple[float | None, float | None], differs: str | None
+) -> Forecast:
+    """The same of a log that `certified` may read; an error says why it does not."""
+    discount, delta = none.discount, none.delta
+    counts = Counts.from_log(log)
+    if differs and not counts.one_step:
+        return replace(none, refusal=f"{differs}, and {UNREAD}")
+    made_by = _made_by(log, counts, differs is not None)
+    limits = _limits(log, discount, *given)
+    none = replace(none, limits=limits, declared=None not in given, known=made_by.known)
+    share = choosing_share(log, counts.pairs, made_by.known)
+    n_choose = n_choosing(log, share)
+    if n_choose is None or not limits[0] < limits[1] or not counts.n.sum():
+        return none
+    single = len(log) == log.n_episodes and bool(log.terminated.all())
+    declared = Declared(*limits, horizon=1 if single else None)
+    split = SplitLog.of(log, made_by, discount, declared, n_choose, 0, quick_values)
+    now = len(Tested.of(log, made_by.probs, split, delta).accepted)
+    ahead = Ahead.of(log, made_by, discount, split, delta, quick_values)
+    then, times = ahead.half(now)
+    more = None if times is None else ahead.more(times)
+    return replace(none, now=now, then=then, more_episodes=more, at_least=not ahead.spread.shown)
 
-    `varying` says that the rows' own probabilities count.
-    """
+
+def _made_by(log: Log, counts: Counts, varying: bool) -> MadeBy:
+    """The policy that made the log as it records it, or else as it shows it."""
+    if log.action_prob is not None:
+        return MadeBy(recorded_table(log), known=True, recorded=True, varying=varying)
+    visits = counts.pairs.sum(axis=1, keepdims=True)
+    shown = np.where(visits > 0, counts.pairs / np.maximum(visits, 1), 1 / counts.shape[1])
+    return MadeBy(shown, known=False, recorded=False, varying=False)
+
+
+def _limits(
+    log: Log, discount: float, lowest: float | None, highest: float | None
+) -> tuple[float, float]:
+    """Those given, or else those of the returns in the log; a cut episode may earn nothing more."""
     ahead = returns_to_go(log, discount)
-    unit = float(np.abs(ahead).max())
-    if not unit > 0:
-        return
-    ahead = ahead / unit
     low, high = float(ahead.min()), float(ahead.max())
-    episode = np.repeat(np.arange(log.n_episodes), np.diff(log.episode_starts))
-    key = log.state.astype(np.int64) * log.n_episodes + episode
-    _, first = np.unique(key, return_index=True)
-    state = log.state[first]
-    bounds = np.flatnonzero(np.diff(state)) + 1
-    for rows in np.split(first, bounds):
-        made = log.action_prob[rows] if varying and log.action_prob is not None else None
-        best = _best(log.action[rows], ahead[rows], (low, high), made)
-        if best > 0:
-            yield JUDGING * best
-
-
-def _best(
-    action: np.ndarray, g: np.ndarray, limits: tuple[float, float], made: np.ndarray | None
-) -> float:
-    """The largest growth of log e over the visits of a state, over sets of actions to avoid."""
-    n = np.bincount(action)
-    means = np.bincount(action, weights=g) / np.maximum(n, 1)
-    trusted = np.flatnonzero(n >= FEWEST)
-    worst_first = trusted[np.argsort(means[trusted], kind="stable")]
-    low, high = limits
-    found, centre = 0.0, float(g.mean()) if made is None else low
-    # how often an action is taken on average, beside how probable it was in this row
-    often = 1.0 if made is None else n[action] / len(action) / made
-    avoided = np.zeros(len(n), dtype=bool)
-    for a in worst_first[:-1]:
-        avoided[a] = True
-        kept = ~avoided[action]
-        mass = float(kept.mean())
-        x = np.where(kept, often / mass - 1, -1.0) * (g - centre)
-        lowered = float(x.mean()) - float(x.std()) / math.sqrt(len(x))
-        loss = max(high - centre, (1 / mass - 1) * (centre - low))
-        if lowered > 0 and loss > 0:
-            found = max(found, len(x) * growth(lowered, float((x**2).mean()), loss)[1])
-    return found
+    if not log.terminated[log.episode_starts[1:] - 1].all():
+        low, high = min(low, 0.0), max(high, 0.0)
+    return low if lowest is None else lowest, high if highest is None else highest

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from oracles_ope import exact_values, random_mdp, simulate
 
 from spibb.algorithms.certified import Certified
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.certified.window_sums import FOREVER
 from spibb.algorithms.problem import Problem
+from spibb.bounds.betting import Sample
 from spibb.change_certificate import Change, ChangeTest, certify_changes
+from spibb.changes.planned_tests import PlannedTest
+from spibb.changes.prospects import Outlook, updated
+from spibb.changes.window_sums import FOREVER
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
@@ -336,26 +338,39 @@ def two_arms(n: int, seed: int) -> Log:
     return Log.from_arrays(["s"] * n, arm, paid, terminated=[True] * n, action_prob=[0.5] * n)
 
 
-def test_what_a_rejected_change_lacks_is_what_its_evidence_lacks():
-    """log e grows linearly at the bet made: with half of log(1/δ), as many episodes again."""
+def test_the_stronger_its_evidence_the_less_a_rejected_change_lacks():
     tests = [test for seed in range(60) for test in certify(two_arms(200, seed), None).tests]
-    lacking = [test for test in tests if not test.accepted and test.more_episodes]
+    rejected = [test for test in tests if not test.accepted]
+    lacking = [test for test in rejected if test.more_episodes]
     assert len(lacking) >= 5
-    for test in lacking:
-        share = -math.log(test.p_value) / math.log(1 / 0.05)
-        assert test.more_episodes == math.ceil(200 * (1 / share - 1))
-    unfavourable = [test for test in tests if test.more_episodes is None]
-    assert all(test.p_value == 1 for test in unfavourable)
+    ranks = [np.argsort(np.argsort(values)) for values in (
+        [-test.advantage for test in lacking], [test.more_episodes for test in lacking],
+    )]  # fmt: skip
+    assert np.corrcoef(*ranks)[0, 1] > 0.5
+    hopeless = [test.advantage for test in rejected if test.more_episodes is None]
+    assert np.median(hopeless) < np.median([test.advantage for test in lacking])
 
 
-def test_the_episodes_that_are_said_to_lack_mostly_suffice():
+def test_what_a_sample_teaches_is_weighed_by_what_was_known():
+    """N(0.1, 0.2²) before, 400 values of mean 0.3 and mean square 1: Bayes' rule by hand."""
+    before = Outlook(*(np.array([value]) for value in (0.1, 0.2, 1.0, 1.0, 100.0)))
+    x = np.concatenate([np.full(260, 1.0), np.full(140, -1.0)])
+    after = updated(before, Sample(x, np.ones(400), 1.0, 1.0))
+    precision = 1 / 0.2**2 + 400
+    assert after.mean[0] == pytest.approx((0.1 / 0.2**2 + 400 * 0.3) / precision)
+    assert after.error[0] == pytest.approx(precision**-0.5)
+    times = after.until(20.0)
+    assert after.odds(times, np.array([20.0]))[0] == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_episodes_that_are_said_to_lack_suffice_as_often_as_not():
     """The same process, played as often as the typical rejected change calls for."""
     tests = [test for seed in range(60) for test in certify(two_arms(400, seed), None).tests]
     more = [0 if t.accepted else t.more_episodes or math.inf for t in tests]
     enough = 400 + int(np.median(more))
     passed = [any(t.accepted for t in certify(two_arms(enough, 100 + seed), None).tests)
               for seed in range(60)]  # fmt: skip
-    assert 0.5 < np.mean(passed) < 0.95
+    assert 0.35 < np.mean(passed) < 0.9
 
 
 @pytest.mark.parametrize("prob", [[0.5] * 200, None])

@@ -11,12 +11,13 @@ import pytest
 from oracles_ope import random_mdp, simulate
 from scipy.special import ndtr
 
-from spibb.algorithms.certified import change_search as module
-from spibb.algorithms.certified import window_sums as windows
-from spibb.algorithms.certified.change_search import Chooser
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.certified.window_sums import EARLIEST, FOREVER, Passages
 from spibb.bounds.betting import MOST, growth
+from spibb.changes import change_search as module
+from spibb.changes import window_sums as windows
+from spibb.changes.change_search import Chooser
+from spibb.changes.planned_tests import PlannedTest
+from spibb.changes.window_sums import EARLIEST, FOREVER, Passages
+from spibb.episodes.departures import values_where_seen
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.log import Log
 
@@ -121,7 +122,9 @@ def chooser_of(seed: int, *, cap: int, known: bool = True, by_row: bool = False)
     if by_row:
         made = pi[log.state, log.action] * rng.uniform(0.8, 1.0, len(log))
         log = replace(log, action_prob=made)
-    chooser = Chooser.of(log, pi, mdp.discount, BOUNDS, 7 / 3, known, by_row)
+    chooser = Chooser.of(
+        log, pi, mdp.discount, BOUNDS, 7 / 3, known, by_row, values=values_where_seen
+    )
     return chooser.at(float(rng.choice([0.05, 0.2])))
 
 
@@ -180,7 +183,9 @@ def test_sets_take_memory_for_trusted_actions_only():
         terminated=np.ones(n, bool), n_states=states, n_actions=actions,
     )  # fmt: skip
     baseline = np.full((states, actions), 1 / actions)
-    chooser = Chooser.of(log, baseline, 0.0, BOUNDS, 1.0, known=True).at(0.05)
+    chooser = Chooser.of(log, baseline, 0.0, BOUNDS, 1.0, known=True, values=values_where_seen).at(
+        0.05
+    )
     tracemalloc.start()
     chooser.plans()
     peak = tracemalloc.get_traced_memory()[1]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spibb import Certified, Log, Problem
-from spibb.algorithms.certified.shared_changes import regions
+from spibb.changes.shared_changes import regions
 
 GROUPS, PLACES, ITEMS = 4, 3, 4
 
@@ -46,7 +46,7 @@ def test_a_change_that_contexts_share_passes_where_single_ones_are_lost_in_noise
     found = [[t for t in certified(log).tests if t.accepted] for log in logs]
     shared = {frozenset((p, "g1") for p in range(PLACES))}
     assert any({frozenset(c.state for c in t.changes) for t in tests} == shared for tests in found)
-    monkeypatch.setattr("spibb.algorithms.certified.algorithm.best_shared", lambda *_: None)
+    monkeypatch.setattr("spibb.changes.tested.best_shared", lambda *_: None)
     without = [any(t.accepted for t in certified(log).tests) for log in logs]
     assert sum(map(bool, found)) > sum(without)
 

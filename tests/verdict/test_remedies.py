@@ -8,7 +8,12 @@ import pytest
 from spibb import Certified, Log, PiBSpibb, Problem
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.candidate import surest
-from spibb.verdict.remedies import more_episodes, until_beyond_chance, until_sure
+from spibb.verdict.remedies import (
+    more_episodes,
+    until_beyond_chance,
+    until_crossed,
+    until_sure,
+)
 
 ALGORITHMS = [PiBSpibb(5), Auto(), Certified(lowest_return=0.0, highest_return=1.0)]
 
@@ -46,23 +51,32 @@ def test_rows_of_single_steps_are_assumed_to_be_cases_of_their_own():
 
 
 def test_a_forecast_of_differences_counts_only_what_exceeds_chance():
-    """Σ z² of 8 where chance alone gives 4: the excess must reach the limit, four times in five."""
+    """Σ z² of 8 where chance alone gives 4: at even odds the excess reaches the limit."""
     mean, limit, rng = 4, 9.49, np.random.default_rng(0)
     more = until_beyond_chance(100, 8.0, mean, limit)
     assert more is not None
     excess = (8.0 - mean) * (100 + more) / 100
     drawn = rng.noncentral_chisquare(mean, excess, 20_000)
-    assert np.mean(drawn > limit) == pytest.approx(0.8, abs=0.03)
+    assert np.mean(drawn > limit) == pytest.approx(0.5, abs=0.08)
     assert until_beyond_chance(100, 3.9, mean, limit) is None
 
 
-def test_a_forecast_of_the_lower_bound_is_reached_four_times_in_five():
+def test_a_forecast_of_the_lower_bound_is_reached_as_often_as_not():
     gain, lower, rng = 1.0, -1.0, np.random.default_rng(0)
     more = until_sure(100, gain, lower)
     assert more is not None
     error = (gain - lower) / 2 / np.sqrt(1 + more / 100)
-    assert np.mean(rng.normal(gain, error, 20_000) > 2 * error) == pytest.approx(0.8, abs=0.03)
+    assert np.mean(rng.normal(gain, error, 20_000) > 2 * error) == pytest.approx(0.5, abs=0.03)
     assert until_sure(100, -1.0, -2.0) is None
+
+
+def test_what_halves_teach_grows_faster_than_the_root_of_the_log():
+    """With twice the log, each half is as good as the log now."""
+    assert until_crossed(100, (0.0, 1.96), 1.96, None) == pytest.approx(100)
+    assert until_crossed(100, (0.98, 2.94), 1.96, None) == pytest.approx(50)
+    assert until_crossed(100, (0.5, 0.98), 1.96, None) == pytest.approx(700)
+    assert until_crossed(100, (0.5, 0.98), 1.96, 30.0) == 30.0
+    assert until_crossed(100, (0.5, 0.2), 1.96, None) is None
 
 
 def test_the_episodes_asked_for_are_enough_for_every_condition():

@@ -50,11 +50,8 @@ def _print_forecast(console: Console, forecast: Forecast | None, rows: int) -> N
         console.print(Text(too_many, "bold"))
         return
     console.print(Text(str(forecast), "bold green" if forecast.now else "bold"))
-    discounted = f"discount {forecast.discount:g}, " if forecast.discount else ""
-    console.print(Text(
-        f"A rough forecast of --algorithm certified ({discounted}delta {forecast.delta:g}) "
-        "from the returns in the log; nothing was trained."
-    ))  # fmt: skip
+    if not forecast.refusal:
+        console.print(Text(forecast.premises))
 
 
 def _coverage_table(inspection: Inspection) -> Table:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import gammaincc
 
 from spibb.checks import takes
 from spibb.episodes.propensities import check_recorded, half_a_digit, varies
@@ -64,6 +63,8 @@ class Frequencies:
     @classmethod
     def of(cls, taken: np.ndarray, probs: np.ndarray) -> Frequencies:
         """Of the number of decisions [S, A] of a policy [S, A]."""
+        from scipy.special import gammaincc
+
         statistic, freedom = _chi_square(taken, taken.sum(axis=1, keepdims=True) * probs)
         p_value = float(gammaincc(freedom / 2, statistic / 2)) if freedom else 1.0
         return cls(statistic, freedom, p_value, _rare(taken, probs), _oddest(taken, probs))

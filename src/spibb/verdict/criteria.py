@@ -245,9 +245,9 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
 
 def _crossed(evidence: Evidence, chance: Criterion) -> Criterion:
     """The same question, asked of episodes that did not choose; δ is shared between both."""
-    compared = evidence.departures is not None and evidence.departures.freedom > 0
-    z = evidence.crossed if compared else None
-    if z is None:
+    departures = evidence.departures
+    z = evidence.crossed if departures is not None and departures.freedom > 0 else None
+    if departures is None or z is None:
         return chance
     limit = float(-ndtri(evidence.delta / 2))
     found = f"{chance.found}; trained on half of the episodes, tested on the others: {z:.2f}"
@@ -259,7 +259,9 @@ def _crossed(evidence: Evidence, chance: Criterion) -> Criterion:
         f"other half either: {z:.1f} standard errors, where {limit:.1f} are needed."
     )
     n = evidence.problem.n_episodes
-    more = until_crossed(n, z, limit, chance.more)
+    error = departures.standard_error
+    twice = evidence.posterior.gain / error if error > 0 else 0.0
+    more = until_crossed(n, (z, twice), limit, chance.more)
     return replace(chance, found=found, wanted=wanted, why=why, more=more,
                    remedy=more_episodes(more, n))  # fmt: skip
 

@@ -14,7 +14,7 @@ from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
 from spibb.bounds.chance import UNSEEN
 from spibb.certificate import Certificate
-from spibb.change_certificate import ChangeCertificate, nearest
+from spibb.change_certificate import ChangeCertificate
 from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
@@ -202,7 +202,7 @@ def _certified(
         f"{certificate.judging:,} episodes that were not used to choose {one}. {each} gains at "
         f"least {at_least(least)} per visit{best}."
     )
-    next_one = nearest(certificate.tests)
+    next_one = certificate.more_episodes
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
     return Verdict(
         Grade.CERTIFIED, sentence, (*certificate.assumptions, *_single_steps(evidence)),
@@ -388,6 +388,6 @@ def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
             return f"{promise}, but whole episodes, reweighted, contradict that they gain"
         unless = ", unless the held-out episodes contradict it"
         return promise + (unless if evidence.held_out is not None else "")
-    if (more := nearest(tests)) is not None:
+    if (more := result.tested().more_episodes) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
     return "it accepts no change from this log, and needs more episodes"

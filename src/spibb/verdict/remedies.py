@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spibb.algorithms.candidate import Candidate, surest
 from spibb.algorithms.improvement import Improvement
-from spibb.change_certificate import nearest
 from spibb.verdict.evidence import Evidence, LoggedReturn, visits_behind
 from spibb.words import roughly
 
@@ -43,10 +41,6 @@ FEWEST_VISITS = 60
 """An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
 HOPELESS = 100
 """A forecast of more times the log says only that these differences cannot be told from none."""
-FOUR_IN_FIVE = 0.84
-"""Standard errors beyond a limit for which a forecast is made: at the limit, half would pass."""
-TYPICAL_Z = 2.0
-"""Standard errors between a mean and its lower bound, about, at the usual levels."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +65,7 @@ class WhyUnchanged:
         """What the algorithm itself says."""
         reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
         tested = result.tested()
-        if tested is not None and (more := nearest(tested.tests)) is not None:
+        if tested is not None and (more := tested.more_episodes) is not None:
             return cls(reason, more_episodes(more, n))
         best = surest([c for c in result.sweep if c.states_changed])
         if best is None:
@@ -111,12 +105,12 @@ def few_visits(pairs: np.ndarray) -> bool:
 def until_sure(n: int, gain: float, lower: float) -> float | None:
     """How many more episodes bring the lower bound above 0; None where that cannot be said.
 
-    Its distance from the gain shrinks as 1/√n. A bound whose mean is 0 is above it half of the
-    time only, so that the distance counts with the share that four in five take.
+    Its distance from the gain shrinks as 1/√n. As with all forecasts here, half of such logs are
+    then above the limit: with so many more, the odds are even.
     """
     if gain <= 0 or lower > 0:
         return None
-    ratio = (gain - lower) * (1 + FOUR_IN_FIVE / TYPICAL_Z) / gain
+    ratio = (gain - lower) / gain
     return n * (ratio * ratio - 1)
 
 
@@ -137,8 +131,8 @@ def not_by_the_model(evidence: Evidence) -> str:
 
 
 def until_confirmed(n: int, gain: float, error: float, z: float) -> float | None:
-    """How many more episodes bring a mean z standard errors above 0, in four of five cases."""
-    return n * (((z + FOUR_IN_FIVE) * error / gain) ** 2 - 1) if gain > 0 else None
+    """How many more episodes bring a mean z standard errors above 0."""
+    return n * ((z * error / gain) ** 2 - 1) if gain > 0 else None
 
 
 def until_shown(n: int, visits: int) -> float:
@@ -149,24 +143,29 @@ def until_shown(n: int, visits: int) -> float:
 def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> float | None:
     """How many more episodes bring Σ z² above its limit; None where it is what chance gives.
 
-    What exceeds its mean under chance grows with n; χ² of a mean f + e has the variance 2f + 4e.
+    What exceeds its mean under chance grows with n.
     """
-    beyond, wanted = surprise - mean, limit - mean
-    if beyond <= 0:
-        return None
-    z = FOUR_IN_FIVE  # the excess e that solves e = wanted + z √(2f + 4e)
-    excess = wanted + 2 * z**2 + z * math.sqrt(2 * mean + 4 * wanted + 4 * z**2)
-    return n * (excess / beyond - 1)
+    beyond = surprise - mean
+    return n * ((limit - mean) / beyond - 1) if beyond > 0 else None
 
 
-def until_crossed(n: int, z: float, limit: float, other: float | None) -> float | None:
+def until_crossed(
+    n: int, found: tuple[float, float], limit: float, other: float | None
+) -> float | None:
     """How many more episodes bring z of the halves above its limit, or another test beyond its own.
 
-    z grows with √n.
+    `found` are z of the halves, and z of the present policy in as many new episodes as the log has.
+    Half a log teaches less than a whole one, so that z of the halves grows faster than √n at first:
+    with twice the log, each half teaches what the log does now, and that is tested on as many
+    episodes. Between, the line is taken; beyond, z grows with √n.
     """
-    if z <= 0:
+    z, twice = max(found[0], 0.0), found[1]
+    if twice <= z:
         return other
-    more = n * (((limit + FOUR_IN_FIVE) / z) ** 2 - 1)
+    if twice < limit:
+        more = n * (2 * (limit / twice) ** 2 - 1)
+    else:
+        more = n * (limit - z) / (twice - z)
     return more if other is None else min(more, other)
 
 

@@ -12,29 +12,21 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Truth
 from spibb.algorithms.baselines import Provenance
-from spibb.algorithms.certified.change_search import Chooser
-from spibb.algorithms.certified.change_tests import Family, Judge
-from spibb.algorithms.certified.planned_tests import best_group, worth_testing
 from spibb.algorithms.certified.result import CertifiedImprovement, Grounds, reason_for
-from spibb.algorithms.certified.shared_changes import best_shared
-from spibb.algorithms.certified.split_log import SplitLog
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
 from spibb.change_certificate import ChangeTest
+from spibb.changes.ahead import Ahead
+from spibb.changes.split_log import MadeBy, SplitLog, choosing_share, n_choosing
+from spibb.changes.tested import Tested
 from spibb.episodes.conformity import decisions, recorded_table
+from spibb.episodes.departures import values_where_seen
 from spibb.episodes.propensities import behaviour_probs, varies
-from spibb.episodes.value_limits import narrowed
 from spibb.episodes.visits import Declared, check_rewards
 from spibb.errors import InputError
-from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
-
-CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
-"""The share of the episodes that choose; and where all have one step, the baseline is known, and
-there are more pairs of state and action than `MANY`: finding a change is then harder than testing
-it."""
 
 
 @dataclass(frozen=True)
@@ -145,38 +137,41 @@ class Certified(Algorithm):
             )
         problem, known = with_recorded_baseline(problem)
         algorithms = [replace(self, delta=delta) for delta in levels]
-        n_choose = max(1, round(self._share(problem, log, known) * log.n_episodes))
-        if log.n_episodes - n_choose < 2:
-            few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
-            return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
+        share = self.choose_share
+        if share is None:
+            share = choosing_share(log, problem.counts.pairs, known)
+        n_choose = n_choosing(log, share)
+        if n_choose is None:
+            few = log.n_episodes - max(1, round(share * log.n_episodes))
+            reason = f"{few} episodes to judge with, and at least 2 are needed"
+            return [one._result(problem, problem.baseline.probs, (), reason) for one in algorithms]
         declared = self._declared(problem, log)
-        split = SplitLog.of(problem, log, declared, known, n_choose, self.seed)
-        return [one._tested(problem, log, split) for one in algorithms]
+        recorded = problem.baseline_source is Provenance.RECORDED
+        made_by = MadeBy(problem.baseline.probs, known, recorded, problem.varying)
+        split = SplitLog.of(
+            log, made_by, problem.discount, declared, n_choose, self.seed, values_where_seen
+        )
+        return [one._tested(problem, log, made_by, split) for one in algorithms]
 
-    def _share(self, problem: Problem, log: Log, known: bool) -> float:
-        """The share of the episodes that choose."""
-        if self.choose_share is not None:
-            return self.choose_share
-        single = known and len(log) == log.n_episodes
-        many = np.count_nonzero(problem.counts.pairs) > MANY
-        return CHOOSE_AMONG_MANY if single and many else CHOOSE
-
-    def _tested(self, problem: Problem, log: Log, split: SplitLog) -> CertifiedImprovement:
+    def _tested(
+        self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog
+    ) -> CertifiedImprovement:
         """Choose changes with some of the episodes, and test them with the others."""
-        chooser, visits, bounds = split.chooser.at(self.delta), split.judging, split.bounds
-        one_step = split.declared.horizon == 1
-        families, rules = _families(chooser, one_step, log.states.labels)
-        if chooser.spent:
-            visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
-        judge = Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
-        families, tests = judge.best(families, rules)
-        probs = judge.accepted(families, tests, problem.baseline.probs)
+        found = Tested.of(log, made_by.probs, split, self.delta)
+        chooser, visits = found.chooser, found.visits
         grounds = Grounds(
-            bounds, split.declared, chooser.known, log.action_prob is not None, chooser.by_row,
-            visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
+            split.bounds, split.declared, chooser.known, log.action_prob is not None,
+            chooser.by_row, visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
         )  # fmt: skip
-        reason = reason_for(problem, tests)
-        return self._result(problem, probs, tests, reason, grounds, split.sizes)
+        more = None if found.accepted else self._first(problem, log, made_by, split)
+        reason, probs = reason_for(problem, found.tests, more), found.policy(made_by.probs)
+        return self._result(problem, probs, found.tests, reason, grounds, split.sizes, more)
+
+    def _first(self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog) -> int | None:
+        """Further episodes that let some change pass at even odds, if that can be told."""
+        ahead = Ahead.of(log, made_by, problem.discount, split, self.delta, values_where_seen)
+        times = ahead.first()
+        return None if times is None else ahead.more(times)
 
     def _declared(self, problem: Problem, log: Log) -> Declared:
         single = len(log) == log.n_episodes and bool(log.terminated.all())
@@ -190,33 +185,15 @@ class Certified(Algorithm):
     def _result(
         self, problem: Problem, probs: np.ndarray, tests: tuple[ChangeTest, ...], reason: str,
         grounds: Grounds | None = None, episodes: tuple[int, int] = (0, 0),
+        first: int | None = None,
     ) -> CertifiedImprovement:  # fmt: skip
         solution = evaluate(self.model(problem), probs)
         same = (probs == problem.baseline.probs).all(axis=1, keepdims=True)
         return CertifiedImprovement(
             Policy.trusted(probs, problem.states, problem.actions), solution.q, solution.v,
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
-            tests, grounds, episodes, reason=reason,
+            tests, grounds, episodes, reason=reason, first=first,
         )  # fmt: skip
-
-
-def _families(
-    chooser: Chooser, one_step: bool, labels: Sequence[Label]
-) -> tuple[list[Family], list[Family]]:
-    """What is tested: single changes or one group of them; and a rule that states share."""
-    plans = chooser.plans()
-    singles = worth_testing(plans, chooser.delta)
-    families = [Family((plan,), plan.bet) for plan in singles]
-    if not (one_step and chooser.known):
-        return families, []
-    group, bet, score = best_group(plans, chooser.bounds, chooser.scale, chooser.delta)
-    alone = sum(plan.power * plan.visiting * plan.advantage for plan in singles)
-    if score > alone:
-        families = [Family(tuple(group), bet)]
-    found = best_shared(chooser, labels)
-    rules = [] if found is None else [Family(found.plans(chooser), found.bet)]
-    known = {frozenset(), *(family.changes for family in families)}
-    return families, [rule for rule in rules if rule.changes not in known]
 
 
 def _guessed(problem: Problem, log: Log) -> bool:

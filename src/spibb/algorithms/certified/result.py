@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
-from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes, nearest
+from spibb.change_certificate import ChangeCertificate, ChangeTest, certify_changes
 from spibb.episodes.limits import discounted_steps
 from spibb.episodes.visits import Declared, ReturnBounds
-from spibb.words import counted, short
+from spibb.words import counted, roughly, short
 
 
 @dataclass(frozen=True)
@@ -74,11 +74,13 @@ class Grounds:
 class CertifiedImprovement(Improvement):
     """The policy, the tests of its changes and of those that failed, and the reason in words.
 
-    `iterations` counts the tests; `episodes` those that chose and those that judged.
+    `iterations` counts the tests; `episodes` those that chose and those that judged. `first` is a
+    number of further episodes that would let some change pass, where none did.
     """
 
     tests: tuple[ChangeTest, ...]
     reason: str = field(kw_only=True)
+    first: int | None = field(kw_only=True, default=None)
     grounds: Grounds | None
     episodes: tuple[int, int]
 
@@ -115,22 +117,22 @@ class CertifiedImprovement(Improvement):
             return_range=math.nan if grounds is None else grounds.bounds.span,
             assumptions=() if grounds is None else grounds.assumptions,
             episodes=self.episodes, cuts="" if grounds is None else grounds.cuts_count,
+            first=self.first,
         )  # fmt: skip
 
 
-def reason_for(problem: Problem, tests: Sequence[ChangeTest]) -> str:
-    """What happened, in one line."""
+def reason_for(problem: Problem, tests: Sequence[ChangeTest], more: int | None) -> str:
+    """What happened, in one line; with `more` episodes some change would pass at even odds."""
     if not tests and (problem.available.sum(axis=1) < 2).all():
         return "every state has one action only: there is nothing to choose"
-    if not tests:
-        return "no change has enough evidence among the choosing episodes to be worth a test"
     passed = sum(test.accepted for test in tests)
     if passed:
         return f"{passed} of {counted(len(tests), 'change')} passed"
-    more = nearest(tests)
-    which, failed = "the nearest", f"none of the {len(tests)} changes tested passed"
+    failed = f"none of the {len(tests)} changes tested passed"
     if len(tests) == 1:
-        which, failed = "it", "the one change tested did not pass"
-    if more is None:
-        return failed
-    return f"{failed}; {which} needs about {counted(more, 'more episode')}"
+        failed = "the one change tested did not pass"
+    if not tests:
+        failed = "no change has enough evidence among the choosing episodes to be worth a test"
+    return (
+        failed if more is None else f"{failed}; the first needs about {roughly(more)} more episodes"
+    )

@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.problem import Problem
 from spibb.bounds import betting
 from spibb.bounds.betting import Sample
 from spibb.change_certificate import Change, ChangeTest
+from spibb.changes.change_search import Chooser
+from spibb.changes.planned_tests import PlannedTest
+from spibb.changes.prospects import Spread, believed, of_one, updated
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.errors import InputError
+from spibb.log import Log
 
 TOLERATED = 1e-9
 """Of the largest loss: values below it by less are rounding."""
@@ -22,10 +25,14 @@ TOLERATED = 1e-9
 
 @dataclass(frozen=True)
 class Family:
-    """Changes that one test decides on, and its bet."""
+    """Changes that one test decides on, and its bet.
+
+    `shared` says that it is one change of many states.
+    """
 
     plans: tuple[PlannedTest, ...]
     bet: float
+    shared: bool = False
 
     @property
     def changes(self) -> frozenset[tuple[int, bytes]]:
@@ -37,19 +44,29 @@ class Family:
         return betting.together([plan.sample(visits, bounds) for plan in self.plans])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judge:
-    """The episodes that chose nothing; their returns are in units of `bounds`.
+    """The episodes that chose nothing; their returns are in units of the chooser's bounds.
 
     Of δ, `spent` went to limits of the values at which episodes were cut: a p-value is the test's
     own and `spent`.
     """
 
-    problem: Problem
+    log: Log
+    baseline: np.ndarray
     visits: Visits
-    bounds: ReturnBounds
+    chooser: Chooser
     delta: float
-    spent: float
+
+    @property
+    def bounds(self) -> ReturnBounds:
+        """The limits of returns."""
+        return self.chooser.bounds
+
+    @property
+    def spent(self) -> float:
+        """The part of δ that limits of values cost."""
+        return self.chooser.spent
 
     def best(
         self, families: list[Family], rules: list[Family]
@@ -105,29 +122,28 @@ class Judge:
             lower_bound=max(lower, 0.0) if accepted else lower,
             visits=int(len(sample.x) * blocks if blocks else sample.times.sum()),
             episodes=int(len(sample.x) * max(blocks, 1)),
-            more_episodes=0 if accepted else self._more(log_e, wanted),
+            more_episodes=0 if accepted else self._more(family, sample, wanted),
         )
 
-    def _more(self, log_e: float, wanted: float) -> int | None:
-        """Further episodes until log e, which grows linearly at the bet made, is log(K/δ)."""
-        if log_e <= 0:
-            return None
-        log = self.problem.log
-        assert log is not None  # `improve` has checked it
-        return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
+    def _more(self, family: Family, sample: Sample, wanted: float) -> int | None:
+        """Further episodes that let log e reach what is wanted at even odds; None if chance alone
+        would favour the change as much as the episodes do, or far more are needed."""
+        plans, chooser = family.plans, self.chooser
+        before = (
+            of_one(plans, chooser, 1.0)
+            if family.shared
+            else believed(plans, chooser, self._spread.variance, 1.0).as_one()
+        )
+        times = updated(before, sample).until(wanted)
+        return None if times is None else max(1, math.ceil(self.log.n_episodes * (times - 1)))
+
+    @cached_property
+    def _spread(self) -> Spread:
+        """How actions differ beyond chance, by all episodes."""
+        return Spread.of(self.chooser, self.visits)
 
     def _change(self, plan: PlannedTest) -> Change:
-        gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
-        labels = self.problem.actions
+        gone = (self.baseline[plan.state] > 0) & ~plan.kept
+        labels = self.log.actions
         avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())
-        return Change(self.problem.states[plan.state], avoided)
-
-    def accepted(
-        self, families: Sequence[Family], tests: Sequence[ChangeTest], baseline: np.ndarray
-    ) -> np.ndarray:
-        """The baseline's rows [S, A] with the accepted changes."""
-        probs = baseline.copy()
-        plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
-        for plan in plans:
-            probs[plan.state] = plan.played / plan.played.sum()
-        return probs
+        return Change(self.log.states[plan.state], avoided)

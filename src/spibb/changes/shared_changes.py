@@ -22,9 +22,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spibb.algorithms.certified.change_search import NOTHING, TRUSTED, Chooser
-from spibb.algorithms.certified.planned_tests import PlannedTest
 from spibb.bounds.betting import MOST
+from spibb.changes.change_search import NOTHING, TRUSTED, Chooser
+from spibb.changes.planned_tests import PlannedTest
 from spibb.frozen import Frozen
 from spibb.labels import Label
 

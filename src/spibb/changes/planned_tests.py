@@ -49,9 +49,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtr
 
 from spibb.bounds.betting import MOST, Rests, Sample
+from spibb.bounds.normal import below
 from spibb.episodes.visits import ReturnBounds, Visits
 
 WORTH_TESTING = 0.3
@@ -136,15 +136,15 @@ def loss_per_visit(mass: float, centre: float, bounds: ReturnBounds) -> float:
     return max(bounds.high - centre, (1 / mass - 1) * (centre - bounds.low))
 
 
-def worth_testing(plans: list[PlannedTest], delta: float) -> list[PlannedTest]:
+def worth_testing(plans: list[PlannedTest], delta: float, times: float = 1.0) -> list[PlannedTest]:
     """The plans with a prospect: weak ones would only cost the others power.
 
-    The k-th strongest needs about log(k/δ).
+    The k-th strongest needs about log(k/δ). With `times` as many episodes, evidence is as large.
     """
     return [
         plan
         for rank, plan in enumerate(plans, start=1)
-        if plan.evidence >= WORTH_TESTING * math.log(rank / delta)
+        if times * plan.evidence >= WORTH_TESTING * math.log(rank / delta)
     ]
 
 
@@ -167,7 +167,7 @@ def best_group(
         bet = min(gain / second, MOST / loss)
         evidence = scale * (bet * gain - bet**2 * second / 2)
         spread = math.sqrt(2 * evidence) or 1.0
-        score = gain * float(ndtr((evidence - math.log(1 / delta)) / spread))
+        score = gain * below((evidence - math.log(1 / delta)) / spread)
         if score > best[2]:
             best = (ordered[:end], bet, score)
     return best

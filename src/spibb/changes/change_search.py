@@ -7,18 +7,18 @@ what is tested, and `window_sums` sums it.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import ndtr
 
-from spibb.algorithms.certified.planned_tests import PlannedTest
-from spibb.algorithms.certified.window_sums import Departing, Passages
 from spibb.bounds.betting import MOST
+from spibb.bounds.normal import normal_cdf
+from spibb.changes.planned_tests import PlannedTest
+from spibb.changes.window_sums import Departing, Passages
 from spibb.counts import Counts
-from spibb.episodes.departures import values_where_seen
 from spibb.episodes.value_limits import narrowed
 from spibb.episodes.visits import ReturnBounds, Visits
 from spibb.log import Log
@@ -45,6 +45,11 @@ INVISIBLE = 1e-100
 """Values of such a size, in units of the span of returns, are no evidence in any log."""
 SAME_RETURN = 1e-12
 """Relative to the limits of returns: values that differ by less are the same."""
+
+
+Values = Callable[[Counts, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+"""Q [S, A] and V [S] in M̂ of a policy [S, A] at a discount: `departures.values_where_seen`, or the
+same without a solver."""
 
 
 class Changes(NamedTuple):
@@ -106,15 +111,14 @@ class Chooser:
     @classmethod
     def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
            scale: float, known: bool, by_row: bool = False,
-           recorded: np.ndarray | None = None) -> Chooser:  # fmt: skip
+           recorded: np.ndarray | None = None, *, values: Values) -> Chooser:  # fmt: skip
         """Estimate the model of the choosing episodes and π_b's values in it.
 
         `recorded` [S, A] is what is known of π_b, if that is less than all.
         """
         counts = Counts.from_log(log)
         q, v = (
-            np.clip(values, bounds.low, bounds.high)
-            for values in values_where_seen(counts, baseline, discount)
+            np.clip(found, bounds.low, bounds.high) for found in values(counts, baseline, discount)
         )
         visits = Visits.of(log, discount, bounds, shared=known)
         likely = visits.valued(v)
@@ -267,7 +271,7 @@ class Chooser:
         """
         spread = np.sqrt(2 * evidence + unsure**2)
         wanted = math.log(TYPICAL_FAMILY / self.delta)
-        return np.asarray(ndtr((evidence - wanted) / np.where(spread > 0, spread, 1.0)))
+        return normal_cdf((evidence - wanted) / np.where(spread > 0, spread, 1.0))
 
     def _chosen(
         self, changes: Changes, passages: Passages, prospects: Prospects

@@ -1,0 +1,102 @@
+"""Episodes that choose changes, and others that judge them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from spibb.changes.change_search import Chooser, Values
+from spibb.episodes.conformity import recorded_probs, recorded_table
+from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns
+from spibb.frozen import Frozen
+from spibb.log import Log
+from spibb.splits import shuffled_by_content
+
+CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
+"""The share of the episodes that choose; and where all have one step, the baseline is known, and
+there are more pairs of state and action than `MANY`: finding a change is then harder than testing
+it."""
+
+
+@dataclass(frozen=True, eq=False)
+class MadeBy(Frozen):
+    """What is known of the policy that made a log.
+
+    `probs` [S, A] are its probabilities, given or recorded, or estimates where it is not `known`.
+    `recorded` says that they are those of the log's `action_prob`, and `varying` that these depend
+    on more than the state.
+    """
+
+    probs: np.ndarray
+    known: bool
+    recorded: bool
+    varying: bool
+
+
+def choosing_share(log: Log, pairs: np.ndarray, known: bool) -> float:
+    """The share of the episodes that choose, in a log with so many visits of `pairs` [S, A]."""
+    single = known and len(log) == log.n_episodes
+    return CHOOSE_AMONG_MANY if single and np.count_nonzero(pairs) > MANY else CHOOSE
+
+
+def n_choosing(log: Log, share: float) -> int | None:
+    """How many episodes choose; None if less than two are left to judge."""
+    n = max(1, round(share * log.n_episodes))
+    return n if log.n_episodes - n >= 2 else None
+
+
+@dataclass(frozen=True, eq=False)
+class SplitLog:
+    """A log as `certified` reads it, whatever δ is.
+
+    `chooser` knows the choosing episodes, `judging` are the visits of the others; both are in units
+    of the span of `bounds`. `sizes` are their numbers of episodes.
+    """
+
+    declared: Declared
+    bounds: ReturnBounds
+    chooser: Chooser
+    judging: Visits
+    sizes: tuple[int, int]
+
+    @classmethod
+    def of(
+        cls, log: Log, made_by: MadeBy, discount: float, declared: Declared, n_choose: int,
+        seed: int, values: Values,
+    ) -> SplitLog:  # fmt: skip
+        """Let the first `n_choose` shuffled episodes choose."""
+        bounds = declared.bounds(discount)
+        scaled = bounds.in_spans()
+        order = shuffled_by_content(log, seed)
+        inside = replace(log, reward=log.reward / scaled.unit)
+        check_returns(inside, discount, scaled)
+        chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
+        chooser = chooser_of(
+            chosen, log, made_by, discount, scaled, judged.n_episodes / n_choose, values
+        )
+        judging = Visits.of(judged, discount, scaled, shared=made_by.known)
+        return cls(declared, bounds, chooser, judging, (n_choose, judged.n_episodes))
+
+
+def chooser_of(
+    chosen: Log, log: Log, made_by: MadeBy, discount: float, bounds: ReturnBounds, scale: float,
+    values: Values,
+) -> Chooser:  # fmt: skip
+    """What some episodes of a log say, if `scale` times as many will judge."""
+    baseline, sure = made_by.probs, None
+    if made_by.varying:  # its average
+        baseline = recorded_table(chosen)
+    if made_by.recorded:
+        sure = recorded_probs(chosen if made_by.varying else log)
+    return Chooser.of(
+        chosen,
+        baseline,
+        discount,
+        bounds,
+        scale,
+        made_by.known,
+        made_by.varying,
+        sure,
+        values=values,
+    )
