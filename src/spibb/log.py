@@ -26,11 +26,10 @@ from spibb.columns import (
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.irregular_tables import ERROR, Handling
-from spibb.labels import Label, Vocabulary, factorize, vocabulary
+from spibb.labels import Labels, Vocabulary, factorize, vocabulary
 from spibb.showing import Range
 from spibb.time_order import TimeOrder, by_names
 
-Labels = Vocabulary | Sequence[Label]
 BLOCK = 1 << 18
 """Rows that are worked on at a time."""
 

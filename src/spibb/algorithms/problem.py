@@ -269,7 +269,7 @@ class Problem(Shown):
     @cached_property
     def models(self) -> Mapping[str, MDP]:
         """M̂ for each treatment of unseen pairs, estimated when asked for."""
-        return _Models(self.counts, self.baseline, self.discount, self.v_max)
+        return _Estimated(self.counts, self.baseline, self.discount, self.v_max)
 
     @cached_property
     def return_range(self) -> float:
@@ -366,7 +366,7 @@ def _check_v_max(problem: Problem) -> None:
         )
 
 
-class _Models(dict[str, MDP]):
+class _Estimated(dict[str, MDP]):
     """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared.
 
     It does not hold the problem, which holds it: whoever improves many logs would keep them all

@@ -186,7 +186,7 @@ def improve_vectors(
     )  # fmt: skip
 
 
-class _Trained(NamedTuple):
+class _TrainedPolicy(NamedTuple):
     """A policy in the order of training, and how it came to be."""
 
     policy: VectorPolicy
@@ -231,7 +231,7 @@ def _train(
     seed: int,
     tell: Stage,
     checkpoint: str | Path | None,
-) -> _Trained:
+) -> _TrainedPolicy:
     scaling = Scaling.of(log.state, log.features)
     z = scaling(log.state)
     tell("cloning the current policy", 0)
@@ -264,7 +264,7 @@ def _train(
         log.features, log.actions, scaling, found.networks[0].numpy(), current, z,
         log.action.astype(np.int64), radius, n_wedge, settings.variant, discount, unit,
     )  # fmt: skip
-    return _Trained(policy, made, found)
+    return _TrainedPolicy(policy, made, found)
 
 
 def _deep_log(log: VectorLog, scaling: Scaling, unit: float, current: SoftmaxBaseline) -> DeepLog:

@@ -50,7 +50,7 @@ def draw_noise(n: int, noise_factor: float, rng: np.random.Generator) -> np.ndar
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes(Frozen):
+class Rollouts(Frozen):
     """Undiscounted returns [E] and lengths [E] of whole episodes."""
 
     returns: np.ndarray
@@ -96,7 +96,7 @@ def play(
     rng: np.random.Generator,
     noise_factor: float = 1.0,
     max_steps: int = MAX_STEPS,
-) -> Episodes:
+) -> Rollouts:
     """Play `n_episodes` whole episodes side by side and return what each earned.
 
     The policy is asked once per time step for all running episodes (at most `BATCH_EPISODES`).
@@ -110,7 +110,7 @@ def play(
         for step in _steps(policy, size, rng, noise_factor, max_steps):
             returns[first + step.episode_id] += step.reward
             lengths[first + step.episode_id] += 1
-    return Episodes(returns, lengths)
+    return Rollouts(returns, lengths)
 
 
 def collect(

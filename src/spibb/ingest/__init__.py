@@ -20,7 +20,7 @@ from spibb.sql.engines import Engine
 from spibb.sql.opening import open_source
 from spibb.sql.reading import read_table as read_table
 from spibb.sql.sources import Source
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 
 def read_log(
@@ -67,7 +67,7 @@ def count_log(
     *,
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -123,7 +123,7 @@ def open_log(
     *,
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -173,7 +173,7 @@ def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
         )
 
 
-def open_engine(source: Any, progress: Progress | None = None) -> Engine:
+def open_engine(source: Any, progress: OnProgress | None = None) -> Engine:
     """What answers SQL over a source of a log."""
     if isinstance(source, str | Path | Source) or (
         isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source)

@@ -37,7 +37,7 @@ def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "iterate_episodes", "minari.load_dataset(name) makes one")
-    rows = _Rows()
+    rows = _Gathered()
     for number, episode in enumerate(dataset.iterate_episodes()):
         labels = _labels(episode.observations, encode)
         actions = _labels(episode.actions, None)
@@ -72,7 +72,7 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "episodes", "d3rlpy.dataset.MDPDataset(…) makes one")
-    rows = _Rows()
+    rows = _Gathered()
     for number, episode in enumerate(dataset.episodes):
         labels = _labels(episode.observations, encode)
         ended = getattr(episode, "terminated", getattr(episode, "terminal", None))
@@ -119,7 +119,7 @@ def collect(
     _check_has("env", env, "step", "gymnasium.make(name) makes one")
     positive("episodes", episodes)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
-    rows = _Rows()
+    rows = _Gathered()
     for number in range(episodes):
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         states: list[Label] = [read(observation)]
@@ -182,7 +182,7 @@ def from_bandit(
     )  # fmt: skip
 
 
-class _Rows:
+class _Gathered:
     """Columns of a log, episode after episode."""
 
     def __init__(self) -> None:

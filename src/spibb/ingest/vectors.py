@@ -15,7 +15,7 @@ from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
 from spibb.labels import Vocabulary
 from spibb.log import Transitions
 from spibb.sql.typed import TypedTable, floats
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 from spibb.time_order import TimeOrder
 
 
@@ -79,7 +79,7 @@ def read_vectors(
     source: Any,
     *,
     columns: ColumnNames | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -115,7 +115,7 @@ def open_vectors(
     source: Any,
     *,
     columns: ColumnNames | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,

@@ -181,6 +181,10 @@ class Vocabulary(Shown):
         return translate(self, np.arange(len(self)), other, f"{self.kind} of the log")
 
 
+Labels = Vocabulary | Sequence[Label]
+"""Labels in the order of their codes."""
+
+
 def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
     """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""
     if isinstance(labels, Vocabulary):

@@ -12,12 +12,10 @@ from spibb.arrays import from_arrow, to_arrow
 from spibb.columns import code_states
 from spibb.errors import InputError
 from spibb.irregular_tables import LEVEL
-from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.labels import Labels, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine
 from spibb.sql.reading import label_type
-
-Labels = Vocabulary | Sequence[Label]
 
 
 @dataclass(frozen=True)
