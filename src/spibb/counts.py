@@ -178,6 +178,7 @@ class Counts(Frozen):
                    reward_sq, starts, reward_range, states, actions, bins=bins,
                    one_per=one_per)  # fmt: skip
 
+    @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Counts:
         """The same counts with codes into vocabularies that hold all of their labels.
 

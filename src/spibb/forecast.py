@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from spibb import checks
 from spibb.bounds.betting import growth
 from spibb.checks import takes
 from spibb.defaults import DISCOUNT
@@ -81,6 +82,8 @@ def forecast(log: Log, discount: float = DISCOUNT, delta: float = 0.05) -> Forec
     >>> spibb.forecast.forecast(log, 0.9)
     Forecast(states=2, now=0, then=0, more_episodes=None, discount=0.9, delta=0.05)
     """
+    checks.discount(discount)
+    checks.delta(delta)
     differs, states = varies(log), len(np.unique(log.state))
     if differs and len(log) > log.n_episodes:
         return Forecast(states, 0, 0, None, discount, delta, f"{differs}, and {UNREAD}")

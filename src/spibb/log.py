@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import takes
+from spibb.checks import codes as check_codes
+from spibb.checks import takes, whole_array
 from spibb.columns import (
     NO_STATE,
     Columns,
@@ -65,6 +66,7 @@ class Transitions(Frozen):
         >>> log.episodes(np.array([2, 0])).reward.tolist()
         [0.0, 0.0, 0.0, 1.0]
         """
+        which = self._numbers(which)
         lengths = np.diff(self.episode_starts)[which]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
@@ -74,6 +76,14 @@ class Transitions(Frozen):
             name: None if column is None else column[rows] for name, column in columns.items()
         }
         return replace(self, **chosen, episode_starts=starts)  # type: ignore[type-var]
+
+    def _numbers(self, which: Any) -> np.ndarray:
+        """Numbers of episodes, or a mask [E] of them, checked."""
+        if np.shape(which) == (self.n_episodes,) and np.asarray(which).dtype == bool:
+            return np.flatnonzero(which)
+        numbers = whole_array("which", which)
+        check_codes("numbers of episodes", numbers, self.n_episodes)
+        return numbers
 
     def blocks(self) -> Iterator[Self]:
         """The log in parts of whole episodes, of about `BLOCK` rows each; they share its arrays."""
@@ -200,7 +210,9 @@ class Log(Transitions):
         """
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
-        names, codes = (None, None) if episode_id is None else factorize(episode_id, "episode_id")
+        names = codes = None
+        if episode_id is not None:
+            names, codes = factorize(labels_column(episode_id, "episode_id"), "episode_id")
         columns = Columns(
             state=labels_column(state, "state"),
             action=labels_column(action, "action"),
@@ -279,6 +291,7 @@ class Log(Transitions):
             check_untyped(table.select([*self.states.names, *self.actions.names]))
         tables.write_table(table, Path(path))
 
+    @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
         """The same log with codes into vocabularies that hold all of its labels, and perhaps more.
 

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from spibb.cases import CaseEncoder
-from spibb.checks import probability_rows, real_array, some, takes, whole_rows
+from spibb.checks import flag, probability_rows, real_array, some, takes, whole_rows
 from spibb.decisions import Decisions, decide
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.labels import Label, Vocabulary, vocabulary
+from spibb.labels import Label, Vocabulary, column_names, vocabulary
 
 
 class HasPolicy(Protocol):
@@ -201,6 +201,7 @@ class Policy(Frozen):
         >>> baseline.named(("diagnosis",), ("treatment",)).states.names
         ('diagnosis',)
         """
+        states, actions = column_names("states", states), column_names("actions", actions)
         if (self.states.names, self.actions.names) == (states, actions):
             return self
         return Policy.trusted(self.probs, self.states.named(states), self.actions.named(actions))
@@ -260,6 +261,7 @@ class Policy(Frozen):
         """
         from spibb import tables
 
+        flag("spreadsheet_safe", spreadsheet_safe)
         table = tables.long_form(self.states, self.actions, probability=self.probs)
         tables.write_table(
             tables.spreadsheet_safe(table) if spreadsheet_safe else table, Path(path)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from spibb.checks import MADE_BY, generator, instance, positive, takes
+from spibb.checks import MADE_BY, generator, instance, positive, takes, whole_array
+from spibb.checks import codes as check_codes
 from spibb.counts import END, Counts
 from spibb.errors import InputError
 from spibb.kernels import counting, sampling
@@ -95,6 +97,7 @@ class Sampler:
 
     def to_log(self, codes: np.ndarray, lengths: np.ndarray) -> Log:
         """The log of drawn episodes."""
+        codes, lengths = self._drawn(codes, lengths)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         successor = self.successor[codes]
         truncated = np.zeros(len(codes), dtype=bool)
@@ -122,8 +125,20 @@ class Sampler:
 
     def to_counts(self, codes: np.ndarray, lengths: np.ndarray) -> Counts:
         """The counts of drawn episodes."""
+        codes, lengths = self._drawn(codes, lengths)
         visits = sampling.histogram(codes, len(self.action))
         return self._counts(visits, self._starts(codes, lengths))
+
+    def _drawn(self, codes: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Outcome codes [N] and the lengths of their episodes [E], checked."""
+        codes, lengths = whole_array("codes", codes), whole_array("lengths", lengths)
+        check_codes("outcome codes", codes, len(self.action))
+        if (lengths < 1).any() or lengths.sum() != len(codes):
+            raise InputError(
+                f"lengths add up to {lengths.sum()}, expected {len(codes)}, as many as there are "
+                "codes, and at least 1 for each episode: give what draw gave"
+            )
+        return codes, lengths
 
     def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return sampling.first_states(codes, lengths, self.state, len(self.mdp.states))
@@ -176,6 +191,7 @@ class Sampler:
 
     def record(self, codes: np.ndarray, lengths: np.ndarray) -> Record:
         """Drawn episodes, as the compiled algorithms take them."""
+        codes, lengths = self._drawn(codes, lengths)
         return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property

@@ -7,7 +7,7 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -99,6 +99,9 @@ MADE_BY = {
     "Generator": "np.random.default_rng(0) makes one",
     "Box": "spibb.solve.free_box makes one",
     "LogTable": "spibb.open_log makes one",
+    "LoadedPolicy": "spibb.load_policy makes one",
+    "ndarray": "the probs of a Policy are one",
+    "str": "give a text",
     "Path": "give the name of a file",
 }
 P = ParamSpec("P")
@@ -184,6 +187,19 @@ def generator(value: Any) -> np.random.Generator:
     """Check a source of random numbers."""
     instance("rng", value, np.random.Generator, "write rng=np.random.default_rng(0)")
     return value
+
+
+def mapping(name: str, value: Any, example: str) -> Mapping[Any, Any]:
+    """Check that an argument maps names to values."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is {shown(value)}, expected a mapping: write {example}")
+    return value
+
+
+def callable_(name: str, value: Any, example: str) -> None:
+    """Check that an argument is a function, or None where it is left out."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} is {shown(value)}, expected a function: write {example}")
 
 
 def several(name: str, value: Any, example: str) -> tuple[Any, ...]:

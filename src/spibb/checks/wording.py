@@ -41,7 +41,7 @@ def named(value: Any) -> str:
 
 def indefinite(kind: type) -> str:
     """A type with its article."""
-    vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith("MDP")
+    vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith(("MDP", "nd"))
     return f"{'an' if vowel else 'a'} {kind.__name__}"
 
 

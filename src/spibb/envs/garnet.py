@@ -9,6 +9,7 @@ import gymnasium
 import numpy as np
 
 from spibb.checks import number, positive
+from spibb.checks import seed as check_seed
 from spibb.defaults import DISCOUNT
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -114,7 +115,7 @@ class Garnet(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(check_seed(seed))
         self._draw = draw_garnet(rng, n_states, n_actions, connectivity, discount)
         self.observation_space = gymnasium.spaces.Discrete(n_states)
         self.action_space = gymnasium.spaces.Discrete(n_actions)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spibb.binning import Bins, Request
+from spibb.checks import callable_
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.ingest.aggregate import LogTable
@@ -148,6 +149,7 @@ def open_log(
     >>> table.rows, table.names["state"]
     (6, ('state',))
     """
+    callable_("progress", progress, "progress=print")
     handling = Handling(bandit, missing, duplicates)
     if isinstance(source, Log):
         _check_plain(columns, bins, handling)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import did_you_mean, positive, shown, some, takes
+from spibb.checks import callable_, did_you_mean, positive, shown, some, takes
 from spibb.errors import InputError
 from spibb.labels import Label
 from spibb.log import Log
@@ -37,6 +37,7 @@ def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "iterate_episodes", "minari.load_dataset(name) makes one")
+    _check_encode(encode)
     rows = _Gathered()
     for number, episode in enumerate(dataset.iterate_episodes()):
         labels = _labels(episode.observations, encode)
@@ -72,6 +73,7 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "episodes", "d3rlpy.dataset.MDPDataset(…) makes one")
+    _check_encode(encode)
     rows = _Gathered()
     for number, episode in enumerate(dataset.episodes):
         labels = _labels(episode.observations, encode)
@@ -117,7 +119,9 @@ def collect(
     3
     """
     _check_has("env", env, "step", "gymnasium.make(name) makes one")
+    _check_encode(encode)
     positive("episodes", episodes)
+    positive("max_steps", max_steps)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
     rows = _Gathered()
     for number in range(episodes):
@@ -211,6 +215,10 @@ def _check_has(name: str, value: Any, part: str, remedy: str) -> None:
     """Refuse an object of another library without the part that is needed of it."""
     if not hasattr(value, part):
         raise InputError(f"{name} is {shown(value)}, expected an object with {part!r}: {remedy}")
+
+
+def _check_encode(encode: Any) -> None:
+    callable_("encode", encode, "encode=lambda observation: int(observation)")
 
 
 def _steps(episode: Sequence[int]) -> np.ndarray:

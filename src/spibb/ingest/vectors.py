@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spibb.checks import callable_
 from spibb.errors import InputError
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
@@ -128,6 +129,7 @@ def open_vectors(
             "missing is 'as-level', which is for labels, and the columns of the state are numbers: "
             "fill them, or use 'drop'"
         )
+    callable_("progress", progress, "progress=print")
     handling = Handling(bandit, missing, duplicates)
     return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling)
 

@@ -47,6 +47,7 @@ class Vocabulary(Shown):
     names: tuple[str, ...] = ("label",)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", column_names("names", self.names))
         if isinstance(self.labels, range):
             return
         labels = self.labels
@@ -149,6 +150,7 @@ class Vocabulary(Shown):
         Where the names are ours in another order, so are the parts of each label; columns of other
         names are renamed in their places.
         """
+        names = column_names("names", names)
         if self.names == names:
             return self
         if not self._crosses(names):
@@ -179,6 +181,14 @@ class Vocabulary(Shown):
     def codes_in(self, other: Vocabulary) -> np.ndarray:
         """The code in `other` of each label here [len(self)]; every one must be known there."""
         return translate(self, np.arange(len(self)), other, f"{self.kind} of the log")
+
+
+def column_names(name: str, given: Any) -> tuple[str, ...]:
+    """The names of the columns that a label spans, checked."""
+    found = several(name, given, "('state',)")
+    if not all(isinstance(column, str) for column in found):
+        raise InputError(f"{name} is {shown(given)}, expected names of columns: write ('state',)")
+    return found
 
 
 Labels = Vocabulary | Sequence[Label]
