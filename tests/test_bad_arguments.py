@@ -132,7 +132,7 @@ CASES = [
         "baseline is an int, expected a Policy, rows [states, actions]",
     ),
     (lambda: spibb.improve(LOG, B, algorithm=None), "algorithm is None, expected a name, a class"),
-    (lambda: spibb.improve(LOG, B, algorithm=dict), "algorithm is a type, expected a name"),
+    (lambda: spibb.improve(LOG, B, algorithm=dict), "algorithm is the class dict, expected"),
     (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb, n=3), "PiBSpibb has no option 'n'"),
     (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb(), n_wedge=3), "PiBSpibb(n_wedge=…)"),
     (lambda: spibb.improve(LOG, B, discount="x"), "discount is 'x', expected a number in [0, 1)"),
@@ -222,7 +222,6 @@ CASES = [
     (lambda: Auto(kinds=[3]), "kinds is 3: choose one of cautious, pi-b"),
     (lambda: Auto(seed=0.5), "seed is 0.5, expected a whole number of at least 0"),
     (lambda: HCPI(trainer=3), "trainer is an int, expected an Algorithm: give one, such as"),
-    (lambda: HCPI(behaviour=3), "behaviour is 3: choose one of"),
     (lambda: RaMDP(kappa=FRAME), "kappa is "),
     (lambda: RaMDP(safety_test="yes"), "safety_test is 'yes', expected true or false"),
     (lambda: RobustMDP(known_rewards=1), "known_rewards is 1, expected true or false"),
@@ -364,6 +363,18 @@ CASES = [
     (lambda: SAMPLER.to_log([0], [3]), "lengths add up to 3, expected 1, as many as there are"),
     (lambda: SAMPLER.to_counts([99], [1]), "outcome codes hold 99, expected codes from 0 to"),
     (lambda: SAMPLER.record("a", "b"), "codes holds <U1, expected whole numbers"),
+    (lambda: Log.from_frame("log.csv"), "frame is 'log.csv', expected a dataframe: spibb.read_log"),
+    (lambda: Log.from_frame(3), "frame is an int, expected a dataframe, a DuckDB relation or an"),
+    (lambda: Log.from_arrays([0], [0], [1], state_labels="ab"), "state_labels is 'ab', expected"),
+    (lambda: Log.from_arrays([0], [0], [1], n_states="x"), "n_states is 'x', expected a whole"),
+    (lambda: Log.from_arrays([0], [0], [1], n_actions=0), "n_actions is 0, expected a whole"),
+    (lambda: spibb.read_log(TABLE, state_labels="ab"), "state_labels is 'ab', expected one or"),
+    (lambda: spibb.read_log(TABLE, action_labels=[]), "action_labels is [], expected one or more"),
+    (
+        lambda: HCPI(behaviour=3),
+        "behaviour is 3, expected a Policy, or one of baseline, action-prob",
+    ),
+    (lambda: HCPI(trainer=BasicRL), "trainer is the class BasicRL, expected an Algorithm: give"),
     # the checks themselves
     (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in [0, 1]"),
     (lambda: number("rate", True, 0, 1), "rate is True, expected a number"),
@@ -411,6 +422,14 @@ def test_a_bad_argument_is_named(call, part):
     message = str(raised.value)
     assert part in message
     assert "\n" not in message and len(message) < 400
+
+
+def test_a_missing_argument_is_pythons_own_error():
+    with pytest.raises(TypeError, match=r"Policy.sample\(\) missing .* argument: 'rng'") as raised:
+        B.sample("a")
+    assert raised.value.__context__ is None
+    with pytest.raises(TypeError, match=r"Log.save\(\) got an unexpected keyword argument 'x'"):
+        LOG.save("log.csv", x=3)
 
 
 def test_the_error_is_a_value_error():

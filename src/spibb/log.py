@@ -13,7 +13,7 @@ import numpy as np
 
 from spibb.binning import Bins
 from spibb.checks import codes as check_codes
-from spibb.checks import takes, whole_array
+from spibb.checks import positive, shown, takes, whole_array
 from spibb.columns import (
     NO_STATE,
     Columns,
@@ -224,13 +224,10 @@ class Log(Transitions):
             step=None if step is None else step_column(step),
             action_prob=None if action_prob is None else float_column(action_prob, "action_prob"),
         )
-        given_states = state_labels if state_labels is not None else n_states
-        given_actions = action_labels if action_labels is not None else n_actions
         fields = assemble(
-            columns,
-            None if given_states is None else vocabulary(given_states, "state"),
-            None if given_actions is None else vocabulary(given_actions, "action"),
-        )
+            columns, _given("state", state_labels, n_states),
+            _given("action", action_labels, n_actions),
+        )  # fmt: skip
         order = TimeOrder(None, "by row") if names is None else _in_time(names, columns)
         return order.of(cls(**fields))
 
@@ -266,8 +263,12 @@ class Log(Transitions):
         from spibb.sql.engines import open_frame
         from spibb.sql.typed import TypedTable
 
+        if isinstance(frame, str | Path):
+            raise InputError(
+                f"frame is {shown(str(frame))}, expected a dataframe: spibb.read_log reads files"
+            )
         handling = Handling(bandit, missing, duplicates)
-        table = TypedTable.open(open_frame(frame), columns or {}, {}, handling)
+        table = TypedTable.open(open_frame(frame, "frame"), columns or {}, {}, handling)
         return table.time_order().of(cls(**table.fields(state_labels, action_labels)))
 
     @takes(path=(str, Path))
@@ -306,6 +307,13 @@ class Log(Transitions):
             self, state=rows[self.state], action=columns[self.action], states=states,
             actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
+
+
+def _given(name: str, labels: Labels | None, n: int | None) -> Vocabulary | None:
+    """The labels, or those of as many as are said; None where neither is given."""
+    if labels is not None:
+        return vocabulary(labels, name, argument=f"{name}_labels")
+    return None if n is None else vocabulary(positive(f"n_{name}s", n), name)
 
 
 def _in_time(names: Vocabulary, columns: Columns) -> TimeOrder:

@@ -8,6 +8,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -116,7 +117,11 @@ def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callab
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            given = signature.bind(*args, **kwargs).arguments
+            given: Mapping[str, Any] = {}
+            with suppress(
+                TypeError
+            ):  # the call below raises Python's own, with the function's name
+                given = signature.bind(*args, **kwargs).arguments
             for name, kind in kinds.items():
                 if name in given:
                     of_kind(name, given[name], kind)

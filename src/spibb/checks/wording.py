@@ -36,6 +36,8 @@ def one_line(text: str, limit: int = 300) -> str:
 
 def named(value: Any) -> str:
     """What kind of thing a value is."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "None" if value is None else indefinite(type(value))
 
 

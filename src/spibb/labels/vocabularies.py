@@ -195,16 +195,21 @@ Labels = Vocabulary | Sequence[Label]
 """Labels in the order of their codes."""
 
 
-def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
-    """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""
+def vocabulary(
+    labels: Vocabulary | Sequence[Label] | int, *names: str, argument: str = ""
+) -> Vocabulary:
+    """Make a vocabulary from a size, a sequence of labels, or a vocabulary.
+
+    Messages call it `argument`, or by the names of its columns.
+    """
     if isinstance(labels, Vocabulary):
         return labels
     if isinstance(labels, int | np.integer):
-        number = f"number of {'/'.join(names)}s"
+        number = argument or f"number of {'/'.join(names)}s"
         if positive(number, labels) > MOST:
             raise InputError(f"{number} is {labels}, expected at most {MOST:,}: codes have 32 bits")
         return Vocabulary.of_size(int(labels), *names)
-    return Vocabulary(several(f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
+    return Vocabulary(several(argument or f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
 
 
 def translate(

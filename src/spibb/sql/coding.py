@@ -58,7 +58,11 @@ class Coder:
         state, action = found.columns[: len(names)], found.columns[len(names) : width]
         following = found.columns[width : width + len(names)]
         types = self._state_types(state, following, terminated)
-        given = None if state_labels is None else vocabulary(state_labels, *names)
+        given = (
+            None
+            if state_labels is None
+            else vocabulary(state_labels, *names, argument="state_labels")
+        )
         states, codes, successor = code_states(
             [cast(column, kind) for column, kind in zip(state, types)],
             [cast(column, kind) for column, kind in zip(following, types)],
@@ -138,7 +142,7 @@ def _coded(
 ) -> tuple[Vocabulary, np.ndarray]:
     if labels is None:
         return factorize(list(columns), *names)
-    given = vocabulary(labels, *names)
+    given = vocabulary(labels, *names, argument="action_labels")
     return given, encode(list(columns), given, "actions")
 
 
