@@ -72,6 +72,28 @@ def test_every_name_that_pages_import_is_on_the_page_of_the_api():
     assert sorted(name for name in used if not documented(name)) == []
 
 
+INTERNAL = {"architecture.md", "decisions.md"}
+"""Pages about the code itself."""
+
+
+def in_prose(page: Path) -> set[str]:
+    """Names of spibb in the inline code of a page, outside its blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    return set(re.findall(r"`(spibb(?:\.\w+)+)", text))
+
+
+def test_names_in_the_prose_of_pages_are_public_and_need_no_other_import():
+    used = {name for page in PAGES if page.name not in INTERNAL for name in in_prose(page)}
+    assert {"spibb.splits.split_episodes", "spibb.run", "spibb.Log"} <= used
+    assert sorted(name for name in used if not documented(name)) == []
+    taken = sorted(name for name in used if not name.startswith("spibb.deep"))  # needs an extra
+    code = "import spibb; from operator import attrgetter as get; " + "; ".join(
+        f"get({name.removeprefix('spibb.')!r})(spibb)" for name in taken
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_modules_on_the_page_of_the_api_need_no_import_of_their_own():
     names = sorted({name.split(".")[1] for name in DOCUMENTED} - {"deep"})  # needs an extra
     code = f"import spibb; print([n for n in {names} if not hasattr(spibb, n)], spibb.envs)"
@@ -134,7 +156,9 @@ def test_methods_of_the_main_classes_have_examples_that_run(kind, session):
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(spibb, name))]
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "forecast.forecast", "solve.optimise"])
+@pytest.mark.parametrize(
+    "name", [*FUNCTIONS, "forecast.forecast", "solve.optimise", "splits.split_episodes"]
+)
 def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name):
     thing = attrgetter(name)(spibb)
     text = inspect.getdoc(thing) or ""
@@ -158,7 +182,7 @@ def test_the_docstring_of_a_public_class_says_what_its_fields_are(name):
         assert re.search(rf"^ +{parameter}: ", text, re.M), f"{name} says nothing of {parameter}"
 
 
-WITH_EXAMPLES = ("envs", "envs.helicopter", "pseudocounts", "solve", "deep", "forecast")
+WITH_EXAMPLES = ("envs", "envs.helicopter", "pseudocounts", "solve", "deep", "forecast", "splits")
 
 
 @pytest.mark.parametrize("name", WITH_EXAMPLES)

@@ -118,9 +118,8 @@ def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callab
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
             given: Mapping[str, Any] = {}
-            with suppress(
-                TypeError
-            ):  # the call below raises Python's own, with the function's name
+            # of arguments that are missing, the call below raises Python's own error
+            with suppress(TypeError):
                 given = signature.bind(*args, **kwargs).arguments
             for name, kind in kinds.items():
                 if name in given:
