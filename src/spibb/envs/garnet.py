@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ from spibb.kernels import garnet
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
 from spibb.outcomes import Outcomes
+from spibb.showing import Shown
 
 START = garnet.START
 ATTEMPTS = 100
@@ -97,7 +99,7 @@ def _wrap(drawn: tuple[Any, ...], discount: float) -> GarnetDraw:
     return GarnetDraw(mdp, int(terminal), q)
 
 
-class Garnet(gymnasium.Env[Any, Any]):
+class Garnet(Shown, gymnasium.Env[Any, Any]):
     """Find the far state of a random MDP: reward +1 on entering it, which ends the episode.
 
     `seed` says which MDP, the seed given to `reset` which episodes.
@@ -120,6 +122,11 @@ class Garnet(gymnasium.Env[Any, Any]):
         self.observation_space = gymnasium.spaces.Discrete(n_states)
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._state = START
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Its size, and where it is."""
+        n_states, n_actions = self.mdp.shape
+        return {"states": n_states, "actions": n_actions, "state": self._state}
 
     @property
     def mdp(self) -> MDP:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from spibb.checks import number, positive
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import helicopter as kernel
+from spibb.showing import Shown
 
 N_ACTIONS = 9
 FEATURES = ("s_x", "s_y", "v_x", "v_y")
@@ -197,7 +198,7 @@ def _draw_actions(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     return actions
 
 
-class Helicopter(gymnasium.Env[Any, Any]):
+class Helicopter(Shown, gymnasium.Env[Any, Any]):
     """Fly from the bottom left and leave the unit square as close to (1, 1) as possible.
 
     Observations are (s_x, s_y, v_x, v_y); action a is the thrust (a // 3 − 1, a % 3 − 1). Leaving
@@ -220,6 +221,10 @@ class Helicopter(gymnasium.Env[Any, Any]):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float64)
         self.action_space = gymnasium.spaces.Discrete(N_ACTIONS)
         self._state, self._time = np.zeros(4), 0
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Its noise, and how long it has flown."""
+        return {"noise_factor": self.noise_factor, "max_steps": self.max_steps, "step": self._time}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from spibb.monitoring.evidence import (
     interval_at_any_time,
 )
 from spibb.policies import conformity_of
+from spibb.showing import Range, Shown
 from spibb.words import apart, listed
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
@@ -57,7 +58,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Monitoring:
+class Monitoring(Shown):
     """What the episodes of a deployed policy say about it.
 
     `verdict` is "worse", "no worse" or "undecided", and `since` the number of episodes after which
@@ -89,6 +90,15 @@ class Monitoring:
     conformity: Conformity
     cut: int
     order: str
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The verdict and its numbers."""
+        return {
+            "verdict": self.verdict, "since": self.since, "episodes": self.new.episodes,
+            "new": self.new.value, "baseline": self.baseline.value,
+            "difference": None if self.difference is None else Range(*self.difference),
+            "margin": self.margin, "delta": self.delta,
+        }  # fmt: skip
 
     @property
     def alarm(self) -> bool:
