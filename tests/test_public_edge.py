@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -18,8 +19,6 @@ import numpy as np
 import pytest
 
 import spibb
-from spibb.certificate import Certificate
-from spibb.change_certificate import ChangeCertificate
 from spibb.simulate import simulate
 
 ROOT = Path(__file__).parent.parent
@@ -133,24 +132,64 @@ def test_every_public_name_has_an_example_that_runs(name, session):
         run_example(test, session)
 
 
-MAIN = (spibb.Log, spibb.Policy, spibb.Counts, spibb.MDP, spibb.Improvement, spibb.Problem,
-        Certificate, ChangeCertificate)  # fmt: skip
+MAIN = ("Log", "Policy", "Counts", "MDP", "Improvement", "Problem", "Sampler",
+        "certificate.Certificate", "change_certificate.ChangeCertificate")  # fmt: skip
 INNER = {"Counts.from_outcomes", "Counts.in_units", "MDP.paying", "MDP.check_fits"}
 """Methods that only the library calls."""
 
 
-@pytest.mark.parametrize("kind", MAIN, ids=lambda kind: kind.__name__)
-def test_methods_of_the_main_classes_have_examples_that_run(kind, session):
-    tests = {test.name: test for test in examples(kind, kind.__name__)}
-    methods = {
-        f"{kind.__name__}.{name}"
-        for name, found in vars(kind).items()
-        if not name.startswith("_") and inspect.isfunction(getattr(found, "__func__", found))
-    }
-    assert sorted(methods - INNER - set(tests)) == []
-    assert kind.__name__ in tests
-    for test in tests.values():
+def documented_classes() -> list[str]:
+    """The classes on the page of the API, by their names in the package."""
+    names = [n for n in sorted(DOCUMENTED - TRAINED) if not n.startswith("spibb.deep")]
+    return [n.removeprefix("spibb.") for n in names if inspect.isclass(pkgutil.resolve_name(n))]
+
+
+TRAINED = {"spibb.running.VectorRun"}
+"""What takes a network, and so seconds: docs/deep.md has the example."""
+CLASSES = documented_classes()
+
+
+def class_of(name: str) -> type:
+    """A class by its name in the package."""
+    found = pkgutil.resolve_name(f"spibb.{name}")
+    assert isinstance(found, type)
+    return found
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_of_the_api_has_an_example_that_runs(name, session):
+    kind = class_of(name)
+    tests = examples(kind, kind.__name__)
+    assert kind.__name__ in {test.name for test in tests}, f"{name} has no example"
+    for test in tests:
         run_example(test, session)
+
+
+def methods_of(kind: type) -> dict[str, object]:
+    """The public methods that a class defines."""
+    methods = {
+        f"{kind.__name__}.{name}": getattr(found, "__func__", found)
+        for name, found in vars(kind).items()
+        if not name.startswith("_")
+    }
+    return {name: found for name, found in methods.items() if inspect.isfunction(found)}
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_methods_of_the_main_classes_list_their_parameters(name):
+    for method, function in methods_of(class_of(name)).items():
+        text = inspect.getdoc(function) or ""
+        taken = [p for p in inspect.signature(function).parameters if p not in ("self", "cls")]
+        lacking = [p for p in taken if not re.search(rf"^ +{p}: ", text, re.M)]
+        assert method in INNER or not lacking, f"{method} says nothing of {lacking}"
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_methods_of_the_main_classes_have_examples(name):
+    """They run with those of the class."""
+    kind = class_of(name)
+    tests = {test.name for test in examples(kind, kind.__name__)}
+    assert sorted(set(methods_of(kind)) - INNER - tests) == []
 
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(spibb, name))]
@@ -167,10 +206,7 @@ def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name)
     assert "Returns:" in text
 
 
-CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(spibb, name))]
-
-
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [n for n in PUBLIC if inspect.isclass(getattr(spibb, n))])
 def test_the_docstring_of_a_public_class_says_what_its_fields_are(name):
     thing = getattr(spibb, name)
     text = inspect.getdoc(thing) or ""

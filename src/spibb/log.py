@@ -195,14 +195,30 @@ class Log(Transitions):
         n_states: int | None = None,
         n_actions: int | None = None,
     ) -> Log:
-        """Build a log from one array per column; rows in any order if `episode_id` and `step` say.
+        """Build a log from one array per column, each with one value per row.
 
-        Without `episode_id`, rows are in order and a new episode begins after each row that is
-        terminated or truncated. Without `next_state`, the successor is the state of the next row
-        of the same episode. Without `terminated`, the last row of every episode that is not
-        truncated ends the process, as in `from_frame`; `ends_assumed` then says so.
-        `state_labels` or `n_states` (labels 0 … n−1) name states that the log may never visit; the
-        same for actions. Labels are strings, whole numbers or tuples.
+        Labels are strings, whole numbers or tuples.
+
+        Parameters:
+            state: labels of the states.
+            action: labels of the actions.
+            reward: the rewards.
+            next_state: labels of the successors; if None, the successor is the state of the next
+                row of the same episode.
+            terminated: where the process ended; if None, the last row of every episode that is not
+                truncated ends it, and `ends_assumed` says so.
+            truncated: where the record was cut while the process went on.
+            episode_id: names of the episodes; if None, a new one begins after each row that is
+                terminated or truncated.
+            step: numbers or times that order the rows of an episode; if None, they are in order.
+            action_prob: the probability of each action taken, if it was recorded.
+            state_labels: all states in the order of their codes, also those never visited.
+            action_labels: all actions in the order of their codes.
+            n_states: a number of states instead of their labels, which are then 0 … n − 1.
+            n_actions: a number of actions instead of their labels.
+
+        Returns:
+            The log, sorted by episode and step.
 
         >>> spibb.Log.from_arrays(["mild", "severe"], ["wait", "treat"], [0, 1],
         ...                       terminated=[False, True])
@@ -246,13 +262,23 @@ class Log(Transitions):
         """Build a log from any dataframe that narwhals knows (pandas, Polars, Arrow, DuckDB, …).
 
         Columns: episode_id, step, state, action, reward, and optionally next_state, terminated,
-        truncated, action_prob; with `bandit` neither episodes nor steps nor ends, but perhaps a
-        unit, as in `count_log`. Without a column
-        `terminated`, the last row of every episode that is not truncated ends the process;
-        `ends_assumed` then says so. `missing` and `duplicates` are those of `count_log`. `columns`
-        maps these names to yours; a state or action may span several:
-        ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
-        `next_ward` and `next_severity` if these exist and no other mapping is given.
+        truncated, action_prob. Without a column `terminated`, the last row of every episode that is
+        not truncated ends the process; `ends_assumed` then says so.
+
+        Parameters:
+            frame: the dataframe.
+            columns: these names mapped to yours; a state or action may span several columns:
+                ``{"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
+                `next_ward` and `next_severity` if these exist and no other mapping is given.
+            state_labels: labels that the log may never show, in the order of their codes.
+            action_labels: the same for actions.
+            bandit: whether every row is an episode of one step that ends; columns of episodes,
+                steps and ends are not needed then, and there may be a unit, as in `count_log`.
+            missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
+            duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
+
+        Returns:
+            The log, sorted by episode and step.
 
         >>> import pyarrow as pa
         >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "ward": ["a", "b"],
@@ -280,6 +306,9 @@ class Log(Transitions):
         table does not keep their edges. A CSV file has no types: labels that it would give back as
         others (true and false, text that reads as whole numbers, empty text) need .parquet.
 
+        Parameters:
+            path: the file.
+
         >>> log.save("log.csv")
         >>> spibb.read_log("log.csv", columns=log.columns)
         Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
@@ -295,6 +324,10 @@ class Log(Transitions):
     @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
         """The same log with codes into vocabularies that hold all of its labels, and perhaps more.
+
+        Parameters:
+            states: labels of the states.
+            actions: labels of the actions.
 
         >>> wider = spibb.Vocabulary(["healed", "mild", "severe"])
         >>> log.with_labels(wider, log.actions).state[:2].tolist()

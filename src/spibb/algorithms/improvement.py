@@ -113,6 +113,9 @@ class Improvement(Frozen):
     def rows_of(self, candidate: Candidate) -> np.ndarray:
         """The policy [S, A] of a candidate of the sweep.
 
+        Parameters:
+            candidate: one of `sweep`.
+
         >>> result = spibb.Auto().improve(problem)
         >>> result.rows_of(result.sweep[0]).shape
         (2, 2)
@@ -202,7 +205,14 @@ class Improvement(Frozen):
         algorithm: Algorithm,
         **found: Any,
     ) -> Self:
-        """Label a solution; `found` are the fields that a subclass adds.
+        """Label a solution.
+
+        Parameters:
+            solution: policy and values, from `spibb.solve`.
+            bootstrapped: where the baseline was copied [S, A].
+            problem: what was solved.
+            algorithm: what solved it.
+            found: the fields that a subclass adds.
 
         >>> from spibb.solve import evaluate
         >>> kept = evaluate(problem.model, problem.baseline.probs)
@@ -281,7 +291,10 @@ class Improvement(Frozen):
         )  # fmt: skip
 
     def proof(self, delta: float) -> Certificate:
-        """What is proven before the verdict, which may withdraw a certificate, is asked.
+        """What is proven before the verdict, which may withdraw a certificate.
+
+        Parameters:
+            delta: failure probability.
 
         >>> spibb.PiBSpibb(n_wedge=1).improve(problem).proof(0.1).delta
         0.1
@@ -290,6 +303,9 @@ class Improvement(Frozen):
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none.
+
+        Parameters:
+            delta: failure probability, at most 0.5.
 
         Returns:
             `bounds` with their ζ: ρ(π, M) ≥ ρ(π_b, M) − ζ with probability 1 − δ; or a `refusal`.

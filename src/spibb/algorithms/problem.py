@@ -185,7 +185,14 @@ class Problem(Shown):
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
-        """A problem without its log; the other parameters are those of `from_log`.
+        """A problem without its log.
+
+        Parameters:
+            counts: the counts of the log.
+            baseline: the policy that made it, as in `from_log`; None estimates it.
+            discount: γ in [0, 1).
+            v_max: largest absolute return; derived from the rewards if None.
+            smoothing: visits added to every action where the baseline is estimated.
 
         Returns:
             The problem, without a log.

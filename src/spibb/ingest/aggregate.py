@@ -27,7 +27,13 @@ ORDER_UP_TO = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LogTable(TypedTable):
-    """A log where it is stored; read it as rows or as counts."""
+    """A log where it is stored; read it as rows or as counts.
+
+    >>> log.save("log.csv")
+    >>> table = spibb.open_log("log.csv")
+    >>> table.counts().pairs.tolist(), table.log().n_episodes
+    ([[1, 2], [2, 1]], 3)
+    """
 
     @classmethod
     def of(cls, log: Log) -> LogTable:

@@ -28,6 +28,13 @@ class VectorLog(Transitions):
     follows: the process ended (`terminated`), or the record stops without saying what came next.
     `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1], `action_prob`
     and `untimed` are those of a `Log`.
+
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "x": [0.5, 1.5], "action": [0, 1],
+    ...                   "reward": [0, 1], "terminated": [False, True]})
+    >>> found = spibb.read_vectors(frame, columns={"state": "x"})
+    >>> found.state.tolist(), found.next_state.tolist()
+    ([[0.5], [1.5]], [[1.5], [nan]])
     """
 
     state: np.ndarray

@@ -73,6 +73,11 @@ class Monitoring(Shown):
     its lower end would be above its upper one: the returns changed over time. About `more_episodes`
     more would show a drop of `drop` (infinitely many: the baseline's own log is too small to show
     it).
+
+    >>> _ = spibb.run(log, "kept", baseline=baseline, n_wedge=1e9, force=True)
+    >>> found = spibb.monitor("kept", log, lowest_return=0, highest_return=1)
+    >>> found.alarm, found.new.episodes
+    (False, 3)
     """
 
     verdict: str

@@ -76,6 +76,10 @@ class CertifiedImprovement(Improvement):
     """The policy, the tests of its changes and of those that failed, and the reason in words.
 
     `iterations` counts the tests; `episodes` those that chose and those that judged.
+
+    >>> result = spibb.Certified(lowest_return=0, highest_return=1).improve(problem)
+    >>> result.episodes, result.tests
+    ((1, 2), ())
     """
 
     tests: tuple[ChangeTest, ...]
