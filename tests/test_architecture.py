@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import graphlib
+import re
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -53,6 +54,8 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 
 MODULES = {module_of(path): path for path in FILES}
+HOMES = spibb._HOME | spibb._BEHIND
+"""The module behind each name of the package itself."""
 
 
 @cache
@@ -69,11 +72,17 @@ def imported_modules(path: Path) -> set[str]:
         if id(node) in hints:
             continue
         if isinstance(node, ast.ImportFrom):
-            inside = [f"{node.module}.{alias.name}" for alias in node.names]
-            found |= {name if name in MODULES else node.module for name in inside}
+            found |= {_behind(str(node.module), alias.name) for alias in node.names}
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
     return found & set(MODULES)
+
+
+def _behind(module: str, name: str) -> str:
+    """The module that `from module import name` loads."""
+    inside = f"{module}.{name}"
+    home = HOMES.get(name) if module == "spibb" else None
+    return home or (inside if inside in MODULES else module)
 
 
 def imported_parts(path: Path) -> set[str]:
@@ -93,15 +102,19 @@ methods. Everything else goes one way."""
 def taken_from_the_package(path: Path) -> set[str]:
     """Names X of `spibb.X` in the code of a file, which are imported when they are first used."""
     nodes = nodes_of(path)
-    whole = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
-    if "spibb" not in whole:  # `from spibb.kernels import spibb` is another
-        return set()
+    whole = {  # `from spibb.kernels import spibb` is another
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.Import)
+        for alias in node.names
+        if alias.name == "spibb"
+    }
     return {
         node.attr
         for node in nodes
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
-        and node.value.id == "spibb"
+        and node.value.id in whole
     } - {"__version__"}
 
 
@@ -144,16 +157,69 @@ def test_a_module_imports_only_from_above_itself(path):
     assert not below, f"{path.name} imports from below itself: {sorted(below)}"
 
 
-def test_one_word_names_one_class():
-    """Words that an application and the library share are on the list; a grid is an algorithm's."""
-    found = Counter(
-        node.name
-        for path in FILES
-        for node in tree_of(path).body
-        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+def words_of(path: Path) -> set[str]:
+    """The classes and the capitalised aliases of a file, without leading underscores.
+
+    Not the options of the command line: an option has the name of what it sets.
+    """
+    found = set()
+    for node in tree_of(path).body:
+        if isinstance(node, ast.ClassDef):
+            found.add(node.name)
+        if isinstance(node, ast.Assign) and not ast.unparse(node.value).startswith("Annotated["):
+            names = {target.id for target in node.targets if isinstance(target, ast.Name)}
+            found |= {name for name in names if re.match("_*[A-Z].*[a-z]", name)}
+    return {name.lstrip("_") for name in found}
+
+
+def test_one_word_names_one_thing():
+    """A grid is an algorithm's: each has its own."""
+    found = Counter(word for path in FILES for word in words_of(path))
+    assert found["Verdict"] == found["Labels"] == 1
+    assert {name for name, times in found.items() if times > 1} == {"Grid"}
+
+
+IMPORTERS = {"__init__.py", "algorithms/__init__.py"}
+"""Where modules are imported by names in text: those of the package, and an algorithm's path."""
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_modules_are_imported_by_statements(path):
+    """What is imported by a name in text escapes the tests above."""
+    assert bool(by_text(path)) == (str(path.relative_to(ROOT)) in IMPORTERS)
+
+
+def by_text(path: Path) -> set[str]:
+    """The ways in which a file imports modules by text, and relative imports."""
+    names = {node.id for node in nodes_of(path) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in nodes_of(path) if isinstance(node, ast.Attribute)}
+    statements = [node for node in nodes_of(path) if isinstance(node, ast.ImportFrom)]
+    names |= {alias.name for node in statements for alias in node.names}
+    return names & {"import_module", "__import__"} | {"." for node in statements if node.level}
+
+
+def test_what_a_file_imports_is_seen_however_it_is_written(tmp_path):
+    path = tmp_path / "policy.py"
+    path.write_text(
+        """
+import spibb as package
+from importlib import import_module as load
+from spibb import judge, run, solve
+
+def _later():
+    from . import verdict
+    load("spibb.paper.claims")
+    return package.improve
+
+class _Plan: ...
+Verdict = tuple[int, ...]
+LIMIT = 3
+"""
     )
-    shared = {"Grid", "Bin", "Episodes", "Line"}
-    assert {name for name, times in found.items() if times > 1} <= shared
+    assert imported_modules(path) == {"spibb", "spibb.running", "spibb.solve", "spibb.verdict"}
+    assert taken_from_the_package(path) == {"improve"}
+    assert by_text(path) == {".", "import_module"}
+    assert words_of(path) == {"Plan", "Verdict"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "kernels").rglob("*.py")), ids=lambda p: p.name)

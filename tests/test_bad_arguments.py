@@ -16,8 +16,10 @@ from spibb import (
     HCPI,
     MDP,
     Auto,
+    BasicRL,
     Bins,
     Counts,
+    LoadedPolicy,
     Log,
     ModelFreeSpibb,
     PiBSpibb,
@@ -29,6 +31,7 @@ from spibb import (
     Vocabulary,
 )
 from spibb.checks import as_float, column, flag, instance, number, positive, seed, several, shown
+from spibb.envs import Garnet, Gridworld
 from spibb.errors import InputError
 from spibb.outcomes import Outcomes
 from spibb.simulate import simulate
@@ -67,6 +70,44 @@ def estimated(**changes):
     return spibb.off_policy_estimates(**(given | changes))
 
 
+TABLE = {"episode_id": [1], "step": [0], "state": [1], "action": [0], "reward": [1.0]}
+TABLE = pd.DataFrame(TABLE)
+SAMPLER = Sampler(WORLD, B)
+READERS = {
+    "read_log": lambda **given: spibb.read_log(TABLE, **given),
+    "count_log": lambda **given: spibb.count_log(TABLE, **given),
+    "from_frame": lambda **given: Log.from_frame(TABLE, **given),
+    "read_vectors": lambda **given: spibb.read_vectors(TABLE, **given),
+    "run": lambda **given: spibb.run(TABLE, **given),
+    "load_policy": lambda **given: spibb.load_policy("missing.csv", **given),
+}
+
+
+def read(**given):
+    """All that reads tables, which says the same of a bad argument."""
+    said = set()
+    for name, reader in READERS.items():
+        if "bins" in given and name not in ("read_log", "count_log", "run"):
+            continue
+        with pytest.raises(InputError) as raised:
+            reader(**given)
+        said.add(str(raised.value))
+    assert len(said) == 1, said
+    raise InputError(said.pop())
+
+
+def exported(**changes):
+    """A policy as SQL, with some arguments replaced."""
+    loaded = LoadedPolicy(B, {}, {})
+    return spibb.export_policy(**({"loaded": loaded, "kind": "sql", "out": "x.sql"} | changes))
+
+
+def collected(**changes):
+    """A log of the gridworld, with some arguments replaced."""
+    given = {"env": Gridworld(), "policy": Policy.uniform(25, range(4)), "episodes": 1, "rng": RNG}
+    return spibb.collect(**(given | changes))
+
+
 LOGS = "spibb.read_log, Log.from_frame and Log.from_arrays make one"
 GENERATORS = "np.random.default_rng(0) makes one"
 CASES = [
@@ -91,7 +132,7 @@ CASES = [
         "baseline is an int, expected a Policy, rows [states, actions]",
     ),
     (lambda: spibb.improve(LOG, B, algorithm=None), "algorithm is None, expected a name, a class"),
-    (lambda: spibb.improve(LOG, B, algorithm=dict), "algorithm is a type, expected a name"),
+    (lambda: spibb.improve(LOG, B, algorithm=dict), "algorithm is the class dict, expected"),
     (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb, n=3), "PiBSpibb has no option 'n'"),
     (lambda: spibb.improve(LOG, B, algorithm=PiBSpibb(), n_wedge=3), "PiBSpibb(n_wedge=…)"),
     (lambda: spibb.improve(LOG, B, discount="x"), "discount is 'x', expected a number in [0, 1)"),
@@ -181,7 +222,6 @@ CASES = [
     (lambda: Auto(kinds=[3]), "kinds is 3: choose one of cautious, pi-b"),
     (lambda: Auto(seed=0.5), "seed is 0.5, expected a whole number of at least 0"),
     (lambda: HCPI(trainer=3), "trainer is an int, expected an Algorithm: give one, such as"),
-    (lambda: HCPI(behaviour=3), "behaviour is 3: choose one of"),
     (lambda: RaMDP(kappa=FRAME), "kappa is "),
     (lambda: RaMDP(safety_test="yes"), "safety_test is 'yes', expected true or false"),
     (lambda: RobustMDP(known_rewards=1), "known_rewards is 1, expected true or false"),
@@ -263,6 +303,77 @@ CASES = [
     (lambda: spibb.read_policy("missing.csv"), "cannot read 'missing.csv': there is no such file"),
     (lambda: spibb.load_policy(None), "path is None, expected a str, a Source or a Path"),
     (lambda: spibb.inspect_log("log.csv"), "log is a str, expected a Log or a LogTable: spibb"),
+    # mappings, functions, names and numbers of other kinds
+    (lambda: read(columns=3), 'columns is 3, expected a mapping: write {"state": ["ward", "age"]}'),
+    (lambda: read(columns="state"), "columns is 'state', expected a mapping"),
+    (lambda: read(columns=[("state", "x")]), "columns is [('state', 'x')], expected a mapping"),
+    (lambda: read(columns={3: "x"}), "columns maps 3, which is not a column of a log"),
+    (lambda: read(columns={"state": 3}), "columns maps 'state' to 3, expected the name of a col"),
+    (lambda: read(columns={"state": None}), "columns maps 'state' to None, expected the name"),
+    (lambda: read(columns={"state": []}), "columns maps 'state' to [], expected the name of a"),
+    (lambda: read(columns={"state": [3]}), "columns maps 'state' to [3], expected the name of"),
+    (lambda: read(bins=3), 'bins is 3, expected a mapping: write {"age": 10, "dose": [0.5, 1]}'),
+    (lambda: read(bins=["state"]), "bins is ['state'], expected a mapping"),
+    (lambda: read(bins={"state": None}), "bins of 'state' are None, expected a number of quantil"),
+    (lambda: read(bins={"state": 1.5}), "bins of 'state' are 1.5, expected a number of quantil"),
+    (lambda: spibb.count_log(TABLE, progress=3), "progress is 3, expected a function: write pro"),
+    (lambda: spibb.open_log(LOG, progress=3), "progress is 3, expected a function"),
+    (lambda: spibb.read_vectors(TABLE, progress=3), "progress is 3, expected a function"),
+    (lambda: spibb.run(LOG, progress=3), "progress is 3, expected a function: write progress=lam"),
+    (lambda: spibb.run(LOG, announce=3), "announce is 3, expected a function: write announce=pr"),
+    (lambda: spibb.run(LOG, command=3), "command is an int, expected a str: give a text"),
+    (lambda: Log.from_arrays([0], [0], [1], episode_id=3), "episode_id is 3, expected one value"),
+    (
+        lambda: Log.from_arrays([0], [0], [1], episode_id=np.array(3)),
+        "episode_id is array(3), expected one value per row",
+    ),
+    (lambda: Log.from_arrays("ab", [0, 1], [1, 2]), "state is 'ab', expected one value per row"),
+    (lambda: Log.from_arrays([0, 1], b"ab", [1, 2]), "action is b'ab', expected one value per row"),
+    (lambda: LOG.with_labels(3, 4), "states is an int, expected a Vocabulary"),
+    (lambda: LOG.with_labels(LOG.states, 4), "actions is an int, expected a Vocabulary"),
+    (lambda: COUNTS.with_labels(["a", "b"], B.actions), "states is a list, expected a Vocabulary"),
+    (lambda: LOG.episodes("a"), "which holds <U1, expected whole numbers"),
+    (lambda: LOG.episodes(3), "which has shape (), expected one code per row"),
+    (lambda: LOG.episodes([0, 99]), "numbers of episodes hold 99, expected codes from 0 to 1"),
+    (lambda: B.named(3, 4), "states is 3, expected one or more: write ('state',)"),
+    (lambda: B.named(("x",), "y"), "actions is 'y', expected one or more"),
+    (lambda: B.save("x.csv", spreadsheet_safe="yes"), "spreadsheet_safe is 'yes', expected true"),
+    (lambda: Vocabulary(["a"], 3), "names is 3, expected one or more: write ('state',)"),
+    (lambda: Vocabulary(["a"], "state"), "names is 'state', expected one or more"),
+    (lambda: Vocabulary(["a"], (3,)), "names is (3,), expected names of columns"),
+    (lambda: Vocabulary([object()]), "is not a label: labels are text, whole numbers, or tuples"),
+    (lambda: spibb.export_policy(3, "file", "x"), "loaded is an int, expected a LoadedPolicy: sp"),
+    (lambda: exported(out=3), "out is an int, expected a str or a Path: give the name of a file"),
+    (lambda: exported(table=3), "table is an int, expected a str: give a text"),
+    (lambda: exported(uniform=3), "uniform is an int, expected a str"),
+    (lambda: exported(deterministic="yes"), "deterministic is 'yes', expected true or false"),
+    (lambda: exported(force="yes"), "force is 'yes', expected true or false"),
+    (lambda: collected(encode=3), "encode is 3, expected a function: write encode=lambda observ"),
+    (lambda: collected(max_steps="a"), "max_steps is 'a', expected a whole number of at least 1"),
+    (lambda: spibb.solve.evaluate(WORLD, B), "probs is a Policy, expected an ndarray: the probs"),
+    (lambda: spibb.forecast.forecast(LOG, "a"), "discount is 'a', expected a number in [0, 1)"),
+    (lambda: spibb.forecast.forecast(LOG, 0.9, 3), "delta is 3, expected a number in (0, 0.5]"),
+    (lambda: PiBSpibb.policies(3, PROBLEM), "algorithms is 3, expected configurations of PiBSpibb"),
+    (lambda: PiBSpibb.policies([BasicRL()], PROBLEM), "expected configurations of PiBSpibb: write"),
+    (lambda: PiBSpibb.policies([PiBSpibb()], 3), "problem is an int, expected a Problem"),
+    (lambda: Garnet("a"), "seed is 'a', expected a whole number of at least 0"),
+    (lambda: SAMPLER.to_log("a", "b"), "codes holds <U1, expected whole numbers"),
+    (lambda: SAMPLER.to_log([0], [0.5]), "lengths holds float64, expected whole numbers"),
+    (lambda: SAMPLER.to_log([0], [3]), "lengths add up to 3, expected 1, as many as there are"),
+    (lambda: SAMPLER.to_counts([99], [1]), "outcome codes hold 99, expected codes from 0 to"),
+    (lambda: SAMPLER.record("a", "b"), "codes holds <U1, expected whole numbers"),
+    (lambda: Log.from_frame("log.csv"), "frame is 'log.csv', expected a dataframe: spibb.read_log"),
+    (lambda: Log.from_frame(3), "frame is an int, expected a dataframe, a DuckDB relation or an"),
+    (lambda: Log.from_arrays([0], [0], [1], state_labels="ab"), "state_labels is 'ab', expected"),
+    (lambda: Log.from_arrays([0], [0], [1], n_states="x"), "n_states is 'x', expected a whole"),
+    (lambda: Log.from_arrays([0], [0], [1], n_actions=0), "n_actions is 0, expected a whole"),
+    (lambda: spibb.read_log(TABLE, state_labels="ab"), "state_labels is 'ab', expected one or"),
+    (lambda: spibb.read_log(TABLE, action_labels=[]), "action_labels is [], expected one or more"),
+    (
+        lambda: HCPI(behaviour=3),
+        "behaviour is 3, expected a Policy, or one of baseline, action-prob",
+    ),
+    (lambda: HCPI(trainer=BasicRL), "trainer is the class BasicRL, expected an Algorithm: give"),
     # the checks themselves
     (lambda: number("rate", "0.5", 0, 1), "rate is '0.5', expected a number in [0, 1]"),
     (lambda: number("rate", True, 0, 1), "rate is True, expected a number"),
@@ -310,6 +421,14 @@ def test_a_bad_argument_is_named(call, part):
     message = str(raised.value)
     assert part in message
     assert "\n" not in message and len(message) < 400
+
+
+def test_a_missing_argument_is_pythons_own_error():
+    with pytest.raises(TypeError, match=r"Policy.sample\(\) missing .* argument: 'rng'") as raised:
+        B.sample("a")
+    assert raised.value.__context__ is None
+    with pytest.raises(TypeError, match=r"Log.save\(\) got an unexpected keyword argument 'x'"):
+        LOG.save("log.csv", x=3)
 
 
 def test_the_error_is_a_value_error():

@@ -589,6 +589,7 @@ for text, *parts in (
 
 for text, *parts in (
     ("experiment grid --runs 2 --out new", "study is 'grid' (did you mean 'gridworld'?)"),
+    ("experiment foo --runs 2 --out new", "assurance, gridworld-baselines, paper"),
     ("experiment gridworld --runs 0 --out new", "runs is 0, expected a whole number"),
     (f"{STUDY} --jobs 0", "jobs is 0, expected a whole number"),
     (f"{STUDY} --grid x", "grid is 'x': choose one of main"),

@@ -10,7 +10,9 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from parts import needed
 from typer.testing import CliRunner
@@ -66,10 +68,26 @@ def test_the_readme_example_runs_and_is_short(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "policy.csv").exists()
 
 
+LANGUAGES = {"", "python", "sh", "bash", "text", "toml", "math", "mermaid", "sql"}
+
+
+def test_blocks_are_in_languages_that_the_tests_know():
+    """Python by another name would not be run."""
+    found = {language for page in PAGES for language, _ in every_block(page)}
+    assert found <= LANGUAGES
+
+
 RUN = sorted({*pages_with("python"), *pages_with("", "spibb ")})
 
 
 DEMO = "spibb demo --out demo"
+VISITS = {
+    "patient": [0, 0, 1, 1], "visit": [0, 1, 0, 1], "ward": ["A", "B", "B", "A"],
+    "age": [20, 30, 40, 50], "drug": ["new", "none", "none", "new"], "gain": [0, 1, 1, 0],
+    "left": [False, True, False, True],
+}  # fmt: skip
+VISITS = pd.DataFrame(VISITS)
+"""What a server would have: `tests/ingest/test_warehouse.py` runs one."""
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +118,9 @@ def test_a_page_runs_from_top_to_bottom_in_one_folder(page, demo, tmp_path, monk
         needed("jax")
         monkeypatch.setattr(sys, "argv", ["pole_log.py", "--episodes", "30"])
         runpy.run_path(str(ROOT / "examples/pole_log.py"), run_name="__main__")
+    if page.name == "ingest.md":
+        visits = SimpleNamespace(table=lambda name: VISITS)
+        monkeypatch.setattr(needed("ibis").postgres, "connect", lambda **server: visits)
     for _ in range(2 if page.name == "tutorial.md" else 1):
         run_page(page, demo)
 
@@ -207,7 +228,7 @@ def _with_module(name):
 
 
 def test_the_tutorial_is_also_a_notebook():
-    """Its cells are the blocks of the page, which run in `test_python_blocks_run`."""
+    """Its cells are the blocks of the page, which run with all pages above."""
     import json
 
     sys.path.insert(0, str(ROOT / "tools"))

@@ -18,7 +18,7 @@ from spibb.frozen import Frozen
 from spibb.ope import off_policy_estimates
 
 WITHIN_ONE_CALL = {
-    "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Outcomes", "Candidates",
+    "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Aggregated", "Candidates",
     "ValuedCandidates", "Contributions", "Sweep", "CodedRows", "Visits", "Canonical", "Rests",
     "_Wealths",
 }  # fmt: skip

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
-from parts import lacking
+from parts import lacking, needed
 from typer.testing import CliRunner
 
 import spibb
@@ -102,9 +102,17 @@ def packages_of(extra: str = "") -> set[str]:
     return {re.match(r"[\w-]+", line)[0] for line in asked if not line.startswith("spibb")}
 
 
+def write_workbook(path: Path) -> None:
+    """The log as an Excel file."""
+    book = needed("openpyxl").Workbook()
+    for line in LOG.splitlines():
+        book.active.append(line.split(","))
+    book.save(path)
+
+
 @pytest.mark.slow
 def test_install_lines_work_as_printed(clone):
-    """The core for good; extras are resolved with it, all at once, but not downloaded."""
+    """The core and a light extra for good; all extras are resolved at once, not downloaded."""
     run, place = clone
     assert "pip install ." in LINES
     run("pip install .")
@@ -118,6 +126,10 @@ def test_install_lines_work_as_printed(clone):
     found = run(f'pip install ".[{",".join(extras)}]" --dry-run').partition("Would install")[2]
     for extra in extras:
         assert all(f" {name}-" in found.lower() for name in packages_of(extra)), (extra, found)
+    assert 'pip install ".[excel]"' in LINES
+    write_workbook(place / "log.xlsx")
+    run('pip install ".[excel]"')
+    assert "Transitions" in run("spibb inspect log.xlsx", place)
 
 
 def test_figures_without_matplotlib_say_how_to_install_it(monkeypatch, tmp_path):

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import inspect
 import os
+import pkgutil
 import re
 import subprocess
 import sys
@@ -18,8 +19,6 @@ import numpy as np
 import pytest
 
 import spibb
-from spibb.certificate import Certificate
-from spibb.change_certificate import ChangeCertificate
 from spibb.simulate import simulate
 
 ROOT = Path(__file__).parent.parent
@@ -72,6 +71,28 @@ def test_every_name_that_pages_import_is_on_the_page_of_the_api():
     assert sorted(name for name in used if not documented(name)) == []
 
 
+INTERNAL = {"architecture.md", "decisions.md"}
+"""Pages about the code itself."""
+
+
+def in_prose(page: Path) -> set[str]:
+    """Names of spibb in the inline code of a page, outside its blocks."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.M | re.S)
+    return set(re.findall(r"`(spibb(?:\.\w+)+)", text))
+
+
+def test_names_in_the_prose_of_pages_are_public_and_need_no_other_import():
+    used = {name for page in PAGES if page.name not in INTERNAL for name in in_prose(page)}
+    assert {"spibb.splits.split_episodes", "spibb.run", "spibb.Log"} <= used
+    assert sorted(name for name in used if not documented(name)) == []
+    taken = sorted(name for name in used if not name.startswith("spibb.deep"))  # needs an extra
+    code = "import spibb; from operator import attrgetter as get; " + "; ".join(
+        f"get({name.removeprefix('spibb.')!r})(spibb)" for name in taken
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
 def test_modules_on_the_page_of_the_api_need_no_import_of_their_own():
     names = sorted({name.split(".")[1] for name in DOCUMENTED} - {"deep"})  # needs an extra
     code = f"import spibb; print([n for n in {names} if not hasattr(spibb, n)], spibb.envs)"
@@ -94,47 +115,123 @@ def examples(thing: object, name: str) -> list[doctest.DocTest]:
     return [test for test in doctest.DocTestFinder().find(thing, name) if test.examples]
 
 
-def run_example(test: doctest.DocTest, session: dict[str, object]) -> None:
-    """Fail with what an example prints, if that is not what it says."""
-    test.globs.update(session)
-    said: list[str] = []
-    doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
-    assert not said, "".join(said)
+SOURCES = [
+    path
+    for path in sorted((ROOT / "src/spibb").rglob("*.py"))
+    if re.search(r"^ *>>> ", path.read_text("utf-8"), re.M)
+]
+
+
+def module_of(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(ROOT / "src").with_suffix("").parts
+    return ".".join(parts).removesuffix(".__init__")
+
+
+def all_examples(path: Path, names: dict[str, object]) -> list[doctest.DocTest]:
+    """The examples of all texts of a file: DocTestFinder passes by cached properties."""
+    texts = [
+        (node.lineno, node.value.value)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    parse = doctest.DocTestParser().get_doctest
+    return [
+        parse(text, names, path.name, str(path), line)
+        for line, text in texts
+        if isinstance(text, str) and ">>> " in text
+    ]
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=module_of)
+def test_all_examples_of_a_module_run(path, session):
+    if "deep" in path.parts:
+        pytest.importorskip("jax")
+    module = importlib.import_module(module_of(path))
+    names = {**vars(module), **session}
+    for test in all_examples(path, names):
+        assert test.examples
+        said: list[str] = []
+        doctest.DocTestRunner(optionflags=OPTIONS).run(test, out=said.append)
+        assert not said, "".join(said)
+
+
+def test_examples_of_inner_modules_and_of_properties_run_too():
+    assert {"spibb.checks.arguments", "spibb.bisection", "spibb.words", "spibb.errors",
+            "spibb.columns.names"} <= {module_of(path) for path in SOURCES}  # fmt: skip
+    path = ROOT / "src/spibb/labels/vocabularies.py"
+    assert any("in_order" in test.examples[0].source for test in all_examples(path, {}))
 
 
 @pytest.mark.parametrize("name", [*PUBLIC, "simulate"])
-def test_every_public_name_has_an_example_that_runs(name, session):
+def test_every_public_name_has_an_example(name):
     thing = simulate if name == "simulate" else getattr(spibb, name)
-    tests = examples(thing, name)
-    assert name in {test.name for test in tests}, f"{name} has no example"
-    for test in tests:
-        run_example(test, session)
+    assert name in {test.name for test in examples(thing, name)}, f"{name} has no example"
 
 
-MAIN = (spibb.Log, spibb.Policy, spibb.Counts, spibb.MDP, spibb.Improvement, spibb.Problem,
-        Certificate, ChangeCertificate)  # fmt: skip
+MAIN = ("Log", "Policy", "Counts", "MDP", "Improvement", "Problem", "Sampler",
+        "certificate.Certificate", "change_certificate.ChangeCertificate")  # fmt: skip
 INNER = {"Counts.from_outcomes", "Counts.in_units", "MDP.paying", "MDP.check_fits"}
 """Methods that only the library calls."""
 
 
-@pytest.mark.parametrize("kind", MAIN, ids=lambda kind: kind.__name__)
-def test_methods_of_the_main_classes_have_examples_that_run(kind, session):
-    tests = {test.name: test for test in examples(kind, kind.__name__)}
+def documented_classes() -> list[str]:
+    """The classes on the page of the API, by their names in the package."""
+    names = [n for n in sorted(DOCUMENTED - TRAINED) if not n.startswith("spibb.deep")]
+    return [n.removeprefix("spibb.") for n in names if inspect.isclass(pkgutil.resolve_name(n))]
+
+
+TRAINED = {"spibb.running.VectorRun"}
+"""What takes a network, and so seconds: docs/deep.md has the example."""
+CLASSES = documented_classes()
+
+
+def class_of(name: str) -> type:
+    """A class by its name in the package."""
+    found = pkgutil.resolve_name(f"spibb.{name}")
+    assert isinstance(found, type)
+    return found
+
+
+@pytest.mark.parametrize("name", CLASSES)
+def test_every_class_of_the_api_has_an_example(name):
+    kind = class_of(name)
+    tests = examples(kind, kind.__name__)
+    assert kind.__name__ in {test.name for test in tests}, f"{name} has no example"
+
+
+def methods_of(kind: type) -> dict[str, object]:
+    """The public methods that a class defines."""
     methods = {
-        f"{kind.__name__}.{name}"
+        f"{kind.__name__}.{name}": getattr(found, "__func__", found)
         for name, found in vars(kind).items()
-        if not name.startswith("_") and inspect.isfunction(getattr(found, "__func__", found))
+        if not name.startswith("_")
     }
-    assert sorted(methods - INNER - set(tests)) == []
-    assert kind.__name__ in tests
-    for test in tests.values():
-        run_example(test, session)
+    return {name: found for name, found in methods.items() if inspect.isfunction(found)}
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_methods_of_the_main_classes_list_their_parameters(name):
+    for method, function in methods_of(class_of(name)).items():
+        text = inspect.getdoc(function) or ""
+        taken = [p for p in inspect.signature(function).parameters if p not in ("self", "cls")]
+        lacking = [p for p in taken if not re.search(rf"^ +{p}: ", text, re.M)]
+        assert method in INNER or not lacking, f"{method} says nothing of {lacking}"
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_methods_of_the_main_classes_have_examples(name):
+    kind = class_of(name)
+    tests = {test.name for test in examples(kind, kind.__name__)}
+    assert sorted(set(methods_of(kind)) - INNER - tests) == []
 
 
 FUNCTIONS = [name for name in PUBLIC if inspect.isfunction(getattr(spibb, name))]
 
 
-@pytest.mark.parametrize("name", [*FUNCTIONS, "forecast.forecast", "solve.optimise"])
+@pytest.mark.parametrize(
+    "name", [*FUNCTIONS, "forecast.forecast", "solve.optimise", "splits.split_episodes"]
+)
 def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name):
     thing = attrgetter(name)(spibb)
     text = inspect.getdoc(thing) or ""
@@ -143,10 +240,7 @@ def test_the_docstring_of_a_public_function_says_what_it_takes_and_returns(name)
     assert "Returns:" in text
 
 
-CLASSES = [name for name in PUBLIC if inspect.isclass(getattr(spibb, name))]
-
-
-@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("name", [n for n in PUBLIC if inspect.isclass(getattr(spibb, n))])
 def test_the_docstring_of_a_public_class_says_what_its_fields_are(name):
     thing = getattr(spibb, name)
     text = inspect.getdoc(thing) or ""
@@ -158,18 +252,11 @@ def test_the_docstring_of_a_public_class_says_what_its_fields_are(name):
         assert re.search(rf"^ +{parameter}: ", text, re.M), f"{name} says nothing of {parameter}"
 
 
-WITH_EXAMPLES = ("envs", "envs.helicopter", "pseudocounts", "solve", "deep", "forecast")
+WITH_EXAMPLES = {"envs", "envs.helicopter", "pseudocounts", "solve", "deep", "forecast", "splits"}
 
 
-@pytest.mark.parametrize("name", WITH_EXAMPLES)
-def test_every_module_of_the_api_has_an_example_that_runs(name, session):
-    if name == "deep":
-        pytest.importorskip("jax")
-    module = importlib.import_module(f"spibb.{name}")
-    found = examples(module, name)
-    assert found
-    for test in found:
-        run_example(test, session)
+def test_every_module_of_the_api_has_an_example():
+    assert {f"spibb.{name}" for name in WITH_EXAMPLES} <= {module_of(path) for path in SOURCES}
 
 
 def test_the_guarantee_of_pi_b_is_that_of_the_certificate():

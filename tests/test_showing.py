@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import html.parser
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +14,14 @@ import spibb
 from spibb import MDP, Counts, Log, Policy, Problem
 from spibb.algorithms import REGISTRY
 from spibb.envs.baselines import gridworld_baseline
-from spibb.envs.gridworld import gridworld_mdp
+from spibb.envs.garnet import Garnet
+from spibb.envs.gridworld import Gridworld, gridworld_mdp
+from spibb.envs.helicopter import Helicopter
 from spibb.frozen import Frozen
 from spibb.simulate import simulate
 
+KEPT = tempfile.TemporaryDirectory()
+FOLDER = Path(KEPT.name)
 WORLD, BASELINE = gridworld_mdp(), gridworld_baseline()
 LOG = simulate(WORLD, BASELINE, 60, rng=np.random.default_rng(0))
 PROBLEM = Problem.from_log(LOG, BASELINE, v_max=1)
@@ -24,11 +30,19 @@ RESULTS = {
     name: spibb.algorithms.make(name, **OPTIONS.get(name, {})).improve(PROBLEM)
     for name in REGISTRY
 }  # fmt: skip
+LOG.save(FOLDER / "log.csv")
+BASELINE.save(FOLDER / "policy.csv")
+RUN = spibb.run(LOG, baseline=BASELINE)
+ESTIMATES = spibb.off_policy_estimates(LOG, BASELINE, BASELINE, rng=np.random.default_rng(0))
+IMPROVED = spibb.run(LOG, FOLDER / "improved", baseline=BASELINE, n_wedge=10**9).policy
+PLAYED = simulate(WORLD, IMPROVED, 60, rng=np.random.default_rng(1))
+WATCHED = spibb.monitor(FOLDER / "improved", PLAYED, lowest_return=0, highest_return=1)
 THINGS = [
     LOG, WORLD, BASELINE, PROBLEM, PROBLEM.counts, LOG.states, *RESULTS.values(),
     *(result.certificate() for result in RESULTS.values()), RESULTS["pi-b"].posterior(draws=20),
-    spibb.off_policy_estimates(LOG, BASELINE, BASELINE, rng=np.random.default_rng(0)),
-    spibb.run(LOG, baseline=BASELINE), spibb.inspect_log(LOG), spibb.inspect_log(LOG).facts[0],
+    ESTIMATES, ESTIMATES.rows[0], RUN, RUN.assessment, RUN.assessment.verdict, WATCHED,
+    spibb.LivePolicy(FOLDER / "policy.csv"), spibb.open_log(FOLDER / "log.csv"), Gridworld(),
+    Garnet(), Helicopter(), spibb.inspect_log(LOG), spibb.inspect_log(LOG).facts[0],
 ]  # fmt: skip
 
 
@@ -104,6 +118,12 @@ def test_what_no_one_described_shows_its_fields_and_never_an_array():
         "Sketch(values=float64[300, 2], parts=(float64[5], float64[5], float64[5], ...), text=a a"
     )
     assert len(line) < 200
+
+
+def test_a_verdict_is_printed_as_a_sentence_and_shown_with_its_numbers():
+    verdict = RUN.assessment.verdict
+    assert str(verdict) == f"{verdict.headline}. {verdict.sentence}"
+    assert repr(verdict).startswith("Verdict(grade=supported, sentence=Acc")
 
 
 def test_labels_are_not_markup():

@@ -74,7 +74,7 @@ __all__ = ["__version__", *_HOME]
 _MODULES = (
     "algorithms", "assurance", "certificate", "change_certificate", "checks", "deep", "envs",
     "forecast", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "running", "simulate",
-    "solve",
+    "solve", "splits",
 )  # fmt: skip
 """Modules that docs/api.md names."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from spibb.checks import as_float, several
+from spibb.checks import as_float, mapping, several, shown
 from spibb.errors import InputError
 
 Request = int | Sequence[float]
@@ -82,7 +82,7 @@ class Bins:
 def bins_at(edges: Iterable[float], column: str) -> Bins:
     """Bins at edges that are given for a column."""
     try:
-        return Bins(tuple(edges))
+        return Bins(edges)  # type: ignore[arg-type]  # made a tuple there
     except InputError as error:
         raise InputError(f"bins of {column!r}: {error}") from None
 
@@ -121,7 +121,7 @@ def parse_bins(texts: Iterable[str]) -> dict[str, Request]:
 def check_requests(bins: Mapping[str, Request | Bins], columns: Iterable[str]) -> None:
     """Bins are for columns of the state or the action, and there are at least two."""
     used = set(columns)
-    for column, request in bins.items():
+    for column, request in mapping("bins", bins, '{"age": 10, "dose": [0.5, 1]}').items():
         if column not in used:
             raise InputError(
                 f"bins are given for {column!r}, which is not a column of the state or the action: "
@@ -131,6 +131,11 @@ def check_requests(bins: Mapping[str, Request | Bins], columns: Iterable[str]) -
             raise InputError(
                 f"bins of {column!r} are {request}, expected a number of quantiles in "
                 f"[2, {MOST_BINS}]; a single edge is written {column}:{request},"
+            )
+        if isinstance(request, str) or not isinstance(request, int | Bins | Iterable):
+            raise InputError(
+                f"bins of {column!r} are {shown(request)}, expected a number of quantiles, or "
+                "edges: write 10 or [18, 40, 65]"
             )
         if not isinstance(request, int | Bins):
             bins_at(request, column)

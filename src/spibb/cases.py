@@ -259,7 +259,8 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
         return _named_columns(cases, names)
     if isinstance(cases, list | tuple) and cases and isinstance(cases[0], Mapping):
         return _named_columns(_by_column(cases, names), names)
-    if isinstance(cases, str | bytes) or not isinstance(cases, Iterable):
+    listed = isinstance(cases, Iterable) and getattr(cases, "ndim", 1) > 0
+    if isinstance(cases, str | bytes) or not listed:
         raise InputError(
             f"cases is {shown(cases)}, expected a table or a mapping with the columns "
             f"{', '.join(names)}, or a list of states: give one case as a list of one"

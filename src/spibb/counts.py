@@ -127,6 +127,9 @@ class Counts(Frozen):
     def from_log(cls, log: Log) -> Counts:
         """Count the transitions whose successor is known.
 
+        Parameters:
+            log: the log.
+
         >>> spibb.Counts.from_log(log).pairs.tolist()
         [[1, 2], [2, 1]]
         """
@@ -178,8 +181,13 @@ class Counts(Frozen):
                    reward_sq, starts, reward_range, states, actions, bins=bins,
                    one_per=one_per)  # fmt: skip
 
+    @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Counts:
         """The same counts with codes into vocabularies that hold all of their labels.
+
+        Parameters:
+            states: labels of the states.
+            actions: labels of the actions.
 
         >>> counts = spibb.Counts.from_log(log)
         >>> wider = spibb.Vocabulary(["healed", "mild", "severe"])

@@ -42,10 +42,10 @@ class Place:
         return one_line(f"{self.file}: {self.way}" if self.way else self.file)
 
 
-Part = tuple[Any, "Form", Place]
+Inside = tuple[Any, "Form", Place]
 
 
-def _no_parts(value: Any, place: Place) -> Iterator[Part]:
+def _no_parts(value: Any, place: Place) -> Iterator[Inside]:
     return iter(())
 
 
@@ -55,7 +55,7 @@ class Form:
 
     expected: str
     fits: Callable[[Any], bool]
-    parts: Callable[[Any, Place], Iterator[Part]] = _no_parts
+    parts: Callable[[Any, Place], Iterator[Inside]] = _no_parts
     describe: Callable[[Any], str] = shown
 
 
@@ -121,7 +121,7 @@ def nan() -> Form:
 def either(*forms: Form) -> Form:
     """Any of several forms; the first that fits the value as a whole decides about its parts."""
 
-    def parts(value: Any, place: Place) -> Iterator[Part]:
+    def parts(value: Any, place: Place) -> Iterator[Inside]:
         return next(form for form in forms if form.fits(value)).parts(value, place)
 
     expected = " or ".join(form.expected for form in forms)
@@ -131,7 +131,7 @@ def either(*forms: Form) -> Form:
 def list_of(form: Form, least: int = 0) -> Form:
     """A list of values of one form."""
 
-    def parts(value: list[Any], place: Place) -> Iterator[Part]:
+    def parts(value: list[Any], place: Place) -> Iterator[Inside]:
         return ((item, form, place.item(index)) for index, item in enumerate(value))
 
     expected = f"a list{' that is not empty' if least else ''}, each {form.expected}"
@@ -141,7 +141,7 @@ def list_of(form: Form, least: int = 0) -> Form:
 def row(*forms: Form) -> Form:
     """A list in which each value has its own form."""
 
-    def parts(value: list[Any], place: Place) -> Iterator[Part]:
+    def parts(value: list[Any], place: Place) -> Iterator[Inside]:
         pairs = enumerate(zip(value, forms))
         return ((item, form, place.item(index)) for index, (item, form) in pairs)
 
@@ -152,7 +152,7 @@ def row(*forms: Form) -> Form:
 def table_of(form: Form, least: int = 0) -> Form:
     """A table whose entries have any names and one form."""
 
-    def parts(value: dict[str, Any], place: Place) -> Iterator[Part]:
+    def parts(value: dict[str, Any], place: Place) -> Iterator[Inside]:
         return ((entry, form, place.entry(name)) for name, entry in value.items())
 
     expected = "a table that is not empty" if least else "a table"
@@ -168,7 +168,7 @@ def record(
     """A table with given entries; with `more`, others are left alone, not refused."""
     known = {**required, **(optional or {})}
 
-    def parts(value: dict[str, Any], place: Place) -> Iterator[Part]:
+    def parts(value: dict[str, Any], place: Place) -> Iterator[Inside]:
         for name in value:
             if name not in known and not more:
                 hint = did_you_mean(name, known)

@@ -12,7 +12,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 
 from spibb.binning import Bins
-from spibb.checks import takes
+from spibb.checks import codes as check_codes
+from spibb.checks import positive, shown, takes, whole_array
 from spibb.columns import (
     NO_STATE,
     Columns,
@@ -26,11 +27,10 @@ from spibb.columns import (
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.irregular_tables import ERROR, Handling
-from spibb.labels import Label, Vocabulary, factorize, vocabulary
+from spibb.labels import Labels, Vocabulary, factorize, vocabulary
 from spibb.showing import Range
 from spibb.time_order import TimeOrder, by_names
 
-Labels = Vocabulary | Sequence[Label]
 BLOCK = 1 << 18
 """Rows that are worked on at a time."""
 
@@ -85,6 +85,7 @@ class Transitions(Frozen):
         >>> log.episodes(np.array([2, 0])).reward.tolist()
         [0.0, 0.0, 0.0, 1.0]
         """
+        which = self._numbers(which)
         lengths = self.lengths[which]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         first = np.repeat(self.episode_starts[:-1][which] - starts[:-1], lengths)
@@ -94,6 +95,14 @@ class Transitions(Frozen):
             name: None if column is None else column[rows] for name, column in columns.items()
         }
         return replace(self, **chosen, episode_starts=starts)  # type: ignore[type-var]
+
+    def _numbers(self, which: Any) -> np.ndarray:
+        """Numbers of episodes, or a mask [E] of them, checked."""
+        if np.shape(which) == (self.n_episodes,) and np.asarray(which).dtype == bool:
+            return np.flatnonzero(which)
+        numbers = whole_array("which", which)
+        check_codes("numbers of episodes", numbers, self.n_episodes)
+        return numbers
 
     def blocks(self) -> Iterator[Self]:
         """The log in parts of whole episodes, of about `BLOCK` rows each; they share its arrays."""
@@ -187,7 +196,10 @@ class Log(Transitions):
         return np.asarray(self.state.astype(np.int64) * len(self.actions) + self.action)
 
     def taken_probs(self, policy: np.ndarray) -> np.ndarray:
-        """The probability with which each action was taken [N]: as recorded, or a policy's [S, A].
+        """The probability with which each action was taken [N], as recorded where it is.
+
+        Parameters:
+            policy: the probabilities [S, A] that count where the log records none.
 
         >>> log.taken_probs(np.full((2, 2), 0.5)).tolist()
         [0.5, 0.5, 0.5, 0.5, 0.5, 0.5]
@@ -217,14 +229,30 @@ class Log(Transitions):
         n_states: int | None = None,
         n_actions: int | None = None,
     ) -> Log:
-        """Build a log from one array per column; rows in any order if `episode_id` and `step` say.
+        """Build a log from one array per column, each with one value per row.
 
-        Without `episode_id`, rows are in order and a new episode begins after each row that is
-        terminated or truncated. Without `next_state`, the successor is the state of the next row
-        of the same episode. Without `terminated`, the last row of every episode that is not
-        truncated ends the process, as in `from_frame`; `ends_assumed` then says so.
-        `state_labels` or `n_states` (labels 0 … n−1) name states that the log may never visit; the
-        same for actions. Labels are strings, whole numbers or tuples.
+        Labels are strings, whole numbers or tuples.
+
+        Parameters:
+            state: labels of the states.
+            action: labels of the actions.
+            reward: the rewards.
+            next_state: labels of the successors; if None, the successor is the state of the next
+                row of the same episode.
+            terminated: where the process ended; if None, the last row of every episode that is not
+                truncated ends it, and `ends_assumed` says so.
+            truncated: where the record was cut while the process went on.
+            episode_id: names of the episodes; if None, a new one begins after each row that is
+                terminated or truncated.
+            step: numbers or times that order the rows of an episode; if None, they are in order.
+            action_prob: the probability of each action taken, if it was recorded.
+            state_labels: all states in the order of their codes, also those never visited.
+            action_labels: all actions in the order of their codes.
+            n_states: a number of states instead of their labels, which are then 0 … n − 1.
+            n_actions: a number of actions instead of their labels.
+
+        Returns:
+            The log, sorted by episode and step.
 
         >>> spibb.Log.from_arrays(["mild", "severe"], ["wait", "treat"], [0, 1],
         ...                       terminated=[False, True])
@@ -232,7 +260,9 @@ class Log(Transitions):
         """
         if step is not None and episode_id is None:
             raise InputError("step is given without episode_id: give both, or rows in order")
-        names, codes = (None, None) if episode_id is None else factorize(episode_id, "episode_id")
+        names = codes = None
+        if episode_id is not None:
+            names, codes = factorize(labels_column(episode_id, "episode_id"), "episode_id")
         columns = Columns(
             state=labels_column(state, "state"),
             action=labels_column(action, "action"),
@@ -244,13 +274,10 @@ class Log(Transitions):
             step=None if step is None else step_column(step),
             action_prob=None if action_prob is None else float_column(action_prob, "action_prob"),
         )
-        given_states = state_labels if state_labels is not None else n_states
-        given_actions = action_labels if action_labels is not None else n_actions
         fields = assemble(
-            columns,
-            None if given_states is None else vocabulary(given_states, "state"),
-            None if given_actions is None else vocabulary(given_actions, "action"),
-        )
+            columns, _given("state", state_labels, n_states),
+            _given("action", action_labels, n_actions),
+        )  # fmt: skip
         order = TimeOrder(None, "by row") if names is None else _in_time(names, columns)
         return order.of(cls(**fields))
 
@@ -269,13 +296,23 @@ class Log(Transitions):
         """Build a log from any dataframe that narwhals knows (pandas, Polars, Arrow, DuckDB, …).
 
         Columns: episode_id, step, state, action, reward, and optionally next_state, terminated,
-        truncated, action_prob; with `bandit` neither episodes nor steps nor ends, but perhaps a
-        unit, as in `count_log`. Without a column
-        `terminated`, the last row of every episode that is not truncated ends the process;
-        `ends_assumed` then says so. `missing` and `duplicates` are those of `count_log`. `columns`
-        maps these names to yours; a state or action may span several:
-        ``columns={"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
-        `next_ward` and `next_severity` if these exist and no other mapping is given.
+        truncated, action_prob. Without a column `terminated`, the last row of every episode that is
+        not truncated ends the process; `ends_assumed` then says so.
+
+        Parameters:
+            frame: the dataframe.
+            columns: these names mapped to yours; a state or action may span several columns:
+                ``{"state": ["ward", "severity"], "action": "drug"}``. Successors are then found in
+                `next_ward` and `next_severity` if these exist and no other mapping is given.
+            state_labels: labels that the log may never show, in the order of their codes.
+            action_labels: the same for actions.
+            bandit: whether every row is an episode of one step that ends; columns of episodes,
+                steps and ends are not needed then, and there may be a unit, as in `count_log`.
+            missing: ``"error"``, ``"as-level"`` or ``"drop"``, as in `count_log`.
+            duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
+
+        Returns:
+            The log, sorted by episode and step.
 
         >>> import pyarrow as pa
         >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "ward": ["a", "b"],
@@ -286,8 +323,12 @@ class Log(Transitions):
         from spibb.sql.engines import open_frame
         from spibb.sql.typed import TypedTable
 
+        if isinstance(frame, str | Path):
+            raise InputError(
+                f"frame is {shown(str(frame))}, expected a dataframe: spibb.read_log reads files"
+            )
         handling = Handling(bandit, missing, duplicates)
-        table = TypedTable.open(open_frame(frame), columns or {}, {}, handling)
+        table = TypedTable.open(open_frame(frame, "frame"), columns or {}, {}, handling)
         return table.time_order().of(cls(**table.fields(state_labels, action_labels)))
 
     @takes(path=(str, Path))
@@ -298,6 +339,9 @@ class Log(Transitions):
         same order, with the states and actions that occur in it. Bins are in its labels, but a
         table does not keep their edges. A CSV file has no types: labels that it would give back as
         others (true and false, text that reads as whole numbers, empty text) need .parquet.
+
+        Parameters:
+            path: the file.
 
         >>> log.save("log.csv")
         >>> spibb.read_log("log.csv", columns=log.columns)
@@ -311,8 +355,13 @@ class Log(Transitions):
             check_untyped(table.select([*self.states.names, *self.actions.names]))
         tables.write_table(table, Path(path))
 
+    @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:
         """The same log with codes into vocabularies that hold all of its labels, and perhaps more.
+
+        Parameters:
+            states: labels of the states.
+            actions: labels of the actions.
 
         >>> wider = spibb.Vocabulary(["healed", "mild", "severe"])
         >>> log.with_labels(wider, log.actions).state[:2].tolist()
@@ -325,6 +374,13 @@ class Log(Transitions):
             self, state=rows[self.state], action=columns[self.action], states=states,
             actions=actions, next_state=recode_successors(self.next_state, rows),
         )  # fmt: skip
+
+
+def _given(name: str, labels: Labels | None, n: int | None) -> Vocabulary | None:
+    """The labels, or those of as many as are said; None where neither is given."""
+    if labels is not None:
+        return vocabulary(labels, name, argument=f"{name}_labels")
+    return None if n is None else vocabulary(positive(f"n_{name}s", n), name)
 
 
 def _in_time(names: Vocabulary, columns: Columns) -> TimeOrder:

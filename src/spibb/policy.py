@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from spibb.cases import CaseEncoder
-from spibb.checks import probability_rows, real_array, some, takes, whole_rows
+from spibb.checks import flag, probability_rows, real_array, some, takes, whole_rows
 from spibb.decisions import Decisions, decide
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.labels import Label, Vocabulary, vocabulary
+from spibb.labels import Label, Vocabulary, column_names, vocabulary
 
 
 class HasPolicy(Protocol):
@@ -91,6 +91,11 @@ class Policy(Frozen):
     def trusted(cls, probs: np.ndarray, states: Vocabulary, actions: Vocabulary) -> Policy:
         """Wrap rows that an algorithm made and that need no check: no copy is made.
 
+        Parameters:
+            probs: rows [S, A] that sum to 1.
+            states: labels of the rows.
+            actions: labels of the columns.
+
         >>> rows = np.array([[1.0, 0.0], [0.0, 1.0]])
         >>> spibb.Policy.trusted(rows, log.states, log.actions).row("severe")
         {'treat': 0.0, 'wait': 1.0}
@@ -104,6 +109,10 @@ class Policy(Frozen):
         cls, states: Vocabulary | Sequence[Label] | int, actions: Vocabulary | Sequence[Label] | int
     ) -> Policy:
         """The policy π̃ that plays every action equally often.
+
+        Parameters:
+            states: the states, or their number.
+            actions: the actions, or their number.
 
         >>> spibb.Policy.uniform(["mild", "severe"], ["treat", "wait"]).row("mild")
         {'treat': 0.5, 'wait': 0.5}
@@ -130,8 +139,12 @@ class Policy(Frozen):
     def row(self, state: Label) -> dict[Label, float]:
         """The distribution over action labels in a state.
 
-        The label is one of `states`, not a cell of a file: 3.0 is 3, but "3" is not, and true is
-        not 1. `act_many` reads cells.
+        Parameters:
+            state: one of the labels in `states`, not a cell of a file: 3.0 is 3, but "3" is not,
+                and true is not 1. `act_many` reads cells.
+
+        Returns:
+            The probability of each action.
 
         >>> baseline.row("mild")
         {'treat': 0.6, 'wait': 0.4}
@@ -140,9 +153,14 @@ class Policy(Frozen):
 
     @takes(rng=np.random.Generator)
     def sample(self, state: Label, *, rng: np.random.Generator) -> Label:
-        """Draw an action label for a state label, which is one of `states` as in `row`.
+        """Draw an action. The draw does not depend on the order of the policy's actions.
 
-        The draw does not depend on the order of the policy's actions.
+        Parameters:
+            state: one of the labels in `states`, as in `row`.
+            rng: the source of random numbers.
+
+        Returns:
+            The label of the action.
 
         >>> rng = np.random.default_rng(0)
         >>> baseline.sample("mild", rng=rng), baseline.sample("mild", rng=rng)
@@ -196,11 +214,16 @@ class Policy(Frozen):
         return CaseEncoder(self.states)
 
     def named(self, states: tuple[str, ...], actions: tuple[str, ...]) -> Policy:
-        """The same policy; `states` and `actions` name the columns that its labels span.
+        """The same policy, with other names for the columns that its labels span.
+
+        Parameters:
+            states: the columns of a state.
+            actions: the columns of an action.
 
         >>> baseline.named(("diagnosis",), ("treatment",)).states.names
         ('diagnosis',)
         """
+        states, actions = column_names("states", states), column_names("actions", actions)
         if (self.states.names, self.actions.names) == (states, actions):
             return self
         return Policy.trusted(self.probs, self.states.named(states), self.actions.named(actions))
@@ -212,6 +235,11 @@ class Policy(Frozen):
         Whatever takes a policy together with an MDP, counts or a log calls this first: inside the
         library rows and columns always match. Every state asked for must have a row here; actions
         that this policy does not know get probability 0, and one that it plays may not be missing.
+
+        Parameters:
+            states: the states asked for.
+            actions: the actions asked for.
+            what: the policy's name in messages.
 
         >>> actions = spibb.Vocabulary(["wait", "refer", "treat"])
         >>> baseline.aligned(baseline.states, actions).row("mild")
@@ -250,9 +278,13 @@ class Policy(Frozen):
     def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
         """Write the table `state, action, probability` as .csv or .parquet, in long form.
 
-        `read_policy` gives the same labels back. A spreadsheet may execute labels that begin with
-        ``=``, ``+``, ``-`` or ``@``: with `spreadsheet_safe` an apostrophe is written before them,
-        and one more column, which tells `read_policy` to take it away.
+        `read_policy` gives the same labels back.
+
+        Parameters:
+            path: the file.
+            spreadsheet_safe: write an apostrophe before labels that a spreadsheet might execute,
+                which begin with ``=``, ``+``, ``-`` or ``@``; one more column tells `read_policy`
+                to take it away.
 
         >>> baseline.save("baseline.csv")
         >>> spibb.read_policy("baseline.csv").row("severe")
@@ -260,6 +292,7 @@ class Policy(Frozen):
         """
         from spibb import tables
 
+        flag("spreadsheet_safe", spreadsheet_safe)
         table = tables.long_form(self.states, self.actions, probability=self.probs)
         tables.write_table(
             tables.spreadsheet_safe(table) if spreadsheet_safe else table, Path(path)

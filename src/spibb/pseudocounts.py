@@ -34,7 +34,7 @@ PAIRS = 4_000_000
 """Pairs of query and logged state that a tree may find at once."""
 
 
-class _Index(NamedTuple):
+class _Points(NamedTuple):
     """Logged states in radii around their mean [D, N], sorted by action; starts of actions."""
 
     points: np.ndarray
@@ -83,12 +83,12 @@ class DistanceCounts(Frozen):
         return counts
 
     @cached_property
-    def _index(self) -> _Index:
+    def _index(self) -> _Points:
         mean = self.states.mean(axis=0)
         order = np.argsort(self.actions, kind="stable")
         starts = np.searchsorted(self.actions[order], np.arange(self.n_actions + 1))
         points = np.ascontiguousarray(self._in_radii(self.states[order], mean).T)
-        return _Index(points, starts, mean)
+        return _Points(points, starts, mean)
 
     def _in_radii(self, rows: np.ndarray, mean: np.ndarray) -> np.ndarray:
         """(rows − mean) / radius, filled up with zeros to a multiple of four columns."""

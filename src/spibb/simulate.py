@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from spibb.checks import instance, positive, takes
+from spibb.checks import codes as check_codes
+from spibb.checks import instance, positive, takes, whole_array
 from spibb.counts import END, Counts
 from spibb.errors import InputError
 from spibb.kernels import counting, sampling
@@ -83,18 +85,50 @@ class Sampler:
         object.__setattr__(self, "policy", aligned)
 
     def draw(self, n_episodes: int, *, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Draw episodes as outcome codes [N] and lengths [E]."""
+        """Draw episodes as outcome codes [N] and lengths [E]; `codebook` says what a code means.
+
+        Parameters:
+            n_episodes: how many.
+            rng: the source of random numbers.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> codes, lengths = sampler.draw(5, rng=np.random.default_rng(0))
+        >>> len(lengths), len(codes) == int(lengths.sum())
+        (5, True)
+        """
         parts = list(self._draw(n_episodes, rng))
         if len(parts) == 1:
             return parts[0]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
     def log(self, n_episodes: int, *, rng: np.random.Generator) -> Log:
-        """Draw episodes and record every transition."""
+        """Draw episodes and record every transition.
+
+        Parameters:
+            n_episodes: how many.
+            rng: the source of random numbers.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> sampler.log(5, rng=np.random.default_rng(0)).n_episodes
+        5
+        """
         return self.to_log(*self.draw(n_episodes, rng=rng))
 
     def to_log(self, codes: np.ndarray, lengths: np.ndarray) -> Log:
-        """The log of drawn episodes."""
+        """The log of drawn episodes.
+
+        Parameters:
+            codes: outcome codes [N], from `draw`.
+            lengths: lengths of the episodes [E], from `draw`.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> sampler.to_log(*sampler.draw(5, rng=np.random.default_rng(0))).n_episodes
+        5
+        """
+        codes, lengths = self._drawn(codes, lengths)
         starts = np.concatenate([[0], np.cumsum(lengths)])
         successor = self.successor[codes]
         truncated = np.zeros(len(codes), dtype=bool)
@@ -112,7 +146,17 @@ class Sampler:
         )
 
     def counts(self, n_episodes: int, *, rng: np.random.Generator) -> Counts:
-        """Draw episodes and keep their counts only."""
+        """Draw episodes and keep their counts only.
+
+        Parameters:
+            n_episodes: how many.
+            rng: the source of random numbers.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> int(sampler.counts(5, rng=np.random.default_rng(0)).starts.sum())
+        5
+        """
         visits = np.zeros(len(self.action), dtype=np.int64)
         starts = np.zeros(len(self.mdp.states), dtype=np.int64)
         for codes, lengths in self._draw(n_episodes, rng):
@@ -121,9 +165,31 @@ class Sampler:
         return self._counts(visits, starts)
 
     def to_counts(self, codes: np.ndarray, lengths: np.ndarray) -> Counts:
-        """The counts of drawn episodes."""
+        """The counts of drawn episodes.
+
+        Parameters:
+            codes: outcome codes [N], from `draw`.
+            lengths: lengths of the episodes [E], from `draw`.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> int(sampler.to_counts(*sampler.draw(5, rng=np.random.default_rng(0))).starts.sum())
+        5
+        """
+        codes, lengths = self._drawn(codes, lengths)
         visits = sampling.histogram(codes, len(self.action))
         return self._counts(visits, self._starts(codes, lengths))
+
+    def _drawn(self, codes: Any, lengths: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Outcome codes [N] and the lengths of their episodes [E], checked."""
+        codes, lengths = whole_array("codes", codes), whole_array("lengths", lengths)
+        check_codes("outcome codes", codes, len(self.action))
+        if (lengths < 1).any() or lengths.sum() != len(codes):
+            raise InputError(
+                f"lengths add up to {lengths.sum()}, expected {len(codes)}, as many as there are "
+                "codes, and at least 1 for each episode: give what draw gave"
+            )
+        return codes, lengths
 
     def _starts(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         return sampling.first_states(codes, lengths, self.state, len(self.mdp.states))
@@ -175,7 +241,18 @@ class Sampler:
         return np.where(self.action < 0, 0.0, probs)
 
     def record(self, codes: np.ndarray, lengths: np.ndarray) -> Record:
-        """Drawn episodes, as the compiled algorithms take them."""
+        """Drawn episodes, as the compiled algorithms take them.
+
+        Parameters:
+            codes: outcome codes [N], from `draw`.
+            lengths: lengths of the episodes [E], from `draw`.
+
+        >>> from spibb.envs import gridworld_baseline, gridworld_mdp
+        >>> sampler = spibb.Sampler(gridworld_mdp(), gridworld_baseline())
+        >>> len(sampler.record(*sampler.draw(5, rng=np.random.default_rng(0))).episodes.lengths)
+        5
+        """
+        codes, lengths = self._drawn(codes, lengths)
         return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property

@@ -141,7 +141,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     return Solution.in_units(unit, found)
 
 
-@takes(mdp=MDP)
+@takes(mdp=MDP, probs=np.ndarray)
 def evaluate(
     mdp: MDP, probs: np.ndarray, *, method: str = "auto", tolerance: float = TOLERANCE
 ) -> Solution:

@@ -13,11 +13,25 @@ from spibb.labels import Vocabulary
 from spibb.log import Log
 
 
+@checks.takes(log=Log)
 def split_episodes(log: Log, share: float, seed: int) -> tuple[Log, Log]:
     """Two logs of whole episodes: a random 1 − `share` of them, and the others, at least one each.
 
     The split depends on the seed and on what the episodes are, not on their order in the log.
+
+    Parameters:
+        log: the log.
+        share: the share of the episodes in the second log, between 0 and 1.
+        seed: seed of the split.
+
+    Returns:
+        The log to train on, and the one to test with.
+
+    >>> train, test = spibb.splits.split_episodes(log, 0.3, seed=0)
+    >>> train.n_episodes, test.n_episodes
+    (2, 1)
     """
+    checks.seed(seed)
     checks.number("share", share, 0, 1, "()")
     n = log.n_episodes
     if n < 2:

@@ -27,7 +27,7 @@ EXECUTED = "=+@\t\r\n＝＋－＠-"
 LONGEST_LABEL = 100_000
 """Bytes of text that a file keeps; a longer one is a mistake rather than a label."""
 
-Progress = Callable[[float], None]
+OnProgress = Callable[[float], None]
 """Told now and then which share of the work is done, from 0 to 1."""
 Stage = Callable[[str, float], None]
 """Told the stage of the work, and which share of it is done, from 0 to 1."""

@@ -18,14 +18,14 @@ _MONTH, _DAY = "(0[1-9]|1[0-2])", "(0[1-9]|[12][0-9]|3[01])"
 _DATE = re.compile(f"[^0-9]*(19|20)[0-9]{{2}}([^0-9]+{_MONTH}|{_MONTH}{_DAY}[0-9]{{0,6}})(?![0-9])")
 
 
-class Episodes(Protocol):
+class HasEpisodes(Protocol):
     """A log, of which only the episodes matter here."""
 
     def episodes(self, which: np.ndarray) -> Self:
         """The log of some episodes, given by number, in that order."""
 
 
-Kind = TypeVar("Kind", bound=Episodes)
+Kind = TypeVar("Kind", bound=HasEpisodes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from strategies import random_problem
 
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.auto.cautious import (
-    Options,
+    RowOptions,
     _best,
     _options,
     _values,
@@ -99,7 +99,7 @@ def test_no_other_choice_of_rows_is_worth_more_in_the_mean_model(seed):
         [next(k for k in range(len(options.rows)) if (options.rows[k, s] == found[s]).all())
          for s in range(3)]
     )  # fmt: skip
-    policy, costs = Options(*options).at(chosen)
+    policy, costs = RowOptions(*options).at(chosen)
     system = np.eye(3) - 0.8 * np.einsum("sa,sat->st", policy, steps)
     v = np.linalg.solve(system, (policy * rewards).sum(axis=1) - costs)
     assert v.sum() == pytest.approx(best, rel=1e-6)

@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from spibb.cli.progress import ESTIMATORS, SOLVER, Line, is_compiled, progress
+from spibb.cli.progress import ESTIMATORS, SOLVER, ProgressLine, is_compiled, progress
 
 
 def shown(**options):
@@ -25,8 +25,8 @@ def test_the_line_says_what_and_how_far():
 
 
 def test_seconds_are_shown_once_there_are_some():
-    assert Line("working").__rich__() == "working"
-    assert Line("working", begun=time.monotonic() - 7.2).__rich__() == "working, 7 s"
+    assert ProgressLine("working").__rich__() == "working"
+    assert ProgressLine("working", begun=time.monotonic() - 7.2).__rich__() == "working, 7 s"
 
 
 @pytest.mark.parametrize("stored", [True, False])

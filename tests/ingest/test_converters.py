@@ -106,15 +106,15 @@ CLICKS = {"user": ["new", "old"], "item": [1, 2], "click": [0, 1]}
 @pytest.mark.parametrize(
     ("frame", "names", "message"),
     [
-        (3, {}, "source is an int, expected a path, a dataframe"),
+        (3, {}, "frame is an int, expected a dataframe"),
         (CLICKS | {"click": ["yes", "no"]}, {},
          r"reward \(column 'click'\) in row 0 is 'yes', expected a number"),
         (CLICKS | {"click": [0, 1j]}, {}, "a column of the log mixes types"),
         (CLICKS | {"click": [0.5, True]}, {}, "click mixes types"),
         (CLICKS | {"click": 1}, {}, "click is 1, expected one value per transition"),
         (CLICKS | {"click": [1]}, {}, r"differ in length \(user 2, item 2, click 1\)"),
-        (CLICKS, {"state": 3}, "state is mapped to 3, expected the name of a column"),
-        (CLICKS, {"action": ["item", None]}, r"action is mapped to \['item', None\], expected"),
+        (CLICKS, {"state": 3}, "columns maps 'state' to 3, expected the name of a column"),
+        (CLICKS, {"action": ["item", None]}, r"columns maps 'action' to \['item', None\]"),
         (CLICKS | {7: [1]}, {"state": "seven"}, "no column 'seven': its columns are 'user'"),
     ],
 )  # fmt: skip

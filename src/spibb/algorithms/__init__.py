@@ -151,7 +151,7 @@ def improve(
     Parameters:
         log: the log.
         baseline: the policy that made it, in any form that `Problem.from_log` takes; None
-            estimates it from the log.
+            takes the log's `action_prob`, and estimates the policy where that was not recorded.
         discount: γ in [0, 1).
         v_max: largest absolute return; derived from the rewards if None.
         algorithm: what improves it.

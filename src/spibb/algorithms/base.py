@@ -12,6 +12,7 @@ import numpy as np
 from spibb import checks
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Circumstances, Problem
+from spibb.errors import InputError
 from spibb.mdp import MDP
 from spibb.policy import Policy
 
@@ -86,6 +87,8 @@ class Algorithm(ABC):
         Configurations that the algorithm's kernel knows share one compiled call, others are
         improved one by one.
         """
+        checks.instance("problem", problem, Problem)
+        cls._check_alike(algorithms)
         for algorithm in algorithms:
             algorithm.check(problem)
         known = problem.circumstances
@@ -101,6 +104,15 @@ class Algorithm(ABC):
             if not joined[m]:
                 found[m] = algorithm.improve(problem).policy.probs
         return found
+
+    @classmethod
+    def _check_alike(cls, algorithms: Any) -> None:
+        """Refuse what is not a list of this algorithm's configurations."""
+        if not isinstance(algorithms, Sequence) or not all(isinstance(a, cls) for a in algorithms):
+            raise InputError(
+                f"algorithms is {checks.shown(algorithms)}, expected configurations of "
+                f"{cls.__name__}: write [{cls.__name__}(…), {cls.__name__}(…)]"
+            )
 
     def told(self, truth: Truth) -> Self:
         """The same with what a simulated world tells: the paper's benchmark tells HCPI the truth,

@@ -106,6 +106,9 @@ class Improvement(Frozen):
     def rows_of(self, candidate: Candidate) -> np.ndarray:
         """The policy [S, A] of a candidate of the sweep.
 
+        Parameters:
+            candidate: one of `sweep`.
+
         >>> result = spibb.Auto().improve(problem)
         >>> result.rows_of(result.sweep[0]).shape
         (2, 2)
@@ -195,7 +198,14 @@ class Improvement(Frozen):
         algorithm: Algorithm,
         **found: Any,
     ) -> Self:
-        """Label a solution; `found` are the fields that a subclass adds.
+        """Label a solution.
+
+        Parameters:
+            solution: policy and values, from `spibb.solve`.
+            bootstrapped: where the baseline was copied [S, A].
+            problem: what was solved.
+            algorithm: what solved it.
+            found: the fields that a subclass adds.
 
         >>> from spibb.solve import evaluate
         >>> kept = evaluate(problem.model, problem.baseline.probs)
@@ -277,6 +287,9 @@ class Improvement(Frozen):
         """What tests of its changes on episodes that chose nothing prove, and no model; None
         without such tests. Whether their assumptions hold, the verdict asks.
 
+        Parameters:
+            delta: failure probability; None takes that of the algorithm.
+
         >>> spibb.PiBSpibb(n_wedge=1).improve(problem).tested() is None
         True
         """
@@ -284,6 +297,9 @@ class Improvement(Frozen):
 
     def certificate(self, delta: float = 0.05) -> Certificate:
         """Theorem 2 and tighter bounds on the loss, or the reason why there is none.
+
+        Parameters:
+            delta: failure probability, at most 0.5.
 
         Returns:
             `bounds` with their ζ: ρ(π, M) ≥ ρ(π_b, M) − ζ with probability 1 − δ; or a `refusal`.

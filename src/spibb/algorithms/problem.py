@@ -185,7 +185,14 @@ class Problem(Shown):
         v_max: float | None = None,
         smoothing: float = 0.0,
     ) -> Problem:
-        """A problem without its log; the other parameters are those of `from_log`.
+        """A problem without its log.
+
+        Parameters:
+            counts: the counts of the log.
+            baseline: the policy that made it, as in `from_log`; None estimates it.
+            discount: γ in [0, 1).
+            v_max: largest absolute return; derived from the rewards if None.
+            smoothing: visits added to every action where the baseline is estimated.
 
         Returns:
             The problem, without a log.
@@ -269,7 +276,7 @@ class Problem(Shown):
     @cached_property
     def models(self) -> Mapping[str, MDP]:
         """M̂ for each treatment of unseen pairs, estimated when asked for."""
-        return _Models(self.counts, self.baseline, self.discount, self.v_max)
+        return _Estimated(self.counts, self.baseline, self.discount, self.v_max)
 
     @cached_property
     def return_range(self) -> float:
@@ -364,7 +371,7 @@ def _check_v_max(problem: Problem) -> None:
         )
 
 
-class _Models(dict[str, MDP]):
+class _Estimated(dict[str, MDP]):
     """Estimated models by the name of their treatment of unseen pairs; rows of P̂ are shared.
 
     It does not hold the problem, which holds it: whoever improves many logs would keep them all

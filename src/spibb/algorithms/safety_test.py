@@ -66,6 +66,10 @@ class TestedImprovement(Improvement):
 
     Where the test rejected the trained policy, `policy` is the baseline, `bootstrapped` is True
     everywhere, and `q` and `v` are the baseline's.
+
+    >>> result = spibb.ARBRM().improve(problem)
+    >>> result.accepted, bool(result.bootstrapped.all())
+    (False, True)
     """
 
     __test__: ClassVar[bool] = False  # pytest collects classes by this prefix

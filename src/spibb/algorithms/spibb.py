@@ -119,7 +119,7 @@ class PiLeqBSpibb(ThresholdSpibb):
     """Π_≤b-SPIBB: as Π_b-SPIBB, but a bootstrapped action may also lose its mass.
 
     max_π ρ(π, M̂) subject to π(a|x) ≤ π_b(a|x) wherever N_D(x, a) < N∧ (section 2.4,
-    Algorithm 2 of the appendix). Often better and safer in practice; it has no guarantee.
+    Algorithm 2 of the appendix). Often better than Π_b-SPIBB; it has no guarantee.
 
     Parameters:
         n_wedge: N∧, as for `PiBSpibb`.

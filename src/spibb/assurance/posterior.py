@@ -58,6 +58,9 @@ class Posterior(Frozen):
     that were trained on the same log, those with 0.95 to 0.99 were truly no worse in 92 % of the
     cases on families of worlds that had chosen nothing, and in 63 % where rare falls decide
     (docs/decisions.md). It is not printed anywhere; a `verdict` says how sure the log is.
+
+    >>> spibb.PiBSpibb(n_wedge=1).improve(problem).posterior(draws=200)
+    Posterior(gain=..., interval=... to ..., level=0.95, draws=200)
     """
 
     probability: float

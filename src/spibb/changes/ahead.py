@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from spibb.changes.change_search import Chooser, Values
+from spibb.changes.change_search import Chooser, Valuation
 from spibb.changes.planned_tests import PlannedTest, best_group, worth_testing
 from spibb.changes.prospects import Outlook, Spread, believed, of_one
 from spibb.changes.shared_changes import best_shared
@@ -38,7 +38,7 @@ class Ahead:
     @classmethod
     def of(
         cls, log: Log, made_by: MadeBy, discount: float, split: SplitLog, delta: float,
-        values: Values,
+        values: Valuation,
     ) -> Ahead:  # fmt: skip
         """Of a log that was split as `certified` does."""
         bounds = split.chooser.bounds

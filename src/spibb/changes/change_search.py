@@ -47,7 +47,7 @@ SAME_RETURN = 1e-12
 """Relative to the limits of returns: values that differ by less are the same."""
 
 
-Values = Callable[[Counts, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
+Valuation = Callable[[Counts, np.ndarray, float], tuple[np.ndarray, np.ndarray]]
 """Q [S, A] and V [S] in M̂ of a policy [S, A] at a discount: `departures.values_where_seen`, or the
 same without a solver."""
 
@@ -111,7 +111,7 @@ class Chooser:
     @classmethod
     def of(cls, log: Log, baseline: np.ndarray, discount: float, bounds: ReturnBounds,
            scale: float, known: bool, by_row: bool = False,
-           recorded: np.ndarray | None = None, *, values: Values) -> Chooser:  # fmt: skip
+           recorded: np.ndarray | None = None, *, values: Valuation) -> Chooser:  # fmt: skip
         """Estimate the model of the choosing episodes and π_b's values in it.
 
         `recorded` [S, A] is what is known of π_b, if that is less than all.

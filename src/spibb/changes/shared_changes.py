@@ -97,14 +97,14 @@ def _best(chooser: Chooser, states: np.ndarray) -> SharedChange | None:
     usable = np.flatnonzero((n.sum(axis=0) >= TRUSTED) & (b.sum(axis=0) > 0))
     if len(usable) < 2:
         return None
-    region = _Region.of(chooser, states)
+    region = _JointStates.of(chooser, states)
     order = usable[np.argsort(np.round(region.effect[usable] / chooser.rounding), kind="stable")]
     found = (region.change(chooser, order[worst:]) for worst in range(1, len(order)))
     return max((c for c in found if c is not None), key=lambda c: c.evidence, default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Region(Frozen):
+class _JointStates(Frozen):
     """States as one: `rows` in all, and how often each action was tried in them [A].
 
     `played` [A] is the baseline's mass, `effect` [A] is u; the others are means over the rows.
@@ -120,7 +120,7 @@ class _Region(Frozen):
     centre: float
 
     @classmethod
-    def of(cls, chooser: Chooser, states: np.ndarray) -> _Region:
+    def of(cls, chooser: Chooser, states: np.ndarray) -> _JointStates:
         """What the choosing episodes say of some states together."""
         n = chooser.counts[states]
         rows, tried = n.sum(axis=1), n.sum(axis=0)

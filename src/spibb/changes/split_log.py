@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.changes.change_search import Chooser, Values
+from spibb.changes.change_search import Chooser, Valuation
 from spibb.episodes.conformity import recorded_probs, recorded_table
 from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns
 from spibb.frozen import Frozen
@@ -63,7 +63,7 @@ class SplitLog:
     @classmethod
     def of(
         cls, log: Log, made_by: MadeBy, discount: float, declared: Declared, n_choose: int,
-        seed: int, values: Values,
+        seed: int, values: Valuation,
     ) -> SplitLog:  # fmt: skip
         """Let the first `n_choose` shuffled episodes choose."""
         bounds = declared.bounds(discount)
@@ -81,7 +81,7 @@ class SplitLog:
 
 def chooser_of(
     chosen: Log, log: Log, made_by: MadeBy, discount: float, bounds: ReturnBounds, scale: float,
-    values: Values,
+    values: Valuation,
 ) -> Chooser:  # fmt: skip
     """What some episodes of a log say, if `scale` times as many will judge."""
     baseline, sure = made_by.probs, None

@@ -5,6 +5,7 @@ A message is one line that names the thing, its value, the limit, the place and 
 
 from spibb.checks.arguments import MADE_BY as MADE_BY
 from spibb.checks.arguments import as_float as as_float
+from spibb.checks.arguments import callable_ as callable_
 from spibb.checks.arguments import choice as choice
 from spibb.checks.arguments import delta as delta
 from spibb.checks.arguments import delta_or_one as delta_or_one
@@ -12,6 +13,7 @@ from spibb.checks.arguments import discount as discount
 from spibb.checks.arguments import flag as flag
 from spibb.checks.arguments import flags as flags
 from spibb.checks.arguments import instance as instance
+from spibb.checks.arguments import mapping as mapping
 from spibb.checks.arguments import n_wedge as n_wedge
 from spibb.checks.arguments import number as number
 from spibb.checks.arguments import options as options

@@ -7,7 +7,8 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -95,6 +96,9 @@ MADE_BY = {
     "Generator": "np.random.default_rng(0) makes one",
     "Box": "spibb.solve.free_box makes one",
     "LogTable": "spibb.open_log makes one",
+    "LoadedPolicy": "spibb.load_policy makes one",
+    "ndarray": "the probs of a Policy are one",
+    "str": "give a text",
     "Path": "give the name of a file",
 }
 P = ParamSpec("P")
@@ -109,7 +113,10 @@ def takes(**kinds: type | tuple[type, ...]) -> Callable[[Callable[P, R]], Callab
 
         @functools.wraps(function)
         def checked(*args: P.args, **kwargs: P.kwargs) -> R:
-            given = signature.bind(*args, **kwargs).arguments
+            given: Mapping[str, Any] = {}
+            # of arguments that are missing, the call below raises Python's own error
+            with suppress(TypeError):
+                given = signature.bind(*args, **kwargs).arguments
             for name, kind in kinds.items():
                 if name in given:
                     instance(name, given[name], kind)
@@ -174,6 +181,19 @@ def seed(value: Any, name: str = "seed") -> int:
     if not (x >= 0 and x.is_integer()):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 0")
     return int(value)
+
+
+def mapping(name: str, value: Any, example: str) -> Mapping[Any, Any]:
+    """Check that an argument maps names to values."""
+    if not isinstance(value, Mapping):
+        raise InputError(f"{name} is {shown(value)}, expected a mapping: write {example}")
+    return value
+
+
+def callable_(name: str, value: Any, example: str) -> None:
+    """Check that an argument is a function, or None where it is left out."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} is {shown(value)}, expected a function: write {example}")
 
 
 def several(name: str, value: Any, example: str) -> tuple[Any, ...]:

@@ -36,12 +36,14 @@ def one_line(text: str, limit: int = 300) -> str:
 
 def named(value: Any) -> str:
     """What kind of thing a value is."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
     return "None" if value is None else indefinite(type(value))
 
 
 def indefinite(kind: type) -> str:
     """A type with its article."""
-    vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith("MDP")
+    vowel = kind.__name__[0] in "AEIOaeio" or kind.__name__.startswith(("MDP", "nd"))
     return f"{'an' if vowel else 'a'} {kind.__name__}"
 
 

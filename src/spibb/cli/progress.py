@@ -31,7 +31,7 @@ def new_console() -> Console:
 
 
 @dataclass
-class Line:
+class ProgressLine:
     """The line that is drawn again and again; it says how long the work has taken so far."""
 
     text: str
@@ -57,7 +57,7 @@ def progress(
     `compiles` names a kernel of the work, and how many seconds of compiling the work costs where
     that kernel was never compiled before.
     """
-    line = Line(text + _compiling(compiles))
+    line = ProgressLine(text + _compiling(compiles))
 
     def tell(share: float) -> None:
         line.share = f" ({share:.0%} {of})"
@@ -79,7 +79,7 @@ def stages(
 ) -> Iterator[Callable[[str, float], None]]:
     """A line that names the stage of the work, its share, what has passed, and what is left."""
     note = _compiling(compiles)
-    line, begun = Line(f"starting{note}"), time.monotonic()
+    line, begun = ProgressLine(f"starting{note}"), time.monotonic()
 
     def tell(stage: str, share: float) -> None:
         nonlocal begun

@@ -4,6 +4,7 @@ from spibb.columns.names import ALIASES as ALIASES
 from spibb.columns.names import OPTIONAL as OPTIONAL
 from spibb.columns.names import REQUIRED as REQUIRED
 from spibb.columns.names import UNIT as UNIT
+from spibb.columns.names import check_given as check_given
 from spibb.columns.names import check_unit as check_unit
 from spibb.columns.names import ignored as ignored
 from spibb.columns.names import resolve as resolve

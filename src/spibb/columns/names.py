@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from spibb.checks import did_you_mean, shown, some
+from spibb.checks import did_you_mean, mapping, shown, some
 from spibb.errors import FixableError, InputError
 
 ALIASES: Mapping[str, tuple[str, ...]] = {
@@ -33,10 +33,8 @@ def resolve(
 
     In the log of a `bandit`, every row is an episode, and what tells episodes has no columns.
     """
+    check_given(given)
     for name in given:
-        if name not in REQUIRED + OPTIONAL:
-            hint = did_you_mean(name, REQUIRED + OPTIONAL)
-            raise InputError(f"columns maps {name!r}, which is not a column of a log{hint}")
         if bandit and name in EPISODES:
             raise InputError(
                 f"{name} is mapped to {given[name]!r}, but every row of a bandit's log is an "
@@ -58,6 +56,19 @@ def resolve(
     _check_mapped_once(found)
     _check_not_misspelt("terminated", found, present)
     return found
+
+
+def check_given(given: Any) -> None:
+    """Our names, and for each the name of one column or of several."""
+    for name, mine in mapping("columns", given, '{"state": ["ward", "age"]}').items():
+        if name not in REQUIRED + OPTIONAL:
+            hint = did_you_mean(name, REQUIRED + OPTIONAL) if isinstance(name, str) else ""
+            raise InputError(f"columns maps {shown(name)}, which is not a column of a log{hint}")
+        listed = isinstance(mine, Sequence) and all(isinstance(part, str) for part in mine)
+        if not (listed and mine):
+            raise InputError(
+                f"columns maps {name!r} to {shown(mine)}, expected the name of a column, or several"
+            )
 
 
 def check_unit(given: Mapping[str, Any], bandit: bool) -> None:

@@ -17,9 +17,12 @@ FLAGS = {"true": True, "t": True, "yes": True, "1": True, "1.0": True,
 
 def labels_column(values: Any, name: str) -> Any:
     """Leave labels as they are, but let any array type through as NumPy."""
-    if isinstance(values, np.ndarray | list | tuple) or type(values).__module__ == "pyarrow.lib":
+    sized = not isinstance(values, np.ndarray) or values.ndim
+    if (isinstance(values, np.ndarray | list | tuple) and sized) or type(
+        values
+    ).__module__ == "pyarrow.lib":
         return values
-    if not isinstance(values, Iterable):
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable) or not sized:
         raise InputError(f"{name} is {shown(values)}, expected one value per row")
     return values.to_numpy() if hasattr(values, "to_numpy") else list(values)
 

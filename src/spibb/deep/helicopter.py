@@ -49,7 +49,12 @@ def train_baseline(
 
 @cache
 def helicopter_baseline() -> SoftmaxBaseline:
-    """The committed baseline of the helicopter study."""
+    """The committed baseline of the helicopter study.
+
+    >>> from spibb.deep.helicopter import helicopter_baseline
+    >>> helicopter_baseline().network.sizes[0]
+    4
+    """
     return SoftmaxBaseline.load(WEIGHTS)
 
 

@@ -187,7 +187,7 @@ def improve_vectors(
     )  # fmt: skip
 
 
-class _Trained(NamedTuple):
+class _TrainedPolicy(NamedTuple):
     """A policy in the order of training, and how it came to be."""
 
     policy: VectorPolicy
@@ -195,7 +195,7 @@ class _Trained(NamedTuple):
     found: DeepImprovement
 
 
-class _Tested(NamedTuple):
+class _TestedCases(NamedTuple):
     """What the held-out episodes say; nothing where none were kept apart."""
 
     report: OffPolicyReport | None
@@ -208,13 +208,13 @@ def _test(
     discount: float,
     delta: float,
     seed: int,
-) -> _Tested:
+) -> _TestedCases:
     """Estimate the policy on the held-out episodes."""
     if held is None:
-        return _Tested(None, None)
+        return _TestedCases(None, None)
     rng = np.random.default_rng(seed)
     report = estimate_on(held, policy, discount, delta=delta, rng=rng)
-    return _Tested(report, departures(held, policy, discount, delta=delta, rng=rng))
+    return _TestedCases(report, departures(held, policy, discount, delta=delta, rng=rng))
 
 
 def _by_action(found: VectorDecisions, actions: np.ndarray) -> VectorDecisions:
@@ -232,7 +232,7 @@ def _train(
     seed: int,
     tell: Stage,
     checkpoint: str | Path | None,
-) -> _Trained:
+) -> _TrainedPolicy:
     scaling = Scaling.of(log.state, log.features)
     z = scaling(log.state)
     tell("cloning the current policy", 0)
@@ -265,7 +265,7 @@ def _train(
         log.features, log.actions, scaling, found.networks[0].numpy(), current, z,
         log.action.astype(np.int64), radius, n_wedge, settings.variant, discount, unit,
     )  # fmt: skip
-    return _Trained(policy, made, found)
+    return _TrainedPolicy(policy, made, found)
 
 
 def _deep_log(log: VectorLog, scaling: Scaling, unit: float, current: SoftmaxBaseline) -> DeepLog:

@@ -29,7 +29,7 @@ class Simulator(NamedTuple):
     n_actions: int
 
 
-class Episodes(NamedTuple):
+class Collected(NamedTuple):
     """Whole episodes, one after the other: columns [N], `episode` numbers them."""
 
     state: np.ndarray
@@ -56,10 +56,10 @@ def collect(
     """
     checks.positive("n_transitions", n_transitions)
     at_once = SIDE_BY_SIDE if isinstance(env, Simulator) else 1
-    parts: list[Episodes] = []
+    parts: list[Collected] = []
     while sum(len(part.action) for part in parts) < n_transitions:
         parts.append(play(env, policy, at_once, rng=rng, max_steps=max_steps))
-    whole = Episodes(*(column[:n_transitions] for column in _join(parts)))
+    whole = Collected(*(column[:n_transitions] for column in _join(parts)))
     return DeepLog(
         whole.state,
         whole.action,
@@ -91,7 +91,7 @@ def play(
     *,
     rng: np.random.Generator,
     max_steps: int = 100,
-) -> Episodes:
+) -> Collected:
     """Whole episodes, each until it ends or `max_steps`; a simulator's all side by side."""
     checks.positive("max_steps", max_steps)
     if isinstance(env, Simulator):
@@ -102,13 +102,13 @@ def play(
     return _join(parts)._replace(episode=np.repeat(np.arange(n_episodes), lengths))
 
 
-def _join(parts: Sequence[tuple[np.ndarray, ...]]) -> Episodes:
-    return Episodes(*(np.concatenate(column) for column in zip(*parts)))
+def _join(parts: Sequence[tuple[np.ndarray, ...]]) -> Collected:
+    return Collected(*(np.concatenate(column) for column in zip(*parts)))
 
 
 def _play_lanes(
     lanes: Lanes | GymLane, policy: StateFunction, rng: np.random.Generator
-) -> Episodes:
+) -> Collected:
     """One episode per lane, in the order of the lanes."""
     running = np.arange(len(lanes.states))
     rows = []
@@ -120,7 +120,7 @@ def _play_lanes(
         running = running[~step.ended]
     mixed = _join(rows)
     order = np.argsort(mixed.episode, kind="stable")
-    return Episodes(*(column[order] for column in mixed))
+    return Collected(*(column[order] for column in mixed))
 
 
 class Step(NamedTuple):

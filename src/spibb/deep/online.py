@@ -76,7 +76,7 @@ class OnlineDQN:
 
     def train(self, env: Any) -> OnlineResult:
         """Train in a Gymnasium environment or a `Simulator`."""
-        return _Session(self, env).train()
+        return _OnlineTraining(self, env).train()
 
     def program(self, n_features: int, n_actions: int) -> Program:
         """What the updates compile to: batch DQN's program on the replay buffer."""
@@ -97,7 +97,7 @@ class OnlineResult(Frozen):
     returns: np.ndarray
 
 
-class _Session:
+class _OnlineTraining:
     """One training: lanes, replay buffer and network."""
 
     def __init__(self, config: OnlineDQN, env: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-Rows = Callable[..., Any]
+RowFunction = Callable[..., Any]
 
 COMPARE_UP_TO = 24
 """Number of actions up to which comparing all pairs beats sorting (XLA sorts 9 in 16 µs)."""
@@ -57,7 +57,7 @@ def _descending(q: Any, xp: Any) -> Any:
     return np.argsort(-q, axis=-1, kind="stable") if xp is np else jnp.argsort(-q, axis=-1)
 
 
-ROWS: Mapping[str, Rows] = {"pi-b": pi_b_rows, "pi-leq-b": pi_leq_b_rows}
+ROWS: Mapping[str, RowFunction] = {"pi-b": pi_b_rows, "pi-leq-b": pi_leq_b_rows}
 """The greedy row by the name of the constraint."""
 
 

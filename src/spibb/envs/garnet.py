@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import gymnasium
 import numpy as np
 
 from spibb.checks import number, positive
+from spibb.checks import seed as check_seed
 from spibb.defaults import DISCOUNT
 from spibb.errors import InputError
 from spibb.frozen import Frozen
@@ -16,6 +18,7 @@ from spibb.kernels import garnet
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
 from spibb.outcomes import Outcomes
+from spibb.showing import Shown
 
 START = garnet.START
 ATTEMPTS = 100
@@ -85,7 +88,7 @@ def _wrap(drawn: tuple[Any, ...], discount: float) -> GarnetDraw:
     return GarnetDraw(mdp, int(terminal), q)
 
 
-class Garnet(gymnasium.Env[Any, Any]):
+class Garnet(Shown, gymnasium.Env[Any, Any]):
     """Find the far state of a random MDP: reward +1 on entering it, which ends the episode.
 
     `seed` says which MDP, the seed given to `reset` which episodes.
@@ -103,11 +106,16 @@ class Garnet(gymnasium.Env[Any, Any]):
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(check_seed(seed))
         self._draw = draw_garnet(rng, n_states, n_actions, connectivity, discount)
         self.observation_space = gymnasium.spaces.Discrete(n_states)
         self.action_space = gymnasium.spaces.Discrete(n_actions)
         self._state = START
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Its size, and where it is."""
+        n_states, n_actions = self.mdp.shape
+        return {"states": n_states, "actions": n_actions, "state": self._state}
 
     @property
     def mdp(self) -> MDP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 
 from spibb.labels import Vocabulary
 from spibb.mdp import MDP
+from spibb.showing import Shown
 
 SIZE = 5
 N_STATES = SIZE * SIZE
@@ -64,7 +66,7 @@ def gridworld_mdp() -> MDP:
     )  # fmt: skip
 
 
-class Gridworld(gymnasium.Env[Any, Any]):
+class Gridworld(Shown, gymnasium.Env[Any, Any]):
     """Walk from the bottom left to the top right corner of a 5×5 grid with two walls.
 
     Actions: 0 up, 1 right, 2 down, 3 left. A move goes as asked with 75 %, to either side with
@@ -78,6 +80,10 @@ class Gridworld(gymnasium.Env[Any, Any]):
         self.observation_space = gymnasium.spaces.Discrete(N_STATES)
         self.action_space = gymnasium.spaces.Discrete(4)
         self._state = START
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Its size, and where it is."""
+        return {"states": N_STATES, "actions": 4, "state": self._state}
 
     @property
     def mdp(self) -> MDP:

@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from spibb.checks import number, positive
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import helicopter as kernel
+from spibb.showing import Shown
 
 N_ACTIONS = 9
 FEATURES = ("s_x", "s_y", "v_x", "v_y")
@@ -50,7 +51,7 @@ def draw_noise(n: int, noise_factor: float, rng: np.random.Generator) -> np.ndar
 
 
 @dataclass(frozen=True, eq=False)
-class Episodes(Frozen):
+class Rollouts(Frozen):
     """Undiscounted returns [E] and lengths [E] of whole episodes."""
 
     returns: np.ndarray
@@ -96,7 +97,7 @@ def play(
     rng: np.random.Generator,
     noise_factor: float = 1.0,
     max_steps: int = MAX_STEPS,
-) -> Episodes:
+) -> Rollouts:
     """Play `n_episodes` whole episodes side by side and return what each earned.
 
     The policy is asked once per time step for all running episodes (at most `BATCH_EPISODES`).
@@ -110,7 +111,7 @@ def play(
         for step in _steps(policy, size, rng, noise_factor, max_steps):
             returns[first + step.episode_id] += step.reward
             lengths[first + step.episode_id] += 1
-    return Episodes(returns, lengths)
+    return Rollouts(returns, lengths)
 
 
 def collect(
@@ -197,7 +198,7 @@ def _draw_actions(probs: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
     return actions
 
 
-class Helicopter(gymnasium.Env[Any, Any]):
+class Helicopter(Shown, gymnasium.Env[Any, Any]):
     """Fly from the bottom left and leave the unit square as close to (1, 1) as possible.
 
     Observations are (s_x, s_y, v_x, v_y); action a is the thrust (a // 3 − 1, a % 3 − 1). Leaving
@@ -220,6 +221,10 @@ class Helicopter(gymnasium.Env[Any, Any]):
         self.observation_space = gymnasium.spaces.Box(-np.inf, np.inf, (4,), np.float64)
         self.action_space = gymnasium.spaces.Discrete(N_ACTIONS)
         self._state, self._time = np.zeros(4), 0
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Its noise, and how long it has flown."""
+        return {"noise_factor": self.noise_factor, "max_steps": self.max_steps, "step": self._time}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

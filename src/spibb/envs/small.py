@@ -22,7 +22,7 @@ Outcome = tuple[int, int, float, int, float, bool]
 """(x, a, probability, x', reward, terminated)."""
 BASELINES = {"good": 0.9, "middling": 0.5, "uniform": 0.0}
 """How near the optimal value a baseline is, from the uniform policy's (0) to the optimum (1)."""
-Given = Callable[[MDP], Policy]
+OwnBaseline = Callable[[MDP], Policy]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SmallWorld:
     make: Callable[[np.random.Generator], MDP]
     max_steps: int = 50
     etas: Mapping[str, float] = field(default_factory=lambda: BASELINES)
-    given: Mapping[str, Given] = field(default_factory=dict)
+    given: Mapping[str, OwnBaseline] = field(default_factory=dict)
     randomisation: str = "multiply"
 
     def baseline(self, mdp: MDP, kind: str, rng: np.random.Generator) -> Policy:
@@ -232,7 +232,7 @@ def near_null(rng: np.random.Generator, *, gap: float = 0.03) -> MDP:
     return _mdp(outcomes, np.full(4, 0.25), 2, 0.95)
 
 
-def leaning(share: float) -> Given:
+def leaning(share: float) -> OwnBaseline:
     """A baseline that plays the first action with the given probability, the others alike."""
 
     def make(mdp: MDP) -> Policy:

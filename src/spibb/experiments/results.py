@@ -47,7 +47,7 @@ from spibb.stats import (
     share_interval,
     tail_intervals,
 )
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,7 +139,7 @@ class Results:
         return Interval(*values)
 
 
-def load_results(folder: Path, progress: Progress | None = None) -> Results:
+def load_results(folder: Path, progress: OnProgress | None = None) -> Results:
     """Aggregate the rows of a folder, or read the aggregate if it is up to date."""
     experiment = read_spec(folder)
     parts = {file.name: file.stat().st_mtime_ns for file in part_files(folder)}
@@ -182,7 +182,7 @@ def _seal(stored: dict[str, Any]) -> str:
 
 
 def aggregate(
-    parts: list[str], experiment: Experiment, progress: Progress | None = None
+    parts: list[str], experiment: Experiment, progress: OnProgress | None = None
 ) -> Results:
     """Statistics of every column at every setting, from the rows of Parquet files."""
     study = study_of(experiment)

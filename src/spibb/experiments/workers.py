@@ -17,14 +17,14 @@ from spibb.experiments.parts import Chunk
 from spibb.experiments.spec import Experiment
 from spibb.experiments.studies import study_of
 
-Rows = tuple[Chunk, dict[str, np.ndarray]]
+ChunkRows = tuple[Chunk, dict[str, np.ndarray]]
 ATTEMPTS = 3
 """How often in a row a worker may die before any chunk is done."""
 ANSWERS_WITHIN = "10s"
 """How long a Dask scheduler may take to answer."""
 
 
-def run_chunk(experiment: Experiment, chunk: Chunk) -> Rows:
+def run_chunk(experiment: Experiment, chunk: Chunk) -> ChunkRows:
     """All rows of a chunk, by column."""
     repeat = study_of(experiment).repeat
     rows = [row for run in range(chunk.start, chunk.stop) for row in repeat(experiment, run)]
@@ -41,7 +41,7 @@ def _column(name: str, values: list[Any]) -> np.ndarray:
 
 def run_chunks(
     experiment: Experiment, chunks: Sequence[Chunk], jobs: int, dask: str | None
-) -> Generator[Rows, None, None]:
+) -> Generator[ChunkRows, None, None]:
     """The rows of all chunks as they arrive; those of a local worker that died are done again.
 
     A Dask cluster does the same by itself.
@@ -66,7 +66,7 @@ def run_chunks(
 
 def _arriving(
     experiment: Experiment, chunks: Sequence[Chunk], options: dict[str, Any]
-) -> Iterator[Rows]:
+) -> Iterator[ChunkRows]:
     from joblib import Parallel, delayed
 
     pool = Parallel(return_as="generator_unordered", **options)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from spibb.binning import Bins, Request
+from spibb.checks import callable_
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.ingest.aggregate import LogTable
@@ -20,7 +21,7 @@ from spibb.sql.engines import Engine
 from spibb.sql.opening import open_source
 from spibb.sql.reading import read_table as read_table
 from spibb.sql.sources import Source
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 
 def read_log(
@@ -67,7 +68,7 @@ def count_log(
     *,
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -123,7 +124,7 @@ def open_log(
     *,
     columns: ColumnNames | None = None,
     bins: Mapping[str, Request | Bins] | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -148,6 +149,7 @@ def open_log(
     >>> table.rows, table.names["state"]
     (6, ('state',))
     """
+    callable_("progress", progress, "progress=print")
     handling = Handling(bandit, missing, duplicates)
     if isinstance(source, Log):
         _check_plain(columns, bins, handling)
@@ -173,7 +175,7 @@ def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
         )
 
 
-def open_engine(source: Any, progress: Progress | None = None) -> Engine:
+def open_engine(source: Any, progress: OnProgress | None = None) -> Engine:
     """What answers SQL over a source of a log."""
     if isinstance(source, str | Path | Source) or (
         isinstance(source, list | tuple) and all(isinstance(part, str | Path) for part in source)

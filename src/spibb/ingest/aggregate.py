@@ -12,10 +12,10 @@ from spibb.arrays import from_arrow, release_memory
 from spibb.columns import NO_STATE, UNIT
 from spibb.counts import Counts
 from spibb.kernels.units import centre_and_unit
-from spibb.labels import factorize, translate
+from spibb.labels import Labels, factorize, translate
 from spibb.log import Log
 from spibb.sql import queries
-from spibb.sql.coding import CodedRows, Labels, cast
+from spibb.sql.coding import CodedRows, cast
 from spibb.sql.engines import open_arrow
 from spibb.sql.typed import TypedTable
 from spibb.tables import log_table
@@ -27,7 +27,13 @@ ORDER_UP_TO = 2_000_000
 
 @dataclass(frozen=True, eq=False)
 class LogTable(TypedTable):
-    """A log where it is stored; read it as rows or as counts."""
+    """A log where it is stored; read it as rows or as counts.
+
+    >>> log.save("log.csv")
+    >>> table = spibb.open_log("log.csv")
+    >>> table.counts().pairs.tolist(), table.log().n_episodes
+    ([[1, 2], [2, 1]], 3)
+    """
 
     @classmethod
     def of(cls, log: Log) -> LogTable:
@@ -83,12 +89,12 @@ class LogTable(TypedTable):
         """Centre and unit of the rewards."""
         return centre_and_unit(*self.profile.reward_range)
 
-    def _outcomes(self, found: Any, n_flags: int, names: Sequence[str]) -> _Outcomes:
+    def _outcomes(self, found: Any, n_flags: int, names: Sequence[str]) -> _Aggregated:
         """What an aggregation found: labels, flags, and last the sums of these names."""
         keys = len(found.columns) - len(names)
         flags = [np.asarray(c.to_pylist(), bool) for c in found.columns[keys - n_flags : keys]]
         sums = (from_arrow(column.cast("float64")) for column in found.columns[keys:])
-        return _Outcomes(self.coder.rows(found, flags[0]), flags[0], np.logical_or.reduce(flags),
+        return _Aggregated(self.coder.rows(found, flags[0]), flags[0], np.logical_or.reduce(flags),
                          dict(zip(names, sums, strict=True)))  # fmt: skip
 
     def _starts(self, started: Any, coded: CodedRows) -> np.ndarray:
@@ -98,7 +104,7 @@ class LogTable(TypedTable):
         n = from_arrow(started.column("n").cast("float64"))
         return np.bincount(where, weights=n, minlength=len(coded.states)).astype(np.int64)
 
-    def _assemble(self, outcomes: _Outcomes, starts: np.ndarray) -> Counts:
+    def _assemble(self, outcomes: _Aggregated, starts: np.ndarray) -> Counts:
         self.check_rewards(outcomes.sums["reward"])
         coded, known = outcomes.coded, outcomes.known
         moments = np.column_stack([outcomes.sums[name] for name in ("n", "reward", "squares")])
@@ -111,7 +117,7 @@ class LogTable(TypedTable):
 
 
 @dataclass(frozen=True)
-class _Outcomes:
+class _Aggregated:
     """Coded rows of an aggregation, their ends, and sums [K] by name."""
 
     coded: CodedRows

@@ -30,7 +30,12 @@ UNITS = re.compile(
 
 @dataclass(frozen=True)
 class Finding(Shown):
-    """One thing to know about the data: what was looked at, what was found, what to do."""
+    """One thing to know about the data: what was looked at, what was found, what to do.
+
+    >>> finding = spibb.inspect_log(log).findings[0]
+    >>> finding.what, finding.value, finding.remedy
+    ('Transitions', '6', '')
+    """
 
     what: str
     value: str

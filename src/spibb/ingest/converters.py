@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import positive, same_length, shown, takes
+from spibb.checks import callable_, positive, same_length, shown, takes
 from spibb.columns import resolve, to_arrow_table
 from spibb.errors import InputError
 from spibb.ingest.mapping import ColumnNames
@@ -39,7 +39,8 @@ def from_minari(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "iterate_episodes", "minari.load_dataset(name) makes one")
-    rows = _Rows()
+    _check_encode(encode)
+    rows = _Gathered()
     for number, episode in enumerate(dataset.iterate_episodes()):
         labels = _labels(episode.observations, encode)
         actions = _labels(episode.actions, None)
@@ -74,7 +75,8 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
     Log(transitions=2, episodes=1, states=2, actions=1, rewards=0 to 1)
     """
     _check_has("dataset", dataset, "episodes", "d3rlpy.dataset.MDPDataset(…) makes one")
-    rows = _Rows()
+    _check_encode(encode)
+    rows = _Gathered()
     for number, episode in enumerate(dataset.episodes):
         labels = _labels(episode.observations, encode)
         ended = getattr(episode, "terminated", getattr(episode, "terminal", None))
@@ -119,9 +121,11 @@ def collect(
     3
     """
     _check_has("env", env, "step", "gymnasium.make(name) makes one")
+    _check_encode(encode)
     positive("episodes", episodes)
+    positive("max_steps", max_steps)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
-    rows = _Rows()
+    rows = _Gathered()
     for number in range(episodes):
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         states: list[Label] = [read(observation)]
@@ -189,7 +193,7 @@ def _table_of(frame: Mapping[str, Any], columns: ColumnNames) -> Any:
     return to_arrow_table(read)
 
 
-class _Rows:
+class _Gathered:
     """Columns of a log, episode after episode."""
 
     def __init__(self) -> None:
@@ -218,6 +222,10 @@ def _check_has(name: str, value: Any, part: str, remedy: str) -> None:
     """Refuse an object of another library without the part that is needed of it."""
     if not hasattr(value, part):
         raise InputError(f"{name} is {shown(value)}, expected an object with {part!r}: {remedy}")
+
+
+def _check_encode(encode: Any) -> None:
+    callable_("encode", encode, "encode=lambda observation: int(observation)")
 
 
 def _steps(episode: Sequence[int]) -> np.ndarray:

@@ -61,6 +61,10 @@ class Inspection(Shown):
     probabilities cannot be right, and `varying` where they differ within a state, if that was
     looked at. `clock` are the columns of the state and
     the step, if all episodes have as many steps and the states do not say how many are left.
+
+    >>> found = spibb.inspect_log(log)
+    >>> found.rows, found.lengths, found.actions
+    (6, (2, 2, 2), 2)
     """
 
     rows: int

@@ -16,6 +16,7 @@ import numpy as np
 from spibb.arrays import as_floats
 from spibb.binning import Bins
 from spibb.checks import finite, takes
+from spibb.columns import check_given
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.files import check_manifest, read_manifest, sha256, write_text
@@ -287,6 +288,7 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     >>> spibb.load_policy("improved").best({"state": "severe"})
     'treat'
     """
+    check_given(columns or {})
     return PolicyFile.of(path).loaded(columns or {})
 
 

@@ -9,13 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from spibb.checks import callable_
 from spibb.errors import InputError
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
 from spibb.labels import Vocabulary
 from spibb.log import Transitions
 from spibb.sql.typed import TypedTable, floats
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 from spibb.time_order import TimeOrder
 
 
@@ -27,6 +28,13 @@ class VectorLog(Transitions):
     follows: the process ended (`terminated`), or the record stops without saying what came next.
     `action` [N] are codes into `actions`; `truncated`, `episode_starts` [E + 1], `action_prob`
     and `untimed` are those of a `Log`.
+
+    >>> import pyarrow as pa
+    >>> frame = pa.table({"episode_id": [1, 1], "step": [0, 1], "x": [0.5, 1.5], "action": [0, 1],
+    ...                   "reward": [0, 1], "terminated": [False, True]})
+    >>> found = spibb.read_vectors(frame, columns={"state": "x"})
+    >>> found.state.tolist(), found.next_state.tolist()
+    ([[0.5], [1.5]], [[1.5], [nan]])
     """
 
     state: np.ndarray
@@ -79,7 +87,7 @@ def read_vectors(
     source: Any,
     *,
     columns: ColumnNames | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -115,7 +123,7 @@ def open_vectors(
     source: Any,
     *,
     columns: ColumnNames | None = None,
-    progress: Progress | None = None,
+    progress: OnProgress | None = None,
     bandit: bool = False,
     missing: str = ERROR,
     duplicates: str = ERROR,
@@ -128,6 +136,7 @@ def open_vectors(
             "missing is 'as-level', which is for labels, and the columns of the state are numbers: "
             "fill them, or use 'drop'"
         )
+    callable_("progress", progress, "progress=print")
     handling = Handling(bandit, missing, duplicates)
     return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling)
 

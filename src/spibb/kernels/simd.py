@@ -31,7 +31,7 @@ written_out: Any = intrinsic
 
 
 @register_model(Four)
-class _Model(models.PrimitiveModel):  # type: ignore[misc]
+class _LanesModel(models.PrimitiveModel):  # type: ignore[misc]
     def __init__(self, manager: Any, four: Any) -> None:
         super().__init__(manager, four, VECTOR)
 

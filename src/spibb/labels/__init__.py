@@ -14,6 +14,8 @@ from spibb.labels.kinds import Label as Label
 from spibb.labels.kinds import check_exact as check_exact
 from spibb.labels.kinds import same_kind as same_kind
 from spibb.labels.kinds import sorted_places as sorted_places
+from spibb.labels.vocabularies import Labels as Labels
 from spibb.labels.vocabularies import Vocabulary as Vocabulary
+from spibb.labels.vocabularies import column_names as column_names
 from spibb.labels.vocabularies import translate as translate
 from spibb.labels.vocabularies import vocabulary as vocabulary

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from spibb.checks import some
+from spibb.checks import shown, some
 from spibb.errors import InputError
 
 Label = Any
+KINDS = (str, int, float, Decimal)
 
 EXACT_FLOATS = 2.0**53
 """Below this a float names one whole number; above, several round to it."""
@@ -61,14 +62,8 @@ def same_kind(labels: Sequence[Label], name: str) -> None:
 
 
 def sorted_places(labels: Sequence[Label]) -> list[int]:
-    """The places of labels in the order in which files give them back: sorted.
-
-    Labels that cannot be compared, which no file keeps, stay in the order given.
-    """
-    try:
-        return sorted(range(len(labels)), key=labels.__getitem__)
-    except TypeError:
-        return list(range(len(labels)))
+    """The places of labels in the order in which files give them back: sorted."""
+    return sorted(range(len(labels)), key=labels.__getitem__)
 
 
 def in_form_of(label: Label, example: Label) -> Label:
@@ -111,11 +106,12 @@ def given_label(label: Label, name: str) -> Label:
     """A label given by the caller: a float must be a whole number."""
     if isinstance(label, tuple):
         return tuple(given_label(part, name) for part in label)
-    if label is None or isinstance(label, complex):
+    if not isinstance(label, KINDS):
         raise InputError(
-            f"{name} {label!r} is not a label: labels are text, whole numbers, or tuples of these"
+            f"{name} {shown(label)} is not a label: labels are text, whole numbers, or tuples of "
+            "these"
         )
-    return _whole(label, name) if isinstance(label, float) else label
+    return _whole(label, name) if isinstance(label, float | Decimal) else label
 
 
 def plain(label: Label) -> Label:

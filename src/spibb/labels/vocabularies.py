@@ -47,6 +47,7 @@ class Vocabulary(Shown):
     names: tuple[str, ...] = ("label",)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", column_names("names", self.names))
         if isinstance(self.labels, range):
             return
         labels = self.labels
@@ -149,6 +150,7 @@ class Vocabulary(Shown):
         Where the names are ours in another order, so are the parts of each label; columns of other
         names are renamed in their places.
         """
+        names = column_names("names", names)
         if self.names == names:
             return self
         if not self._crosses(names):
@@ -181,16 +183,33 @@ class Vocabulary(Shown):
         return translate(self, np.arange(len(self)), other, f"{self.kind} of the log")
 
 
-def vocabulary(labels: Vocabulary | Sequence[Label] | int, *names: str) -> Vocabulary:
-    """Make a vocabulary from a size, a sequence of labels, or a vocabulary."""
+def column_names(name: str, given: Any) -> tuple[str, ...]:
+    """The names of the columns that a label spans, checked."""
+    found = several(name, given, "('state',)")
+    if not all(isinstance(column, str) for column in found):
+        raise InputError(f"{name} is {shown(given)}, expected names of columns: write ('state',)")
+    return found
+
+
+Labels = Vocabulary | Sequence[Label]
+"""Labels in the order of their codes."""
+
+
+def vocabulary(
+    labels: Vocabulary | Sequence[Label] | int, *names: str, argument: str = ""
+) -> Vocabulary:
+    """Make a vocabulary from a size, a sequence of labels, or a vocabulary.
+
+    Messages call it `argument`, or by the names of its columns.
+    """
     if isinstance(labels, Vocabulary):
         return labels
     if isinstance(labels, int | np.integer):
-        number = f"number of {'/'.join(names)}s"
+        number = argument or f"number of {'/'.join(names)}s"
         if positive(number, labels) > MOST:
             raise InputError(f"{number} is {labels}, expected at most {MOST:,}: codes have 32 bits")
         return Vocabulary.of_size(int(labels), *names)
-    return Vocabulary(several(f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
+    return Vocabulary(several(argument or f"{'/'.join(names)}s", labels, "['a', 'b']"), names)
 
 
 def translate(

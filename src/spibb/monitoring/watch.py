@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ from spibb.monitoring.evidence import (
     interval_at_any_time,
 )
 from spibb.policies import conformity_of
+from spibb.showing import Range, Shown
 from spibb.words import apart, listed
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"
@@ -57,7 +58,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Monitoring:
+class Monitoring(Shown):
     """What the episodes of a deployed policy say about it.
 
     `verdict` is "worse", "no worse" or "undecided", and `since` the number of episodes after which
@@ -72,6 +73,11 @@ class Monitoring:
     its lower end would be above its upper one: the returns changed over time. About `more_episodes`
     more would show a drop of `drop` (infinitely many: the baseline's own log is too small to show
     it).
+
+    >>> _ = spibb.run(log, "kept", baseline=baseline, n_wedge=1e9, force=True)
+    >>> found = spibb.monitor("kept", log, lowest_return=0, highest_return=1)
+    >>> found.alarm, found.new.episodes
+    (False, 3)
     """
 
     verdict: str
@@ -89,6 +95,15 @@ class Monitoring:
     conformity: Conformity
     cut: int
     order: str
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The verdict and its numbers."""
+        return {
+            "verdict": self.verdict, "since": self.since, "episodes": self.new.episodes,
+            "new": self.new.value, "baseline": self.baseline.value,
+            "difference": None if self.difference is None else Range(*self.difference),
+            "margin": self.margin, "delta": self.delta,
+        }  # fmt: skip
 
     @property
     def alarm(self) -> bool:
@@ -206,7 +221,7 @@ def monitor(
     new = _mean(returned.mean, interval_at_any_time(x, delta), limits)
     difference = _ordered(span * least, span * most)
     if shown.verdict == NO_WORSE and (new.interval is None or difference is None):
-        shown = _Shown(UNDECIDED)
+        shown = _Signal(UNDECIDED)
     return Monitoring(
         shown.verdict, shown.since, shown.after, new, _recent(returned.values, x, delta, limits),
         _mean(mean_of(deployed.returns), interval(z, delta), limits), difference, margin, delta,
@@ -215,7 +230,7 @@ def monitor(
 
 
 @dataclass(frozen=True)
-class _Shown:
+class _Signal:
     """A verdict, after how many episodes it was shown, and how many of these it leaves out."""
 
     verdict: str
@@ -225,7 +240,7 @@ class _Shown:
 
 def _tested(
     x: np.ndarray, z: np.ndarray, margin: float, delta: float
-) -> tuple[_Shown, tuple[float, float]]:
+) -> tuple[_Signal, tuple[float, float]]:
     """What returns x show against the baseline's z, all in [0, 1]; and the limits of x̄ − z̄.
 
     The alarms share δ: the one for all episodes has most of it, and so has "no worse".
@@ -234,14 +249,14 @@ def _tested(
     up, down = Reference.of(z, alone), Reference.of(1 - z, alone)
     worse, better = first_shown_worse(x, up, margin), first_shown_worse(1 - x, down, -margin)
     difference = -highest_difference(1 - x, down), highest_difference(x, up)
-    alarms = [_Shown(WORSE, worse)] if worse != NEVER else []
+    alarms = [_Signal(WORSE, worse)] if worse != NEVER else []
     alarms += _worse_later(x, z, margin, FOR_CHANGES * delta)
     if alarms:  # the earliest stays the earliest, whatever comes later
         return min(alarms, key=lambda shown: shown.since or 0), difference
-    return _Shown(UNDECIDED) if better == NEVER else _Shown(NO_WORSE, better), difference
+    return _Signal(UNDECIDED) if better == NEVER else _Signal(NO_WORSE, better), difference
 
 
-def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> Iterator[_Shown]:
+def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> Iterator[_Signal]:
     """The alarms of tests that leave out the first 50, 100, 200, … episodes.
 
     The k-th of them, from 0 on, has the share 1/((k + 1)(k + 2)) of δ, all together have δ.
@@ -250,7 +265,7 @@ def _worse_later(x: np.ndarray, z: np.ndarray, margin: float, delta: float) -> I
         reference = Reference.of(z, delta / ((k + 1) * (k + 2)))
         time = first_shown_worse(x[start:], reference, margin)
         if time != NEVER:
-            yield _Shown(WORSE, start + time, start)
+            yield _Signal(WORSE, start + time, start)
 
 
 def _starts(n: int) -> list[int]:

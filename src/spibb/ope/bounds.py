@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from spibb import checks
 from spibb.bounds.means import bca_bound, bernstein_bound, betting_bound, student_t_bound
 from spibb.errors import InputError
 from spibb.ope.estimate import Estimate
+from spibb.showing import Shown
 
 
 @dataclass(frozen=True)
@@ -28,11 +30,16 @@ class LowerBound:
 
 
 @dataclass(frozen=True, eq=False)
-class BoundedEstimate:
+class BoundedEstimate(Shown):
     """An estimate with its lower bounds."""
 
     estimate: Estimate
     bounds: tuple[LowerBound, ...]
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The estimate, and each of its bounds."""
+        mine = {"estimator": self.estimate.name, "value": self.estimate.value}
+        return mine | {bound.name.replace("-", "_"): bound.value for bound in self.bounds}
 
 
 def _limit(estimate: Estimate) -> float:

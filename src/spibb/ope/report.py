@@ -40,6 +40,11 @@ class OffPolicyReport(Shown):
     rule "model" completes cut episodes by each policy's own values, and so has differences only
     where the behaviour is given as a policy. `refuted` says why the behaviour cannot have made the
     log, if it cannot: no estimate is then worth anything.
+
+    >>> rng = np.random.default_rng(0)
+    >>> found = spibb.off_policy_estimates(log, baseline, baseline, rng=rng)
+    >>> found.n_episodes, round(found["wis"].estimate.value, 2)
+    (3, 0.63)
     """
 
     rows: tuple[BoundedEstimate, ...]

@@ -53,7 +53,7 @@ def pooled(cells: Iterator[Cell]) -> Interval | None:
 
 
 @dataclass(frozen=True)
-class Bin:
+class ProbabilityBin:
     """Candidates whose stated probability lies in one bin, and how often they are no worse."""
 
     edge: float
@@ -62,14 +62,14 @@ class Bin:
     frequency: Interval
 
 
-def bins(results: Results, key: str, family: str | None = None) -> Iterator[Bin]:
+def bins(results: Results, key: str, family: str | None = None) -> Iterator[ProbabilityBin]:
     """Stated probability against frequency, over all baselines and sizes."""
     for edge in EDGES[:-1]:
         stated = pooled(cells_of(results, said(key, edge), family=family))
         frequency = pooled(cells_of(results, true(key, edge), family=family))
         if stated is not None and frequency is not None:
             logs = sum(c.runs for c in cells_of(results, said(key, edge), family=family))
-            yield Bin(edge, logs, stated.value, frequency)
+            yield ProbabilityBin(edge, logs, stated.value, frequency)
 
 
 def cells_above(

@@ -17,13 +17,13 @@ from spibb.experiments.runner import SPEC, read_spec
 from spibb.experiments.spec import GRIDWORLDS, Experiment
 from spibb.experiments.studies import study_of
 from spibb.stats import Interval
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 NUMBERS = "table.csv"
 READ = {"eta": float, "size": int, "noise": float, "passes": int, "family": str, "quality": str}
 
 
-def read_results(folder: Path, progress: Progress | None = None) -> Results:
+def read_results(folder: Path, progress: OnProgress | None = None) -> Results:
     """The results of a folder, from its rows, or from table.csv where it has none.
 
     A folder of folders of one study with separate cells is read as their union.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.candidate import Candidate
@@ -19,12 +20,13 @@ from spibb.log import Log
 from spibb.ope import BOUNDS, OffPolicyReport
 from spibb.report.origin import Origin
 from spibb.sceptic import Sceptic
+from spibb.showing import Shown, main_options
 from spibb.solve import DENSE_UP_TO
 from spibb.verdict import Evidence, Verdict, gather_for, judge_by
 
 
 @dataclass(frozen=True, eq=False)
-class Assessment:
+class Assessment(Shown):
     """An improvement with the evidence, the verdict, its certificate and its alternatives.
 
     `sweep` is empty where the problem is too large to try every N∧ unasked. `returns` are those of
@@ -42,6 +44,15 @@ class Assessment:
     returns: EpisodeReturns | None = None
     sceptic: Sceptic | None = None
     reading: ColumnMap | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What was made, and how it was judged."""
+        return {
+            "algorithm": main_options(self.result.algorithm), "verdict": self.verdict.headline,
+            "gain_in_model": self.result.value - self.result.baseline_value,
+            "lower_bound": self.verdict.lower_bound, "delta": self.evidence.delta,
+            "candidates": len(self.sweep), "findings": len(self.findings),
+        }  # fmt: skip
 
     @property
     def posterior(self) -> Posterior:

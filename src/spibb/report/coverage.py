@@ -48,7 +48,7 @@ class Coverage:
 
 
 @dataclass(frozen=True)
-class Bin:
+class CountBin:
     """Available pairs seen so often: how many are trusted, how many copied."""
 
     name: str
@@ -56,14 +56,14 @@ class Bin:
     copied: int
 
 
-def bins(result: Improvement) -> list[Bin]:
+def bins(result: Improvement) -> list[CountBin]:
     """The available pairs by how often the log has them."""
     problem = result.problem
     counts, copied = problem.counts.pairs[problem.available], result.bootstrapped[problem.available]
     edges = np.array([*BRACKETS, np.inf])
     names = [*(_name(low, high) for low, high in pairwise(BRACKETS)), f"{BRACKETS[-1]}+"]
     everything, held = (np.histogram(c, edges)[0].tolist() for c in (counts, counts[copied]))
-    return [Bin(name, n - k, k) for name, n, k in zip(names, everything, held)]
+    return [CountBin(name, n - k, k) for name, n, k in zip(names, everything, held)]
 
 
 def _name(low: int, high: int) -> str:

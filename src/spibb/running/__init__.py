@@ -70,6 +70,7 @@ def run(
 ) -> Run: ...
 
 
+@checks.takes(command=(type(None), str))
 def run(  # noqa: PLR0913 (one parameter per option of the command line)
     source: Any,
     out: str | Path | None = None,
@@ -141,6 +142,8 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     >>> done.folder.name, done.assessment.verdict.grade
     ('improved', <Grade.NOT_SUPPORTED: 'not supported'>)
     """
+    checks.callable_("progress", progress, "progress=lambda stage, share: print(stage, share)")
+    checks.callable_("announce", announce, "announce=print")
     reading = {"columns": columns, "bins": bins, "bandit": bandit, "missing": missing,
                "duplicates": duplicates}  # fmt: skip
     asked = {"delta": delta, "v_max": v_max, "holdout": holdout, "seed": checks.seed(seed),

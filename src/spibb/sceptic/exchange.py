@@ -92,7 +92,7 @@ def rarity(statistic: Statistic, still: np.ndarray, rng: np.random.Generator) ->
     return larger / tried if larger == ENOUGH else (1 + larger) / (1 + PERMUTATIONS)
 
 
-class _Sums(NamedTuple):
+class _Summed(NamedTuple):
     """Values [n] that are summed by cell, and the `weight` of the square of each sum [C].
 
     A row's cell is `first` [n] of its group and its own `place` [n] after that.
@@ -139,9 +139,9 @@ class _Stratified(Frozen):
         size, begin = self._strata
         return np.argsort(begin + size * keys, axis=1)
 
-    def squares(self, sums: _Sums) -> Statistic:
+    def squares(self, sums: _Summed) -> Statistic:
         """The weighted squares of the sums, by the kernel."""
-        sums = _Sums(*(part.copy() for part in sums))  # writable: one type, one compilation
+        sums = _Summed(*(part.copy() for part in sums))  # writable: one type, one compilation
         return lambda keys: kernel.squares(keys, *self._strata, *sums)
 
     @cached_property
@@ -186,7 +186,9 @@ def _chi_squares(rows: _Stratified, cells: np.ndarray) -> Statistic | None:
     n, shares = len(cells), _Shares.of(rows.stratum, rows.group, cells)
     if n < LONG or shares.size > SPARSE * n:
         return lambda keys: np.round(shares(rows.orders(keys)).sum(axis=1) - n, 9)
-    sums = _Sums(shares.begin, shares.place, np.ones(n), _weights(rows.stratum, rows.group, cells))
+    sums = _Summed(
+        shares.begin, shares.place, np.ones(n), _weights(rows.stratum, rows.group, cells)
+    )
     squares = rows.squares(sums)
     return lambda keys: np.round(squares(keys) - n, 9)
 
@@ -197,7 +199,7 @@ def _squares_between(rows: _Stratified, values: np.ndarray) -> Statistic | None:
         return None
     n = np.bincount(rows.group)
     if len(values) >= LONG:
-        sums = _Sums(rows.group, np.zeros(len(values), dtype=np.int64), values, 1 / n)
+        sums = _Summed(rows.group, np.zeros(len(values), dtype=np.int64), values, 1 / n)
         return rows.squares(sums)
 
     def squares(keys: np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spibb.checks import choice
+from spibb.checks import choice, flag, takes
 from spibb.errors import InputError
 from spibb.files import write_text
 from spibb.ingest.loaded import LoadedPolicy
@@ -16,6 +16,7 @@ from spibb.sql.writing import check_free
 KINDS = ("file", "sql", "rules", "tree")
 
 
+@takes(loaded=LoadedPolicy, out=(str, Path), table=(type(None), str), uniform=(type(None), str))
 def export_policy(
     loaded: LoadedPolicy,
     kind: str,
@@ -51,6 +52,8 @@ def export_policy(
     'policy.spibb'
     """
     choice("kind (--as)", kind, KINDS)
+    flag("deterministic", deterministic)
+    flag("force", force)
     path = Path(out)
     check_free(path, force=force)
     _check_options(

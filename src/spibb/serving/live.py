@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from spibb.checks import takes
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.policy_files import SIDECAR, VECTORS
 from spibb.policies import load_any
+from spibb.showing import Shown
 
 Signature = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change of each file that a policy is in."""
 
 
-class LivePolicy:
+class LivePolicy(Shown):
     """The newest valid policy at a path; `refresh` loads another if there is one.
 
     A file that is damaged, half-written or missing changes nothing: the policy before it stays in
@@ -37,6 +40,10 @@ class LivePolicy:
         self._lock = threading.Lock()
         self._seen = self._signature()
         self.current: Loaded = _ready(self.path)
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Where it is, what is in use, and what is wrong with the file."""
+        return {"path": str(self.path), "current": self.current, "problem": self.problem}
 
     def refresh(self) -> bool:
         """Load the policy again if its file is another; whether it was."""

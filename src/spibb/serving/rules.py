@@ -18,7 +18,7 @@ from spibb.ingest.loaded import LoadedPolicy
 from spibb.irregular_tables import LEVEL
 from spibb.labels import Label, Vocabulary
 
-Box = tuple[frozenset[int], ...]
+Allowed = tuple[frozenset[int], ...]
 """For each column of the state, the codes of the values allowed there."""
 Chances = tuple[tuple[int, float], ...]
 """Actions played, with their probabilities."""
@@ -80,7 +80,7 @@ def rules_of(loaded: LoadedPolicy, *, deterministic: bool) -> list[Rule]:
     columns = columns_of(loaded)
     probs = loaded.policy.probs if deterministic else settled(loaded.policy.probs)
     chances = _chances(probs, loaded.policy.actions, deterministic)
-    boxes: dict[tuple[Box, Chances], list[int]] = {
+    boxes: dict[tuple[Allowed, Chances], list[int]] = {
         (tuple(frozenset({code}) for code in row), chances[state]): [state]
         for state, row in enumerate(coded_states(loaded, columns).tolist())
     }
@@ -104,10 +104,10 @@ def _chances(probs: np.ndarray, actions: Vocabulary, deterministic: bool) -> lis
 
 
 def _joined(
-    boxes: dict[tuple[Box, Chances], list[int]], position: int
-) -> dict[tuple[Box, Chances], list[int]]:
+    boxes: dict[tuple[Allowed, Chances], list[int]], position: int
+) -> dict[tuple[Allowed, Chances], list[int]]:
     """Boxes that differ in one column only, joined."""
-    groups: dict[tuple[Box, Chances], list[tuple[Box, list[int]]]] = {}
+    groups: dict[tuple[Allowed, Chances], list[tuple[Allowed, list[int]]]] = {}
     for (box, played), states in boxes.items():
         others = (*box[:position], frozenset[int](), *box[position + 1 :])
         groups.setdefault((others, played), []).append((box, states))

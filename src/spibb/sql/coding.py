@@ -12,12 +12,10 @@ from spibb.arrays import from_arrow, to_arrow
 from spibb.columns import code_states
 from spibb.errors import InputError
 from spibb.irregular_tables import LEVEL
-from spibb.labels import Label, Vocabulary, encode, factorize, vocabulary
+from spibb.labels import Labels, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine
 from spibb.sql.reading import label_type
-
-Labels = Vocabulary | Sequence[Label]
 
 
 @dataclass(frozen=True)
@@ -60,7 +58,11 @@ class Coder:
         state, action = found.columns[: len(names)], found.columns[len(names) : width]
         following = found.columns[width : width + len(names)]
         types = self._state_types(state, following, terminated)
-        given = None if state_labels is None else vocabulary(state_labels, *names)
+        given = (
+            None
+            if state_labels is None
+            else vocabulary(state_labels, *names, argument="state_labels")
+        )
         states, codes, successor = code_states(
             [cast(column, kind) for column, kind in zip(state, types)],
             [cast(column, kind) for column, kind in zip(following, types)],
@@ -140,7 +142,7 @@ def _coded(
 ) -> tuple[Vocabulary, np.ndarray]:
     if labels is None:
         return factorize(list(columns), *names)
-    given = vocabulary(labels, *names)
+    given = vocabulary(labels, *names, argument="action_labels")
     return given, encode(list(columns), given, "actions")
 
 

@@ -17,7 +17,7 @@ from spibb.sql.duck import give_back, open_duckdb, private_path
 from spibb.sql.engines import TIME, kind_of, narrow_table, text_literal
 from spibb.sql.sources import TEXTS, Files
 from spibb.sql.staging import likely_encoding
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,7 +63,7 @@ class DuckFiles:
     kinds: Mapping[str, str]
     loose: frozenset[str]
     repeated: frozenset[str]
-    progress: Progress | None = None
+    progress: OnProgress | None = None
     casts_text: bool = field(default=True, init=False)
     streams: bool = field(default=True, init=False)
     keeps_order: bool = field(default=True, init=False)
@@ -138,7 +138,7 @@ class DuckFiles:
         return self.connection.sql(f"{log} {sql}")
 
 
-def open_files(files: Files, progress: Progress | None = None, csv: str = "") -> DuckFiles:
+def open_files(files: Files, progress: OnProgress | None = None, csv: str = "") -> DuckFiles:
     """Look at the files' columns; they must agree. `csv` are more options of DuckDB's reader."""
     connection = open_duckdb(*SMALL_MEMORY if files.size <= LARGEST_COPY else ())
     options = csv
@@ -231,7 +231,7 @@ def _reason(complaint: str) -> str:
 
 
 @contextmanager
-def reported(connection: Any, progress: Progress | None) -> Iterator[None]:
+def reported(connection: Any, progress: OnProgress | None) -> Iterator[None]:
     """Tell `progress` five times a second how far the running query is."""
     if progress is None:
         yield

@@ -216,28 +216,33 @@ def _parts(table: pa.Table, name: str) -> dict[str, Any]:
     return {f"{name}_{i}": compute.list_element(column, i) for i in range(widths[0])}
 
 
-def open_frame(frame: Any) -> DuckFrame:
-    """Query any dataframe that narwhals knows."""
+def open_frame(frame: Any, argument: str = "source") -> DuckFrame:
+    """Query any dataframe that narwhals knows; messages call it `argument`."""
     import narwhals as nw
 
     try:
         native = nw.from_native(frame)
     except TypeError:
         raise InputError(
-            f"source is {named(frame)}, expected a path, a dataframe, a Log, a DuckDB relation or "
-            "an Ibis table: give one of these"
+            f"{argument} is {named(frame)}, expected {_tables(argument)}: give one of these"
         ) from None
     except nw.exceptions.DuplicateError as error:
         reason = " ".join(str(error).split())
         raise InputError(f"two columns of the frame have the same name ({reason})") from None
     if not isinstance(native, nw.DataFrame | nw.LazyFrame):
         raise InputError(
-            f"source is {named(frame)}, expected a path, a dataframe, a Log, a DuckDB relation or "
-            "an Ibis table: give a dataframe with its columns"
+            f"{argument} is {named(frame)}, expected {_tables(argument)}: give a dataframe with "
+            "its columns"
         )
     return open_arrow(
         to_arrow_table(native.collect() if isinstance(native, nw.LazyFrame) else native)
     )
+
+
+def _tables(argument: str) -> str:
+    """What an argument may be."""
+    more = "a path, a dataframe, a Log," if argument == "source" else "a dataframe,"
+    return f"{more} a DuckDB relation or an Ibis table"
 
 
 def open_relation(relation: Any, called: str = "") -> DuckRelation:

@@ -11,6 +11,7 @@ from spibb.binning import Bins, Request, bins_at, check_requests, quantile_bins
 from spibb.columns import UNIT, resolve
 from spibb.errors import InputError
 from spibb.irregular_tables import DROP, STRICT, Handling
+from spibb.showing import Shown
 from spibb.sql import queries
 from spibb.sql.drawing import Draw, by_name, salt_query
 from spibb.sql.engines import Engine, quoted
@@ -30,7 +31,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True, eq=False)
-class LocatedTable:
+class LocatedTable(Shown):
     """A log in place: an engine, the columns behind our names, bins, and which rows count.
 
     `copy` answers the same from a copy of those rows, where that is faster. Where one row of each
@@ -47,6 +48,14 @@ class LocatedTable:
     copy: Engine | None = None
     draw: Draw | None = None
     undrawn: Engine | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """Where it is and which columns it has; no row is read for this."""
+        return {
+            "source": self.engine.called or type(self.engine).__name__,
+            "state": ", ".join(self.names["state"]), "action": ", ".join(self.names["action"]),
+            "bins": ", ".join(self.bins) or None,
+        }  # fmt: skip
 
     @classmethod
     def open(

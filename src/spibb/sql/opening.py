@@ -14,12 +14,12 @@ from spibb.sql.engines import Engine, open_arrow
 from spibb.sql.remote import SCHEMES, fetched
 from spibb.sql.sources import Files, Source, find_files
 from spibb.sql.staging import staged
-from spibb.tables import Progress
+from spibb.tables import OnProgress
 
 DUCKDB_READS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
-def open_source(given: Any, progress: Progress | None = None, csv: str = "") -> Engine:
+def open_source(given: Any, progress: OnProgress | None = None, csv: str = "") -> Engine:
     """Open whatever names a table; `csv` are more options of DuckDB's reader of CSV files."""
     source, called = Source.of(given), ""
     if source.scheme in SCHEMES:
@@ -33,7 +33,7 @@ def open_source(given: Any, progress: Progress | None = None, csv: str = "") -> 
         return _open_files(files, source, progress, csv)
 
 
-def _open_files(files: Files, source: Source, progress: Progress | None, csv: str) -> Engine:
+def _open_files(files: Files, source: Source, progress: OnProgress | None, csv: str) -> Engine:
     if files.kind in (".duckdb", ".sqlite"):
         return _open_database_file(files, source)
     if files.kind in DUCKDB_READS:

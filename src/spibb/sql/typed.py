@@ -16,9 +16,9 @@ from spibb.checks import did_you_mean, per_cent, some
 from spibb.columns import EMPTY, UNIT
 from spibb.errors import InputError
 from spibb.irregular_tables import AS_LEVEL
-from spibb.labels import factorize
+from spibb.labels import Labels, factorize
 from spibb.sql import queries
-from spibb.sql.coding import Coder, Labels
+from spibb.sql.coding import Coder
 from spibb.sql.engines import TEXT, TIME
 from spibb.sql.expressions import (
     STEP_NUMBER,

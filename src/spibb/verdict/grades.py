@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from spibb.checks import takes
 from spibb.errors import InputError
 from spibb.grade import Grade, headline
 from spibb.log import Log
+from spibb.showing import Shown
 from spibb.verdict.criteria import VARYING, criteria, surely_worse
 from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
@@ -48,7 +49,7 @@ REMEMBERING = (
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(Shown):
     """The verdict on a new policy: its grade, what it assumes, and what would raise it.
 
     Certified: P(ρ(π, M) ≥ ρ(π_b, M)) ≥ 1 − δ, given the `assumptions`. Supported: so says the
@@ -80,6 +81,14 @@ class Verdict:
     lower_bound: float | None
     criteria: tuple[Criterion, ...]
     doubts: tuple[str, ...] = ()
+
+    def _facts(self) -> Mapping[str, Any]:
+        """The grade and its numbers; what failed, if anything did."""
+        failed = ", ".join(criterion.name for criterion in lacking(self.criteria)) or None
+        return {
+            "grade": self.grade.value, "sentence": self.sentence, "delta": self.delta,
+            "lower_bound": self.lower_bound, "failed": failed, "doubts": len(self.doubts),
+        }  # fmt: skip
 
     @property
     def headline(self) -> str:

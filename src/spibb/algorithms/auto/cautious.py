@@ -28,7 +28,7 @@ class ActionValues(NamedTuple):
     covariance: np.ndarray
 
 
-class Options(NamedTuple):
+class RowOptions(NamedTuple):
     """Rows that a state may have [K, S, A], the baseline's first, and what their doubt costs
     [K, S]."""
 
@@ -82,7 +82,7 @@ def _values(
     return ActionValues(mean, squares / DRAWS - apart[:, :, None] * apart[:, None, :])
 
 
-def _options(belief: Belief, baseline: np.ndarray, q: ActionValues, caution: float) -> Options:
+def _options(belief: Belief, baseline: np.ndarray, q: ActionValues, caution: float) -> RowOptions:
     """The baseline's rows, and without all but the best 1, …, A − 1 of their actions.
 
     Actions that were never tried keep the baseline's probability.
@@ -99,10 +99,10 @@ def _options(belief: Belief, baseline: np.ndarray, q: ActionValues, caution: flo
     variance = np.einsum("ksa,sab,ksb->ks", moved, q.covariance, moved)
     costs = caution * np.sqrt(np.maximum(variance, 0.0))
     costs[1:, belief.rows.idle] = np.inf
-    return Options(rows, costs)
+    return RowOptions(rows, costs)
 
 
-def _best(belief: Belief, mean: Models, rewards: np.ndarray, options: Options) -> np.ndarray:
+def _best(belief: Belief, mean: Models, rewards: np.ndarray, options: RowOptions) -> np.ndarray:
     """Policy iteration from the baseline; an option must be better to replace another."""
     chosen, states = np.zeros(len(rewards), dtype=np.intp), np.arange(len(rewards))
     for _ in range(ITERATIONS):

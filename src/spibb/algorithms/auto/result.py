@@ -16,6 +16,10 @@ class AutoImprovement(Improvement):
     """What the sweep chose and why; `chosen` is None where the baseline was returned.
 
     `values_in_models` [draws, 2] are ρ(π, M) and ρ(π_b, M) in the models that were drawn to choose.
+
+    >>> result = spibb.Auto().improve(problem)
+    >>> result.chosen is None, result.reason
+    (True, 'fewer than 5 rewards of the log differ from the usual one, ...the baseline is kept')
     """
 
     reason: str = field(kw_only=True)

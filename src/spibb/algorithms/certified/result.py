@@ -76,6 +76,10 @@ class CertifiedImprovement(Improvement):
 
     `iterations` counts the tests; `episodes` those that chose and those that judged. `first` is a
     number of further episodes that would let some change pass, where none did.
+
+    >>> result = spibb.Certified(lowest_return=0, highest_return=1).improve(problem)
+    >>> result.episodes, result.tests
+    ((1, 2), ())
     """
 
     tests: tuple[ChangeTest, ...]

@@ -27,6 +27,10 @@ class HCPIImprovement(Improvement):
     The policy is (1 − alpha)π_t + alpha·π_b; alpha = 1 is the baseline. `lower_bounds` [11] belong
     to the mixtures `alphas` [11], −∞ where there is none; `baseline_estimate` is the performance
     that they had to beat. `iterations` counts the candidates that have a bound.
+
+    >>> result = spibb.HCPI().improve(problem)
+    >>> result.alpha, round(result.lower_bound, 2), round(result.baseline_estimate, 2)
+    (0.1, 0.72, 0.45)
     """
 
     alpha: float

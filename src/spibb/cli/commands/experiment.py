@@ -154,9 +154,11 @@ def experiment(  # noqa: PLR0913 (one parameter per option)
 
 def _places(study: str, out: Path, baseline: str | None) -> dict[Path, tuple[str, str | None]]:
     """Folders of what is run, with study and baseline: one, or one each of several."""
+    from spibb.checks import choice
     from spibb.envs.baselines import GRIDWORLD_BASELINES
-    from spibb.experiments.spec import FINITE
+    from spibb.experiments.spec import FINITE, STUDY_NAMES
 
+    choice("study", study, (*STUDY_NAMES, FAMILY, PAPER))
     if study == PAPER and baseline is not None:
         raise InputError(f"{PAPER} runs the authors' baseline: leave --baseline out")
     if study == PAPER:

@@ -15,7 +15,7 @@ SLOW = 0.75  # error ratio of two sweeps from which convergence is slow
 Floats = NDArray[np.float64]
 Reals = NDArray[np.float64] | NDArray[np.float32]
 Ints = NDArray[np.int64]
-Kept = tuple[float, float]
+Masses = tuple[float, float]
 Index = int | np.int64 | np.uint64
 
 
@@ -27,7 +27,7 @@ def tail(c: float, up: float, down: float) -> float:
     return c * k / (1.0 - k) if k < 1.0 else np.inf * c
 
 
-def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
+def interval(low: float, high: float, kept: Masses) -> tuple[float, float]:
     """Middle and half length of the interval of v* - T v."""
     least, most = kept
     bottom, top = tail(low, least, most), tail(high, most, least)
@@ -36,7 +36,7 @@ def interval(low: float, high: float, kept: Kept) -> tuple[float, float]:
     return (bottom + top) / 2.0, (top - bottom) / 2.0
 
 
-def spread(low: float, high: float, kept: Kept) -> float:
+def spread(low: float, high: float, kept: Masses) -> float:
     """How much two actions can differ in what a change of v between low and high does to them."""
     least, most = kept
     return high * (most if high >= 0.0 else least) - low * (least if low >= 0.0 else most)

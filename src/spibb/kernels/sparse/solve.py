@@ -58,7 +58,7 @@ from spibb.kernels.sparse.bounds import (
     SLIVER,
     SLOW,
     Floats,
-    Kept,
+    Masses,
     Reals,
     interval,
     largest,
@@ -111,7 +111,7 @@ def _leap_in_place(u: Reals, v: Reals, w: Reals, c: float) -> None:
         v[s] += c * (v[s] - u[s])
 
 
-def _leap(u: Reals, v: Reals, w: Reals, ratio: float, radius: float, kept: Kept) -> float:
+def _leap(u: Reals, v: Reals, w: Reals, ratio: float, radius: float, kept: Masses) -> float:
     """Extrapolate v and w in place where that pays; return the radius afterwards.
 
     When all that is left of the error shrinks by `ratio` per sweep, the sum of its geometric series
@@ -126,7 +126,7 @@ def _leap(u: Reals, v: Reals, w: Reals, ratio: float, radius: float, kept: Kept)
 
 
 def _correction(
-    policy: PolicyRows, residual: Reals, kept: Kept, aim: float, limit: int, parallel: bool
+    policy: PolicyRows, residual: Reals, kept: Masses, aim: float, limit: int, parallel: bool
 ) -> tuple[Reals, float, int]:
     """The d = residual + discount * P_pi d of the policy up to an error of about `aim`.
 

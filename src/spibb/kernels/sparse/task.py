@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit, prange
 from numpy.typing import NDArray
 
-from spibb.kernels.sparse.bounds import SLIVER, Floats, Kept, free_mass
+from spibb.kernels.sparse.bounds import SLIVER, Floats, Masses, free_mass
 from spibb.kernels.tuples import Box, Rows
 
 CHUNK = 256  # states swept by one thread at a time; their rows fit the second-level cache
@@ -38,8 +38,8 @@ class BoxedMDP(NamedTuple):
 class Facts(NamedTuple):
     """What bounds and rounding depend on."""
 
-    kept: Kept  # discounted mass that a policy keeps in a state, at least and at most
-    kept_alone: Kept  # the same of single actions that some policy plays
+    kept: Masses  # discounted mass that a policy keeps in a state, at least and at most
+    kept_alone: Masses  # the same of single actions that some policy plays
     terms: int  # that a backup sums up at most
 
 
