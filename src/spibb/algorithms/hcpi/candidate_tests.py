@@ -121,11 +121,17 @@ def _contributions(
 
 
 def _bound(options: HCPI, estimate: ope.Estimate, rng: np.random.Generator) -> ope.LowerBound:
-    """The lower bound of one candidate, −∞ where there is no evidence or it does not apply."""
+    """The lower bound of one candidate, −∞ where there is no evidence or it does not apply.
+
+    As in the paper, few effective episodes are no reason to refuse: what they lack counts as the
+    lowest return.
+    """
     refusal = estimate.warning if estimate.effective_sample_size == 0 else None
     if refusal is None:
         try:
-            return ope.lower_bound(estimate, options.bound, options.delta, rng=rng)
+            return ope.lower_bound(
+                estimate, options.bound, options.delta, rng=rng, despite_warning=True
+            )
         except InputError as error:
             refusal = str(error)
     return ope.LowerBound(options.bound, -math.inf, options.delta, "", refusal)
