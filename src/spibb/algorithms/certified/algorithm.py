@@ -30,6 +30,7 @@ from spibb.labels import Label
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
+from spibb.splits import ordered_without_names
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and
@@ -57,8 +58,7 @@ class Certified(Algorithm):
        itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
        problem's v_max. What the log happens to show is not a limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
-       the result does not depend on the order of the episodes or of the labels. With other names of
-       labels, other episodes are drawn to choose, and the result is just as valid.
+       the result does not depend on the order of the episodes, nor on the order or names of labels.
     4. If all episodes have one step (bandits), one test of the changes of many contexts together
        replaces the single tests if it promises more, and a change that contexts share is tested too
        (`shared_changes`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
@@ -150,8 +150,9 @@ class Certified(Algorithm):
             few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
         declared = self._declared(problem, log)
-        split = SplitLog.of(problem, log, declared, known, n_choose, self.seed)
-        return [one._tested(problem, log, split) for one in algorithms]
+        own = _in_own_order(problem, log)
+        split = SplitLog.of(own, declared, known, n_choose, self.seed)
+        return [one._tested(problem, own, split) for one in algorithms]
 
     def _share(self, problem: Problem, log: Log, known: bool) -> float:
         """The share of the episodes that choose."""
@@ -161,19 +162,24 @@ class Certified(Algorithm):
         many = np.count_nonzero(problem.counts.pairs) > MANY
         return CHOOSE_AMONG_MANY if single and many else CHOOSE
 
-    def _tested(self, problem: Problem, log: Log, split: SplitLog) -> CertifiedImprovement:
-        """Choose changes with some of the episodes, and test them with the others."""
+    def _tested(self, problem: Problem, own: Problem, split: SplitLog) -> CertifiedImprovement:
+        """Choose changes with some of the episodes, and test them with the others.
+
+        `own` is the problem with labels in the order in which they are looked at.
+        """
         chooser, visits, bounds = split.chooser.at(self.delta), split.judging, split.bounds
         one_step = split.declared.horizon == 1
-        families, rules = _families(chooser, one_step, log.states.labels)
+        rows, columns = problem.states.codes(own.states), problem.actions.codes(own.actions)
+        families, rules = _families(chooser, one_step, own.states.labels, rows)
         if chooser.spent:
             visits = narrowed(visits, chooser.bounds, chooser.noise, chooser.spent)
-        judge = Judge(problem, visits, chooser.bounds, self.delta, chooser.spent)
+        judge = Judge(problem, visits, chooser.bounds, self.delta, chooser.spent, rows, columns)
         families, tests = judge.best(families, rules)
-        probs = judge.accepted(families, tests, problem.baseline.probs)
+        probs = judge.accepted(families, tests)
+        log = split.log
         grounds = Grounds(
             bounds, split.declared, chooser.known, log.action_prob is not None, chooser.by_row,
-            visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
+            visits.lacks_values, _guessed(own, log), visits.how_cuts_count,
         )  # fmt: skip
         reason = reason_for(problem, tests)
         return self._result(problem, probs, tests, reason, grounds, split.sizes)
@@ -200,10 +206,23 @@ class Certified(Algorithm):
         )  # fmt: skip
 
 
+def _in_own_order(problem: Problem, log: Log) -> Problem:
+    """The problem with labels in an order that depends on no name: it decides between changes with
+    the same evidence, and so whether they are tested."""
+    states, actions = ordered_without_names(log)
+    return replace(
+        problem, counts=problem.counts.with_labels(states, actions),
+        baseline=problem.baseline.aligned(states, actions), log=log.with_labels(states, actions),
+    )  # fmt: skip
+
+
 def _families(
-    chooser: Chooser, one_step: bool, labels: Sequence[Label]
+    chooser: Chooser, one_step: bool, labels: Sequence[Label], rows: np.ndarray
 ) -> tuple[list[Family], list[Family]]:
-    """What is tested: single changes or one group of them; and a rule that states share."""
+    """What is tested: single changes or one group of them; and a rule that states share.
+
+    `rows` [S] are the places in which the states are listed.
+    """
     plans = chooser.plans()
     singles = worth_testing(plans, chooser.delta)
     families = [Family((plan,), plan.bet) for plan in singles]
@@ -214,7 +233,8 @@ def _families(
     if score > alone:
         families = [Family(tuple(group), bet)]
     found = best_shared(chooser, labels)
-    rules = [] if found is None else [Family(found.plans(chooser), found.bet)]
+    listed = () if found is None else sorted(found.plans(chooser), key=lambda p: int(rows[p.state]))
+    rules = [] if found is None else [Family(tuple(listed), found.bet)]
     known = {frozenset(), *(family.changes for family in families)}
     return families, [rule for rule in rules if rule.changes not in known]
 

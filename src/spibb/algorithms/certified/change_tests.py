@@ -42,7 +42,8 @@ class Judge:
     """The episodes that chose nothing; their returns are in units of `bounds`.
 
     Of δ, `spent` went to limits of the values at which episodes were cut: a p-value is the test's
-    own and `spent`.
+    own and `spent`. Plans have labels in an order of their own: `rows` [S] and `columns` [A] are
+    their codes in the problem.
     """
 
     problem: Problem
@@ -50,6 +51,8 @@ class Judge:
     bounds: ReturnBounds
     delta: float
     spent: float
+    rows: np.ndarray
+    columns: np.ndarray
 
     def best(
         self, families: list[Family], rules: list[Family]
@@ -117,17 +120,17 @@ class Judge:
         return max(1, math.ceil(log.n_episodes * (wanted / log_e - 1)))
 
     def _change(self, plan: PlannedTest) -> Change:
-        gone = (self.problem.baseline.probs[plan.state] > 0) & ~plan.kept
+        state, kept = int(self.rows[plan.state]), np.empty_like(plan.kept)
+        kept[self.columns] = plan.kept
+        gone = (self.problem.baseline.probs[state] > 0) & ~kept
         labels = self.problem.actions
         avoided = tuple(labels[a] for a in np.flatnonzero(gone).tolist())
-        return Change(self.problem.states[plan.state], avoided)
+        return Change(self.problem.states[state], avoided)
 
-    def accepted(
-        self, families: Sequence[Family], tests: Sequence[ChangeTest], baseline: np.ndarray
-    ) -> np.ndarray:
+    def accepted(self, families: Sequence[Family], tests: Sequence[ChangeTest]) -> np.ndarray:
         """The baseline's rows [S, A] with the accepted changes."""
-        probs = baseline.copy()
+        probs = self.problem.baseline.probs.copy()
         plans = [p for f, test in zip(families, tests) if test.accepted for p in f.plans]
         for plan in plans:
-            probs[plan.state] = plan.played / plan.played.sum()
+            probs[self.rows[plan.state], self.columns] = plan.played / plan.played.sum()
         return probs

@@ -23,6 +23,7 @@ class SplitLog:
     of the span of `bounds`. `sizes` are their numbers of episodes.
     """
 
+    log: Log
     declared: Declared
     bounds: ReturnBounds
     chooser: Chooser
@@ -31,15 +32,17 @@ class SplitLog:
 
     @classmethod
     def of(
-        cls, problem: Problem, log: Log, declared: Declared, known: bool, n_choose: int, seed: int
+        cls, problem: Problem, declared: Declared, known: bool, n_choose: int, seed: int
     ) -> SplitLog:
         """Let the first `n_choose` shuffled episodes choose.
 
         `known` says that the probabilities of the log's actions are known.
         """
+        log = problem.log
+        assert log is not None  # `improve` has checked it
         bounds = declared.bounds(problem.discount)
         scaled = bounds.in_spans()
-        order = shuffled_by_content(log, seed)
+        order = shuffled_by_content(log, seed, named=False)
         inside = replace(log, reward=log.reward / scaled.unit)
         check_returns(inside, problem.discount, scaled)
         chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])
@@ -48,7 +51,7 @@ class SplitLog:
             judged.n_episodes / n_choose, known, problem.varying, _sure(problem, log, chosen),
         )  # fmt: skip
         judging = Visits.of(judged, problem.discount, scaled, shared=known)
-        return cls(declared, bounds, chooser, judging, (n_choose, judged.n_episodes))
+        return cls(log, declared, bounds, chooser, judging, (n_choose, judged.n_episodes))
 
 
 def _baseline(problem: Problem, chosen: Log) -> np.ndarray:
