@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
+from spibb.episodes.departures import Z90
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict.criterion import Criterion, lacking
@@ -35,8 +36,6 @@ from spibb.verdict.remedies import (
 )
 from spibb.words import at_least, at_most, number, percent, signed, surely
 
-Z90 = 1.645
-"""Standard errors of a one-sided 95 % interval."""
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 OF_CHANGES = (
