@@ -287,6 +287,18 @@ def test_a_log_that_contradicts_the_baseline_supports_nothing():
     assert "never takes" in verdict.sentence
 
 
+def test_a_refuted_baseline_is_the_reason_even_if_nothing_changes():
+    """Half of the actions are a, of which the baseline is said to take nine in ten."""
+    n = 400
+    log = Log.from_arrays(["x"] * n, ["a", "b"] * (n // 2), [0.0, 0.0, 1.0, 1.0] * (n // 4),
+                          terminated=[True] * n)  # fmt: skip
+    problem = Problem.from_log(log, Policy([[0.9, 0.1]], ["x"], ["a", "b"]), discount=0.9)
+    verdict = Certified(lowest_return=0, highest_return=1).improve(problem).verdict
+    assert verdict.grade == "not supported"
+    assert verdict.sentence.startswith("The log contradicts the current policy")
+    assert verdict.remedy == "Give as baseline the policy that really made the log."
+
+
 def test_counts_alone_support_nothing_and_say_what_is_not_known():
     """What cannot be checked is not passed; the same log with its episodes is supported."""
     problem = problem_of(two_steps(200))

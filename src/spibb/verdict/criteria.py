@@ -74,8 +74,8 @@ def level(delta: float) -> str:
 
 
 def _criteria(evidence: Evidence, unchanged: Unchanged) -> Iterator[Criterion]:
+    yield _baseline(evidence)  # no other number means anything if it does not hold
     yield _changes(evidence, unchanged)
-    yield _baseline(evidence)
     yield _episodes(evidence)
     yield _rewards(evidence)
     yield _sure_gain(evidence)
