@@ -94,12 +94,13 @@ def print_estimates(console: Console, report: OffPolicyReport, *, concluded: boo
     """
     cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
     title = (
-        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}"
+        f"{counted(report.n_episodes, 'episode')}{cut}; lower bounds fail with probability "
+        f"{report.delta:g}"
     )
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
     size, warning = report.effective_sample_size, report.warning or ""
-    rests = f"{size:,.1f} of {report.n_episodes:,} episodes"
+    rests = f"{size:,.1f} of {counted(report.n_episodes, 'episode')}"
     if rests not in warning:
         say(console, f"Effective sample size {rests}")
     if warning and not (concluded and warning[1:] in (report.conclusion or "")):
@@ -155,18 +156,21 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     print_values(console, assessment.evidence)
     say(
         console,
-        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states):,} states, "
-        f"{len(problem.actions):,} actions; baseline {FOUND[problem.baseline_source]}",
+        f"{counted(int(problem.counts.pairs.sum()), 'transition')}, "
+        f"{counted(len(problem.states), 'state')}, {counted(len(problem.actions), 'action')}; "
+        f"baseline {FOUND[problem.baseline_source]}",
     )
     say(console, str(assessment.certificate))
     if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:
         console.print(change_tests(assessment.certificate))
     if report := assessment.held_out:
         doubt = f" Careful: {report.warning}." if report.warning else ""
+        one = report.n_episodes == 1
         say(
             console,
-            f"{report.n_episodes:,} episodes were held out of training. The next table is about "
-            f"them; all numbers above are about the other {problem.n_episodes:,}.{doubt}",
+            f"{counted(report.n_episodes, 'episode')} {'was' if one else 'were'} held out of "
+            f"training. The next table is about {'it' if one else 'them'}; all numbers above are "
+            f"about the other {problem.n_episodes:,}.{doubt}",
         )
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
@@ -257,7 +261,7 @@ def _behind_values(evidence: Evidence) -> str:
             if earned.cut
             else ""
         )
-        log = f"The log has {earned.episodes:,} episodes{cut}."
+        log = f"The log has {counted(earned.episodes, 'episode')}{cut}."
     recorded = (
         f" Other gains divide by the recorded probabilities: {VARYING}, so the model's gain "
         "is not trusted."

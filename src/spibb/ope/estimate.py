@@ -9,6 +9,7 @@ import numpy as np
 
 from spibb.episodes.limits import discounted_steps
 from spibb.frozen import Frozen
+from spibb.words import counted
 
 FEW_EPISODES = 10
 """An effective sample below this is not to be relied on."""
@@ -18,7 +19,6 @@ FAR = 5.0
 """Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
 LEAST_FAR = 0.05
 """by how much: probabilities may be rounded."""
-NO_EVIDENCE = "none of the {:,} episodes is possible under the policy: no evidence from the log"
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,18 +67,25 @@ def effective_sample_size(weights: np.ndarray) -> float:
     return float(scaled.sum() ** 2 / (scaled**2).sum())
 
 
+def no_evidence(n: int) -> str:
+    """What is said where none of n episodes has a weight."""
+    none = "the only episode is not" if n == 1 else f"none of the {n:,} episodes is"
+    return f"{none} possible under the policy: no evidence from the log"
+
+
 def warning_of(weights: np.ndarray, size: float) -> str | None:
     """Say when an estimate rests on a handful of episodes, or on wrong probabilities."""
     n = len(weights)
     if not np.isfinite(weights).all():
         return "the importance weights overflow: the episodes are too long for these ratios"
     if size == 0:
-        return NO_EVIDENCE.format(n)
+        return no_evidence(n)
     share = weights.max() / weights.sum()
     if share > LARGE_SHARE and n > 1:
         return f"one of the {n:,} episodes carries {share:.0%} of the weight: do not rely on this"
     if size < FEW_EPISODES:
-        return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
+        of = counted(n, "episode")
+        return f"the estimate rests on about {size:,.1f} of {of}: do not rely on it"
     off = abs(float(weights.mean()) - 1)
     if off > max(LEAST_FAR, FAR * float(weights.std()) / math.sqrt(n)):
         return (

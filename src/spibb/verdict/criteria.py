@@ -34,7 +34,7 @@ from spibb.verdict.remedies import (
     until_shown,
     until_sure,
 )
-from spibb.words import at_least, at_most, number, percent, signed, surely
+from spibb.words import at_least, at_most, counted, number, percent, signed, surely
 
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
@@ -126,8 +126,8 @@ def _episodes(evidence: Evidence) -> Criterion:
     n = evidence.problem.n_episodes
     return Criterion(
         "episodes", "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
-        f"{n:,} episodes are too few to judge.",
-        f"{JUDGED_FROM - n:,} more episodes, at least.",
+        f"{counted(n, 'episode')} {'is' if n == 1 else 'are'} too few to judge.",
+        f"{counted(JUDGED_FROM - n, 'more episode')}, at least.",
     )  # fmt: skip
 
 

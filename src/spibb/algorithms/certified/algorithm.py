@@ -31,6 +31,7 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
 from spibb.splits import ordered_without_names
+from spibb.words import counted
 
 CHOOSE, CHOOSE_AMONG_MANY, MANY = 0.3, 0.5, 10
 """The share of the episodes that choose; and where all have one step, the baseline is known, and
@@ -147,7 +148,8 @@ class Certified(Algorithm):
         algorithms = [replace(self, delta=delta) for delta in levels]
         n_choose = max(1, round(self._share(problem, log, known) * log.n_episodes))
         if log.n_episodes - n_choose < 2:
-            few = f"{log.n_episodes - n_choose} episodes to judge with, and at least 2 are needed"
+            left = counted(log.n_episodes - n_choose, "episode")
+            few = f"{left} to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), few) for one in algorithms]
         declared = self._declared(problem, log)
         own = _in_own_order(problem, log)
