@@ -780,6 +780,20 @@ def test_the_behaviour_itself_differs_by_nothing():
         np.testing.assert_allclose(report.difference(name).estimate.contributions, 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-9])
+def test_rounding_is_no_gain(unit):
+    """Policy and behaviour are the same, or all returns are."""
+    log = difference_report()[1]
+    same = Policy.uniform(log.states, log.actions)
+    scaled = replace(log, reward=unit * log.reward)
+    for one in (scaled, replace(scaled, reward=np.where(log.terminated, unit * 0.7, 0.0))):
+        report = ope.off_policy_estimates(one, same, same, 0.9, rng=rng(), bounds=("student-t",))
+        for name in ("is", "wis", "pdis", "wpdis"):
+            found = report.difference(name)
+            assert found.bounds[0].refusal or found.bounds[0].value == found.estimate.value == 0
+        assert not report.conclusion.startswith(f"{KEEP}. 1 of 6")
+
+
 def test_exact_bounds_of_a_difference_need_both_limits():
     without = difference_report(lowest_return=0)[0].difference("is").bounds
     assert {bound.name for bound in without[:2] if bound.refusal} == {"bernstein", "betting"}

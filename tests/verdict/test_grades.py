@@ -26,7 +26,8 @@ from spibb.report.origin import Origin
 from spibb.report.page import render
 from spibb.tables import log_table, write_table
 from spibb.verdict import decide, gather_for
-from spibb.verdict.criteria import criteria
+from spibb.verdict.criteria import criteria, surely_worse
+from spibb.verdict.evidence import gather
 from spibb.verdict.memory import with_memory
 from spibb.words import roughly
 
@@ -297,6 +298,26 @@ def test_a_refuted_baseline_is_the_reason_even_if_nothing_changes():
     assert verdict.grade == "not supported"
     assert verdict.sentence.startswith("The log contradicts the current policy")
     assert verdict.remedy == "Give as baseline the policy that really made the log."
+
+
+@pytest.mark.parametrize("reward", [1e9, -1e9, 1.0, 0.1])
+def test_rounding_contradicts_nothing(reward):
+    """All rewards are equal, and so are all returns."""
+    rng = np.random.default_rng(0)
+    log = Log.from_arrays(rng.integers(3, size=300), rng.integers(2, size=300), [reward] * 300,
+                          terminated=np.arange(300) % 3 == 2)  # fmt: skip
+    problem = Problem.from_log(log, [[0.5, 0.5]] * 3, discount=0.95)
+    for rows in ([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], [[0.8, 0.2]] * 3, [[0.3, 0.7]] * 3):
+        evidence = gather(problem, Policy(rows, log.states, log.actions))
+        found = {criterion.name: criterion.passed for criterion in criteria(evidence)}
+        assert found["whole episodes"] is not False
+        assert not surely_worse(evidence.estimates)
+    single = Log.from_arrays(log.state, log.action, log.reward, terminated=[True] * 300)
+    problem = Problem.from_log(single, [[0.5, 0.5]] * 3, discount=0.95)
+    evidence = gather(problem, Policy([[0.9, 0.1]] * 3, log.states, log.actions))
+    found = {criterion.name: criterion.passed for criterion in criteria(evidence)}
+    assert found["model"]
+    assert found["whole episodes"]
 
 
 def test_counts_alone_support_nothing_and_say_what_is_not_known():

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks
+from spibb.arrays import RETURN_ROUNDING
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rates import SuccessRates
@@ -27,7 +28,7 @@ from spibb.policy import Policy
 from spibb.showing import Range
 from spibb.solve import unit_of
 
-ROUNDING, STEP_ROUNDING = 1e-12, 1e-6
+ROUNDING, STEP_ROUNDING = RETURN_ROUNDING, 1e-6
 """Of a value, and of its steps from the mean model to a drawn one, which are as large as its
 standard deviation."""
 BELOW = 2

@@ -11,6 +11,7 @@ from scipy.special import ndtri
 
 from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
+from spibb.arrays import rounding_of
 from spibb.episodes.departures import Z90
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
@@ -190,7 +191,7 @@ def _model(evidence: Evidence) -> Criterion:
         truth += " (cut episodes completed by the model)"
     return Criterion(
         "model", what, f"{number(said)}; {OBSERVED}: {truth}", f"the {OBSERVED}",
-        abs(said - earned.completed) <= limit,
+        abs(said - earned.completed) <= limit + rounding_of(said, earned.completed),
         f"According to the model, the current policy earns {number(said)} per episode, but the "
         f"{OBSERVED} is {truth}: do not rely on the model's gain.",
         other_states(evidence, earned),
@@ -320,7 +321,8 @@ def surely_worse(report: OffPolicyReport | None) -> bool:
     if report is None or says_nothing(report):
         return False
     found = report.difference(ESTIMATOR).estimate
-    return found.value + Z95 * standard_error(found.contributions) < 0
+    most = found.value + Z95 * standard_error(found.contributions)
+    return most < -rounding_of(report.earned)
 
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
@@ -345,9 +347,10 @@ def _against(
             f"{surely(evidence.sure)}. Of these, the model is not trusted: {VARYING}."
         )
         remedy = not_by_the_model(evidence)
+    passed = found.value + error >= promised - rounding_of(report.earned)
     return Criterion(
-        name, what, text, f"not significantly below {at_least(promised)}",
-        found.value + error >= promised, f"{who}, reweighted, contradict {why}", remedy,
+        name, what, text, f"not significantly below {at_least(promised)}", passed,
+        f"{who}, reweighted, contradict {why}", remedy,
     )  # fmt: skip
 
 
