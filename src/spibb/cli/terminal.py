@@ -70,13 +70,15 @@ def _without_frame(table: Table) -> None:
 def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
     """The policies of the demonstration: the truth beside the estimates."""
     table = numbers_table(
-        title, "policy", "true value", "value in model", "verdict", "pairs copied"
+        title, "policy", "true value", OBSERVED, "value in model", "verdict", "pairs copied"
     )
     for row in rows:
         copied = "" if row.pairs_copied is None else f"{row.pairs_copied:.0%}"
+        observed = "" if row.observed is None else f"{row.observed:.4f}"
         table.add_row(
-            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", row.grade, copied
-        )
+            row.name, f"{row.true_value:.4f}", observed, f"{row.estimated_value:.4f}", row.grade,
+            copied,
+        )  # fmt: skip
     return table
 
 
