@@ -394,6 +394,27 @@ def test_a_policy_that_no_episode_follows():
     assert all(bound.refusal for bound in report["wpdis"].bounds)
 
 
+@pytest.mark.parametrize(("n", "keep"), [(100, 0.05), (8, 0.5), (40, 0.01)])
+def test_no_approximate_bound_of_an_estimate_that_is_not_to_be_relied_on(n, keep):
+    """One step or five, nearly always another action, or few episodes: no t and no BCa."""
+    steps = 5 if n == 100 else 1
+    action = np.arange(n * steps) % 2
+    log = Log.from_arrays(
+        np.zeros(n * steps, int), action, (action == 1).astype(float),
+        terminated=np.arange(n * steps) % steps == steps - 1,
+    )  # fmt: skip
+    target, mu = Policy([[keep, 1 - keep]]), Policy([[0.5, 0.5]])
+    if n == 40:
+        target, mu = mu, Policy([[0.95, 0.05]])  # a mean weight of 5
+    report = ope.off_policy_estimates(log, target, mu, 0.9, lowest_return=0, rng=rng())
+    assert report.warning
+    for row in (*report.rows, *report.differences):
+        found = {bound.name: bound for bound in row.bounds}
+        assert found["student-t"].refusal == found["bca"].refusal == row.estimate.warning
+    if not report.refuted:
+        assert report["is"].bounds[1].refusal is None  # betting is exact
+
+
 def test_report_carries_every_bound_or_its_refusal():
     mdp = slow.random_mdp(rng(8), end=0.4)
     mu, pi = mixed(mdp, 8)
@@ -758,9 +779,23 @@ def test_the_behaviour_itself_differs_by_nothing():
         np.testing.assert_allclose(report.difference(name).estimate.contributions, 0, atol=1e-9)
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e-9])
+def test_rounding_is_no_gain(unit):
+    """Policy and behaviour are the same, or all returns are."""
+    log = difference_report()[1]
+    same = Policy.uniform(log.states, log.actions)
+    scaled = replace(log, reward=unit * log.reward)
+    for one in (scaled, replace(scaled, reward=np.where(log.terminated, unit * 0.7, 0.0))):
+        report = ope.off_policy_estimates(one, same, same, 0.9, rng=rng(), bounds=("student-t",))
+        for name in ("is", "wis", "pdis", "wpdis"):
+            found = report.difference(name)
+            assert found.bounds[0].refusal or found.bounds[0].value == found.estimate.value == 0
+        assert not report.conclusion.startswith(f"{KEEP}. 1 of 6")
+
+
 def test_exact_bounds_of_a_difference_need_both_limits():
     without = difference_report(lowest_return=0)[0].difference("is").bounds
-    assert {bound.name for bound in without if bound.refusal} == {"bernstein", "betting"}
+    assert {bound.name for bound in without[:2] if bound.refusal} == {"bernstein", "betting"}
     assert "no highest_return was declared; declare one" in without[0].refusal
     low = difference_report(lowest_return=0, highest_return=0.5)[0].difference("is").bounds[1]
     assert "above the declared highest 0.5; declare a higher one" in low.refusal

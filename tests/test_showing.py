@@ -102,7 +102,8 @@ def test_facts_are_right():
     assert repr(problem.model) == "MDP(states=2, actions=1, transitions=1, discount=0.5)"
     assert repr(spibb.improve(shown, None, discount=0.5, n_wedge=3)) == (
         "Improvement(algorithm=PiBSpibb(n_wedge=3), "
-        "value_in_model=0.5, baseline_value_in_model=0.5, states_changed=0 of 2, pairs_copied=100%)"
+        "mean_return_in_log=0.5, value_in_model=0.5, baseline_value_in_model=0.5, "
+        "states_changed=0 of 2, pairs_copied=100%)"
     )
 
 

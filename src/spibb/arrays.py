@@ -19,6 +19,8 @@ GRID = 1e6 * (1 + math.sqrt(5)) / 2
 """Points of `on_grid`: an irrational number, so that no value of a round log lies between two."""
 PROBABILITY_ROUNDING = 1e-12
 """A probability up to this is what rounding left of none, and what a row lacks of 1."""
+RETURN_ROUNDING = 1e-12
+"""Returns and values that differ by less, in units of their size, are the same."""
 NO_SPAN = 1e-9
 """Spans below this, in units of the largest value, are rounding."""
 
@@ -26,6 +28,11 @@ NO_SPAN = 1e-9
 def largest(a: np.ndarray) -> float:
     """max |a|, NaN if it holds one."""
     return float(np.abs(a).max(initial=0.0))
+
+
+def rounding_of(*returns: np.ndarray | float) -> float:
+    """What is no difference between returns or values of such a size."""
+    return RETURN_ROUNDING * max(largest(np.asarray(some)) for some in returns)
 
 
 def stable_order(codes: np.ndarray, size: int) -> np.ndarray:

@@ -29,6 +29,7 @@ from spibb.episodes.propensities import varies
 from spibb.episodes.visits import Declared
 from spibb.errors import InputError
 from spibb.log import Log, returns_to_go
+from spibb.splits import ordered_without_names
 from spibb.words import roughly, short
 
 LARGEST = 200_000
@@ -118,6 +119,7 @@ def forecast(
     """
     checks.discount(discount)
     checks.delta(delta)
+    log = log.with_labels(*ordered_without_names(log))  # as `certified` looks at them
     differs, states = varies(log), len(np.unique(log.state))
     none = Forecast(states, 0, 0, None, discount, delta)
     limits = lowest_return, highest_return

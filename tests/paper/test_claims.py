@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from spibb.paper.evidence import (
     average,
     difference,
     distance,
+    independent_average,
     largest,
     negative,
     share_below,
@@ -191,6 +193,15 @@ def test_extremes_widen_with_the_number_of_values():
 def test_averages_keep_the_mean_margin():
     found = average([Interval(0, -1, 1), Interval(2, 1, 5)])
     assert (found.value, found.low, found.high) == (1, 0, 3)
+
+
+def test_errors_of_independent_cells_add_as_squares():
+    found = independent_average([Interval(0, -3, 1), Interval(2, -2, 5)])
+    assert found.value == 1
+    assert found.low == pytest.approx(1 - 5 / 2)
+    assert found.high == pytest.approx(1 + math.hypot(1, 3) / 2)
+    one = independent_average([Interval(0, -1, 1)])
+    assert (one.low, one.high) == (-1, 1)
 
 
 def test_distances_reach_zero_where_the_order_is_open():

@@ -48,6 +48,16 @@ def test_sections_come_in_the_order_of_a_decision(page):
     assert page.index("<strong>Supported</strong>") < places[0]
 
 
+@pytest.mark.parametrize("algorithm", [Auto(), PiBSpibb(5)], ids=lambda a: a.name)
+def test_the_sweep_says_whether_the_verdict_shares_delta(algorithm):
+    found = gridworld_assessment(algorithm)
+    shared = "delta shared because" in found.verdict.sentence
+    assert shared == (algorithm.name == "auto")
+    said = text_of(render(found))
+    assert ("the verdict's does not" in said or "the verdict&#39;s does not" in said) != shared
+    assert ("chosen among other candidates, which share δ in the same way" in said) == shared
+
+
 def test_nothing_is_loaded(page):
     assert not re.search(r"(src|href)=\"(?!#|data:)", page)
     assert "url(" not in page

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 
 import numpy as np
 import pytest
 
-from spibb import Log, Policy, Problem
+from spibb import Certified, Log, Policy, Problem
 from spibb.sceptic.confounding import SortedVisits, confounding, threshold
 
 
@@ -70,6 +71,45 @@ def test_a_useless_treatment_is_undone_by_the_odds_that_made_it_look_good():
     (change,) = found.changes
     assert (change.state, change.visits) == ("x", 40_000)
     assert change.gamma == pytest.approx(found.gamma, rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [200, 40_000])
+def test_the_verdict_falls_before_the_estimate(n):
+    """By 1.645 standard errors of X = (π/π_b − 1)(G − V̂): at that Γ this is what is left."""
+    log, _ = hidden(np.random.default_rng(3), n)
+    baseline = Policy([[0.5, 0.5]], ["x"], ["treat", "wait"])
+    problem = Problem.from_log(log, baseline, discount=0.9)
+    found = confounding(problem, Policy([[1.0, 0.0]], ["x"], ["treat", "wait"]))
+    assert 1 < found.gamma_of_verdict < found.gamma
+    parts = (SortedVisits.of(log.reward[log.action == a], np.full((log.action == a).sum(), 0.5))
+             for a in (log.actions.code("treat"), log.actions.code("wait")))  # fmt: skip
+    treat, wait = parts
+    left = (treat.least(found.gamma_of_verdict) - wait.most(found.gamma_of_verdict)) / 2
+    assert left == pytest.approx(1.645 * log.reward.std() / math.sqrt(n), rel=0.2)
+
+
+def test_a_few_visits_need_no_hidden_cause():
+    log = Log.from_arrays(["x"] * 4, ["treat", "wait"] * 2, [1.0, 0.0, 1.0, 1.0],
+                          terminated=[True] * 4)  # fmt: skip
+    baseline = Policy([[0.5, 0.5]], ["x"], ["treat", "wait"])
+    problem = Problem.from_log(log, baseline, discount=0.9)
+    found = confounding(problem, Policy([[1.0, 0.0]], ["x"], ["treat", "wait"]))
+    assert found.gamma > found.gamma_of_verdict == 1
+
+
+def test_a_certificate_falls_where_its_first_change_does():
+    log, _ = hidden(np.random.default_rng(4), 2_000)
+    baseline = Policy([[0.5, 0.5]], ["x"], ["treat", "wait"])
+    problem = Problem.from_log(log, baseline, discount=0.9)
+    result = Certified(lowest_return=0, highest_return=1).improve(problem)
+    (test,) = result.tests
+    assert test.accepted
+    found = confounding(problem, result.policy, result.tests)
+    assert 1 < found.gamma_of_verdict < found.gamma
+    sure = dataclasses.replace(test, lower_bound=test.advantage)
+    assert confounding(problem, result.policy, [sure]).gamma_of_verdict == pytest.approx(
+        found.gamma, rel=1e-6
+    )
 
 
 def test_a_change_for_the_worse_needs_no_hidden_cause():

@@ -40,7 +40,9 @@ def test_the_section_is_there_on_request_and_labels_are_escaped(tmp_path):
               for name in pages}  # fmt: skip
     assert stored["plain"] is None
     assert stored["asked"]["rehearsal"]["done"] > 0
-    assert stored["asked"]["confounding"]["gamma"]
+    found = stored["asked"]["confounding"]
+    assert found["gamma"] >= found["gamma_of_verdict"] >= 1
+    assert "The verdict falls at Γ = " in pages["asked"]
 
 
 def test_the_order_of_time_survives_a_hold_out(tmp_path):

@@ -26,7 +26,8 @@ from spibb.report.origin import Origin
 from spibb.report.page import render
 from spibb.tables import log_table, write_table
 from spibb.verdict import decide, gather_for
-from spibb.verdict.criteria import criteria
+from spibb.verdict.criteria import criteria, surely_worse
+from spibb.verdict.evidence import gather
 from spibb.verdict.memory import with_memory
 from spibb.words import roughly
 
@@ -211,6 +212,7 @@ def test_small_logs_are_relied_on_for_the_sign_alone(n, cautious):
     verdict = PiBSpibb(5).improve(problem_of(two_steps(n))).verdict
     assert verdict.grade == "supported"
     assert ("Rely on the sign, not on the amount" in verdict.sentence) == cautious
+    assert "the log shows every reward that matters to the current policy" in verdict.sentence
 
 
 # ---- what does not matter ------------------------------------------------------------------------
@@ -259,8 +261,6 @@ def test_grade_and_choice_are_blind_to(log, algorithm, change):
     after, other = chosen(CHANGES[change](log), limits)
     assert after == before
     if change == "labels":
-        if isinstance(algorithm, Certified):
-            return  # other names, other choosing episodes: as fair, and not the same
         other = other[::-1, ::-1]
     np.testing.assert_allclose(other, probs, atol=1e-9)
 
@@ -279,6 +279,38 @@ def test_a_log_that_contradicts_the_baseline_supports_nothing():
     verdict = PiBSpibb(5).improve(Problem.from_log(log, baseline, discount=0.9)).verdict
     assert verdict.grade == "not supported"
     assert "never takes" in verdict.sentence
+
+
+def test_a_refuted_baseline_is_the_reason_even_if_nothing_changes():
+    """Half of the actions are a, of which the baseline is said to take nine in ten."""
+    n = 400
+    log = Log.from_arrays(["x"] * n, ["a", "b"] * (n // 2), [0.0, 0.0, 1.0, 1.0] * (n // 4),
+                          terminated=[True] * n)  # fmt: skip
+    problem = Problem.from_log(log, Policy([[0.9, 0.1]], ["x"], ["a", "b"]), discount=0.9)
+    verdict = Certified(lowest_return=0, highest_return=1).improve(problem).verdict
+    assert verdict.grade == "not supported"
+    assert verdict.sentence.startswith("The log contradicts the current policy")
+    assert verdict.remedy == "Give as baseline the policy that really made the log."
+
+
+@pytest.mark.parametrize("reward", [1e9, -1e9, 1.0, 0.1])
+def test_rounding_contradicts_nothing(reward):
+    """All rewards are equal, and so are all returns."""
+    rng = np.random.default_rng(0)
+    log = Log.from_arrays(rng.integers(3, size=300), rng.integers(2, size=300), [reward] * 300,
+                          terminated=np.arange(300) % 3 == 2)  # fmt: skip
+    problem = Problem.from_log(log, [[0.5, 0.5]] * 3, discount=0.95)
+    for rows in ([[0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], [[0.8, 0.2]] * 3, [[0.3, 0.7]] * 3):
+        evidence = gather(problem, Policy(rows, log.states, log.actions))
+        found = {criterion.name: criterion.passed for criterion in criteria(evidence)}
+        assert found["whole episodes"] is not False
+        assert not surely_worse(evidence.estimates)
+    single = Log.from_arrays(log.state, log.action, log.reward, terminated=[True] * 300)
+    problem = Problem.from_log(single, [[0.5, 0.5]] * 3, discount=0.95)
+    evidence = gather(problem, Policy([[0.9, 0.1]] * 3, log.states, log.actions))
+    found = {criterion.name: criterion.passed for criterion in criteria(evidence)}
+    assert found["model"]
+    assert found["whole episodes"]
 
 
 def test_counts_alone_support_nothing_and_say_what_is_not_known():

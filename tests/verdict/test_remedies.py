@@ -33,6 +33,22 @@ def test_one_action_per_state_asks_for_variation(algorithm):
     assert "More episodes like these would not help." in verdict.remedy
 
 
+@pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda a: a.name)
+@pytest.mark.parametrize("baseline", [None, [[0.5, 0.5]]])
+def test_one_episode_shows_no_lack_of_variation(algorithm, baseline):
+    log = Log.from_arrays(["x"], ["a"], [1.0], terminated=[True], action_labels=["a", "b"])
+    verdict = algorithm.improve(Problem.from_log(log, baseline)).verdict
+    assert verdict.remedy == "More episodes of the current policy."
+    said = [verdict.sentence, *(f"{c.found} {c.why} {c.remedy}" for c in verdict.criteria)]
+    assert not any("1 episodes" in text for text in said)
+
+
+def test_a_policy_that_never_varies_asks_for_variation_in_the_smallest_log():
+    log = Log.from_arrays(["x"], ["a"], [1.0], terminated=[True], action_labels=["a", "b"])
+    verdict = PiBSpibb(5).improve(Problem.from_log(log, [[1.0, 0.0]])).verdict
+    assert verdict.remedy.startswith("Some variation: ")
+
+
 @pytest.mark.parametrize(("states", "n", "coarser"), [(300, 900, True), (5, 40, False)])
 def test_many_states_with_few_visits_each_ask_for_coarser_ones(states, n, coarser):
     result = PiBSpibb(1e9).improve(Problem.from_log(single_steps(states, 3, n)))

@@ -21,6 +21,7 @@ from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.change_certificate import ChangeCertificate
 from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
+from spibb.evaluate import monte_carlo_value
 from spibb.frozen import Frozen
 from spibb.mdp import MDP
 from spibb.policy import Policy
@@ -69,8 +70,8 @@ class Improvement(Frozen):
 
     >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
     >>> result
-    Improvement(algorithm=PiBSpibb(n_wedge=1), value_in_model=0.9, baseline_value_in_model=0.54,
-    states_changed=1 of 2, pairs_copied=0%)
+    Improvement(algorithm=PiBSpibb(n_wedge=1), mean_return_in_log=0.6, value_in_model=0.9,
+    baseline_value_in_model=0.54, states_changed=1 of 2, pairs_copied=0%)
     >>> result.verdict.grade
     <Grade.NOT_SUPPORTED: 'not supported'>
     """
@@ -121,11 +122,15 @@ class Improvement(Frozen):
         raise InputError(f"candidate is {candidate.title}, which is not in the sweep: choose one")
 
     def _facts(self) -> Mapping[str, Any]:
-        """What was done, the values in the model, how much changed, and why if that is said."""
+        """What was done, what the log earned, the values in the model, how much changed, and why
+        if that is said."""
         moved = changed_states(self.policy.probs, self.problem.baseline.probs)
+        log = self.problem.log
+        earned = None if log is None else monte_carlo_value(log, self.problem.discount).value
         return {
-            "algorithm": main_options(self.algorithm), "value_in_model": self.value,
-            "baseline_value_in_model": self.baseline_value,
+            "algorithm": main_options(self.algorithm),
+            **({} if earned is None else {"mean_return_in_log": earned}),
+            "value_in_model": self.value, "baseline_value_in_model": self.baseline_value,
             "states_changed": f"{int(moved.sum())} of {len(moved)}",
             "pairs_copied": f"{self.bootstrapped.mean():.0%}",
             **({"reason": self.reason} if self.reason else {}),

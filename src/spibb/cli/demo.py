@@ -13,7 +13,7 @@ from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.evaluate import exact_value
+from spibb.evaluate import exact_value, monte_carlo_value
 from spibb.files import Held, write_text
 from spibb.log import Log
 from spibb.paper.arrows import arrow_picture
@@ -34,13 +34,17 @@ TITLES = {"pi-b": r"$\Pi_b$-SPIBB", "pi-leq-b": r"$\Pi_{\leq b}$-SPIBB"}
 
 @dataclass(frozen=True)
 class DemoRow:
-    """One policy of the demonstration: what the log says about it, and the truth."""
+    """One policy of the demonstration: what the log says about it, and the truth.
+
+    `observed` is the mean return in the log, of the policy that made it.
+    """
 
     name: str
     true_value: float
     estimated_value: float
     grade: str = ""
     pairs_copied: float | None = None
+    observed: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +83,9 @@ def run_demo(n_episodes: int, n_wedge: float, seed: int) -> Demo:
     algorithms = (PiBSpibb(n_wedge), PiLeqBSpibb(n_wedge))
     results = {algorithm.name: algorithm.improve(problem) for algorithm in algorithms}
     evidence = {name: gather_for(result, seed=POSTERIOR_SEED) for name, result in results.items()}
-    rows = [DemoRow("baseline", exact_value(mdp, baseline), evidence["pi-b"].current.mean)]
+    observed = monte_carlo_value(log, mdp.discount).value
+    current = evidence["pi-b"].current.mean
+    rows = [DemoRow("baseline", exact_value(mdp, baseline), current, observed=observed)]
     for name, result in results.items():
         rows.append(
             DemoRow(

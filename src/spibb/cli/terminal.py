@@ -71,13 +71,15 @@ def _without_frame(table: Table) -> None:
 def demo_table(rows: Iterable[DemoRow], title: str) -> Table:
     """The policies of the demonstration: the truth beside the estimates."""
     table = numbers_table(
-        title, "policy", "true value", "value in model", "verdict", "pairs copied"
+        title, "policy", "true value", OBSERVED, "value in model", "verdict", "pairs copied"
     )
     for row in rows:
         copied = "" if row.pairs_copied is None else f"{row.pairs_copied:.0%}"
+        observed = "" if row.observed is None else f"{row.observed:.4f}"
         table.add_row(
-            row.name, f"{row.true_value:.4f}", f"{row.estimated_value:.4f}", row.grade, copied
-        )
+            row.name, f"{row.true_value:.4f}", observed, f"{row.estimated_value:.4f}", row.grade,
+            copied,
+        )  # fmt: skip
     return table
 
 
@@ -95,12 +97,13 @@ def print_estimates(console: Console, report: OffPolicyReport, *, concluded: boo
     """
     cut = f", {report.n_truncated} of them cut short" if report.n_truncated else ""
     title = (
-        f"{report.n_episodes:,} episodes{cut}; lower bounds fail with probability {report.delta:g}"
+        f"{counted(report.n_episodes, 'episode')}{cut}; lower bounds fail with probability "
+        f"{report.delta:g}"
     )
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
     if report.rows[0].estimate.weakness is not Weakness.FEW_EPISODES:  # which says the same
-        size = f"{report.effective_sample_size:,.1f} of {report.n_episodes:,} episodes"
+        size = f"{report.effective_sample_size:,.1f} of {counted(report.n_episodes, 'episode')}"
         say(console, f"Effective sample size {size}")
     if report.warning and not (concluded and report.conclusion):
         console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)
@@ -155,18 +158,21 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     print_values(console, assessment.evidence)
     say(
         console,
-        f"{int(problem.counts.pairs.sum()):,} transitions, {len(problem.states):,} states, "
-        f"{len(problem.actions):,} actions; baseline {FOUND[problem.baseline_source]}",
+        f"{counted(int(problem.counts.pairs.sum()), 'transition')}, "
+        f"{counted(len(problem.states), 'state')}, {counted(len(problem.actions), 'action')}; "
+        f"baseline {FOUND[problem.baseline_source]}",
     )
     say(console, str(assessment.certificate))
     if isinstance(assessment.certificate, ChangeCertificate) and assessment.certificate.tests:
         console.print(change_tests(assessment.certificate))
     if report := assessment.held_out:
         doubt = f" Careful: {report.warning}." if report.warning else ""
+        one = report.n_episodes == 1
         say(
             console,
-            f"{report.n_episodes:,} episodes were held out of training. The next table is about "
-            f"them; all numbers above are about the other {problem.n_episodes:,}.{doubt}",
+            f"{counted(report.n_episodes, 'episode')} {'was' if one else 'were'} held out of "
+            f"training. The next table is about {'it' if one else 'them'}; all numbers above are "
+            f"about the other {problem.n_episodes:,}.{doubt}",
         )
         print_differences(console, report)
     if reason := assessment.evidence.no_held_out:
@@ -257,7 +263,7 @@ def _behind_values(evidence: Evidence) -> str:
             if earned.cut
             else ""
         )
-        log = f"The log has {earned.episodes:,} episodes{cut}."
+        log = f"The log has {counted(earned.episodes, 'episode')}{cut}."
     recorded = (
         f" Other gains divide by the recorded probabilities: {VARYING}, so the model's gain "
         "is not trusted."

@@ -52,13 +52,6 @@ def _limit(estimate: Estimate) -> float:
     return estimate.limit
 
 
-def _seen(estimate: Estimate) -> np.ndarray:
-    """The contributions; without any weight they say nothing of the policy."""
-    if estimate.effective_sample_size == 0 and estimate.warning:
-        raise InputError(estimate.warning)
-    return estimate.contributions
-
-
 _BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] = {
     "bernstein": lambda estimate, delta, _: max(
         bernstein_bound(estimate.limited, delta, lowest=_limit(estimate)), estimate.limit
@@ -66,8 +59,8 @@ _BOUNDS: Mapping[str, Callable[[Estimate, float, np.random.Generator], float]] =
     "betting": lambda estimate, delta, _: betting_bound(
         estimate.limited, delta, lowest=_limit(estimate)
     ),
-    "student-t": lambda estimate, delta, _: student_t_bound(_seen(estimate), delta),
-    "bca": lambda estimate, delta, rng: bca_bound(_seen(estimate), delta, rng=rng),
+    "student-t": lambda estimate, delta, _: student_t_bound(estimate.contributions, delta),
+    "bca": lambda estimate, delta, rng: bca_bound(estimate.contributions, delta, rng=rng),
 }
 BOUNDS = tuple(_BOUNDS)
 EXACT = ("bernstein", "betting")
@@ -75,13 +68,23 @@ EXACT = ("bernstein", "betting")
 
 
 def lower_bound(
-    estimate: Estimate, bound: str, delta: float, *, rng: np.random.Generator
+    estimate: Estimate,
+    bound: str,
+    delta: float,
+    *,
+    rng: np.random.Generator,
+    despite_warning: bool = False,
 ) -> LowerBound:
     """A lower bound on ρ(π) that fails with probability `delta`: 0.9 means 10 % confidence.
 
-    Only "bca" draws from `rng`.
+    Only "bca" draws from `rng`. Bounds that are not exact trust the spread of the episodes seen,
+    which says nothing of an estimate that is not to be relied on: it holds what a few episodes, or
+    the short ones, happened to earn. They are refused then, unless the caller takes them
+    `despite_warning`.
     """
     checks.choice("bound", bound, BOUNDS)
+    if estimate.warning and bound not in EXACT and not despite_warning:
+        raise InputError(estimate.warning)
     return LowerBound(bound, _BOUNDS[bound](estimate, delta, rng), delta)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb.episodes.limits import discounted_steps
 from spibb.frozen import Frozen
+from spibb.words import counted
 
 FEW_EPISODES = 10
 """An effective sample below this is not to be relied on."""
@@ -19,7 +20,6 @@ FAR = 5.0
 """Standard errors by which a mean weight must miss 1 to be worth a warning, and"""
 LEAST_FAR = 0.05
 """by how much: probabilities may be rounded."""
-NO_EVIDENCE = "none of the {:,} episodes is possible under the policy: no evidence from the log"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,12 @@ def _largest_share(weights: np.ndarray) -> float:
     return float(weights.max() / weights.sum())
 
 
+def no_evidence(n: int) -> str:
+    """What is said where none of n episodes has a weight."""
+    none = "the only episode is not" if n == 1 else f"none of the {n:,} episodes is"
+    return f"{none} possible under the policy: no evidence from the log"
+
+
 def warning_of(weights: np.ndarray, size: float) -> str | None:
     """Say when an estimate rests on a handful of episodes, or on wrong probabilities."""
     n = len(weights)
@@ -110,12 +116,13 @@ def warning_of(weights: np.ndarray, size: float) -> str | None:
         case Weakness.OVERFLOW:
             return "the importance weights overflow: the episodes are too long for these ratios"
         case Weakness.NO_EVIDENCE:
-            return NO_EVIDENCE.format(n)
+            return no_evidence(n)
         case Weakness.ONE_EPISODE:
             share = f"{_largest_share(weights):.0%}"
             return f"one of the {n:,} episodes carries {share} of the weight: do not rely on this"
         case Weakness.FEW_EPISODES:
-            return f"the estimate rests on about {size:,.1f} of {n:,} episodes: do not rely on it"
+            of = counted(n, "episode")
+            return f"the estimate rests on about {size:,.1f} of {of}: do not rely on it"
         case Weakness.NOT_ONE_ON_AVERAGE:
             return (
                 f"the mean importance weight is {weights.mean():.3g}, and should be 1: the "

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from spibb import checks, words
+from spibb.arrays import rounding_of
 from spibb.bounds.chance import UNSEEN
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
@@ -284,10 +285,11 @@ def _less(estimate: Estimate, earned: np.ndarray, highest_return: float) -> Esti
     """An estimate of ρ(π) − ρ(μ): each episode's contribution less what it earned [E].
 
     The behaviour's importance weights are 1, so that its own estimate is the mean return; most
-    of the chance in the episodes cancels. No difference is below the contributions' limit less the
-    highest return.
+    of the chance in the episodes cancels, and what rounding leaves is 0. No difference is below the
+    contributions' limit less the highest return.
     """
     gains, limited = estimate.contributions - earned, estimate.limited - earned
+    gains[np.abs(gains) <= rounding_of(earned)] = 0.0
     limit, reason, remedy = estimate.limit - highest_return, estimate.no_limit, estimate.remedy
     if estimate.limit > -math.inf and highest_return == math.inf:
         reason, remedy = "no highest_return was declared", "declare one"

@@ -16,7 +16,15 @@ from spibb.paper.assured import (
     pooled,
 )
 from spibb.paper.claim import above, below, claim
-from spibb.paper.evidence import AbsentError, Bounded, View, average, difference, distance, largest
+from spibb.paper.evidence import (
+    AbsentError,
+    Bounded,
+    View,
+    difference,
+    distance,
+    independent_average,
+    largest,
+)
 from spibb.paper.reasons import CONTRADICTED, Reason
 from spibb.stats import Interval
 
@@ -188,7 +196,8 @@ def _less_often(view: View, other: str) -> Interval:
 
 
 def _gain(view: View, key: str, least: int, most: int) -> Interval:
+    """The mean over cells; no two cells share a log."""
     found = [mean_of(cell) for cell in cells_of(view.results, key, least, most)]
     if not found:
         raise AbsentError(f"{key} with {least} to {most} episodes")
-    return average(found)
+    return independent_average(found)

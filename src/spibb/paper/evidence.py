@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from spibb.experiments.results import STATISTICS, Results
@@ -259,6 +259,14 @@ def average(intervals: Sequence[Interval]) -> Interval:
         min(i.least for i in known),
         max(i.most for i in known),
     )
+
+
+def independent_average(intervals: Sequence[Interval]) -> Interval:
+    """The mean of independent estimates: their margins add as squares."""
+    mean, n = average(intervals), len(intervals)
+    below = math.hypot(*(i.value - i.low for i in intervals)) / n
+    above = math.hypot(*(i.high - i.value for i in intervals)) / n
+    return replace(mean, low=mean.value - below, high=mean.value + above)
 
 
 def smallest(intervals: Sequence[Interval]) -> Interval:

@@ -125,7 +125,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         holdout: share of the episodes that trains nothing and tests the result; 0 keeps none apart.
             None is 0, and 0.3 for ``"dqn"``.
         seed: seed of the posterior draws and of the split.
-        sceptic: ask what a sceptic would (`spibb.sceptic`), which takes some ten seconds.
+        sceptic: ask what a sceptic would (`spibb.sceptic`), which takes some seconds.
         force: write into a folder that is not empty.
         spreadsheet_safe: put an apostrophe before labels that a spreadsheet might execute.
         checkpoint: for ``"dqn"``, an .npz file that keeps the training: a stopped run continues.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms.improvement import Improvement
+from spibb.change_certificate import ChangeTest
 from spibb.log import Log
 from spibb.sceptic.confounding import Confounding, confounding
 from spibb.sceptic.drift import Drift, drift_check
@@ -63,10 +64,16 @@ def doubts(result: Improvement, log: Log | None, seed: int = 0) -> Sceptic:
     if log is None:
         return Sceptic(None, None, None, None, rehearse(result, rng))
     return Sceptic(
-        confounding(problem, result.policy), markov_check(log, rng),
+        confounding(problem, result.policy, _accepted(result)), markov_check(log, rng),
         drift_check(log, problem.discount, rng),
         overlap(log, result.policy.probs, problem.baseline.probs), rehearse(result, rng),
     )  # fmt: skip
+
+
+def _accepted(result: Improvement) -> list[ChangeTest]:
+    """The tests that a verdict rests on, if it rests on tests."""
+    tests: tuple[ChangeTest, ...] = getattr(result, "tests", ())
+    return [test for test in tests if test.accepted]
 
 
 def odds(gamma: float) -> str:
@@ -82,10 +89,18 @@ def _of_confounding(found: Confounding | None) -> str:
             "Hidden causes: none is needed to explain the changes away; the log's own returns do "
             "not show that they help."
         )
+    cause, whole = (
+        "something unrecorded that changed the odds of actions by a factor of",
+        (f"{odds(found.gamma)} could explain the whole advantage of the changes"),
+    )
+    if found.gamma_of_verdict == 1:
+        return (
+            "Hidden causes: none is needed, because the advantage of the changes, one at a time, "
+            f"may be chance. Without chance, {cause} {whole}."
+        )
     return (
-        "Hidden causes: something unrecorded that changed the odds of actions by a factor of "
-        f"{odds(found.gamma)} could explain the whole advantage of the changes. The nearer to 1, "
-        "the weaker the case."
+        f"Hidden causes: {cause} {odds(found.gamma_of_verdict)} would leave a gain that may be "
+        f"chance, so that the verdict falls; one of {whole}. The nearer to 1, the weaker the case."
     )
 
 

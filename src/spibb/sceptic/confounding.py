@@ -13,22 +13,33 @@ return, all visits up to some place have the upper weight and the others the low
 minimum over places is exact. The advantage of a change, Σ_a (π − π_b)(a|x) Q(x, a), is at least
 its value with each Q at its worse end; Γ* is where that reaches 0. Γ* = 1 needs no hidden cause.
 
-Chance is left out: these are point estimates with the log's own returns G (an episode that was cut
-is completed by the model's value). An action that was never taken in a state counts as the mean
-return there.
+Γ* leaves chance out: these are point estimates with the log's own returns G (an episode that was
+cut is completed by the model's value). An action that was never taken in a state counts as the mean
+return there. A verdict needs more than an estimate above 0, and falls before: at the Γ where the
+least gain of all changes no longer exceeds `Z90` of its standard errors (those of single changes);
+or where the least advantage of an accepted change, less the distance of its tested advantage from
+its lower limit, reaches 0. The errors are those without a hidden cause.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from spibb.algorithms.problem import Problem
 from spibb.bisection import halved
-from spibb.episodes.departures import changed_states, completed_returns, values_where_seen
+from spibb.change_certificate import ChangeTest
+from spibb.episodes.departures import (
+    Z90,
+    changed_states,
+    completed_returns,
+    single_departures,
+    values_where_seen,
+)
 from spibb.frozen import Frozen
 from spibb.labels import Label
 from spibb.log import Log
@@ -52,9 +63,14 @@ class ChangeOdds:
 
 @dataclass(frozen=True)
 class Confounding:
-    """Γ* of all changes together, each weighed by its discounted visits, and of each alone."""
+    """Γ* of all changes together, each weighed by its discounted visits, and of each alone.
+
+    `gamma_of_verdict` is the Γ at which what the verdict asks of the changes is no longer met; 1 if
+    chance alone explains them.
+    """
 
     gamma: float
+    gamma_of_verdict: float
     advantage: float
     changes: tuple[ChangeOdds, ...]
 
@@ -86,35 +102,76 @@ class SortedVisits(Frozen):
         return -SortedVisits(-self.g[::-1], self.odds[::-1]).least(gamma)
 
 
-def confounding(problem: Problem, policy: Policy) -> Confounding | None:
-    """Γ* of every change of a policy and of all; None where nothing changes or no log is kept."""
+LeastGain = Callable[[float], float]
+"""What is gained at least, as a function of Γ; it falls."""
+
+
+class _ChangedState(NamedTuple):
+    """A changed state: how often it is visited per episode, its visits, its least advantage."""
+
+    often: float
+    visits: int
+    bound: LeastGain
+
+
+def confounding(
+    problem: Problem, policy: Policy, accepted: Sequence[ChangeTest] = ()
+) -> Confounding | None:
+    """Γ* of every change of a policy and of all; None where nothing changes or no log is kept.
+
+    `accepted` are the tests that the verdict rests on, if it rests on tests.
+    """
     log, baseline, discount = problem.log, problem.baseline.probs, problem.discount
     moved = changed_states(policy.probs, baseline)
     if log is None or not moved.any():
         return None
-    g = completed_returns(log, values_where_seen(problem.counts, baseline, discount)[1], discount)
+    q, v = values_where_seen(problem.counts, baseline, discount)
+    g = completed_returns(log, v, discount)
     e = log.taken_probs(baseline)
     if not (e > 0).all():
         return None
     often = _discounted_visits(log, discount)
     order = np.argsort(log.state, kind="stable")
     starts = np.searchsorted(log.state[order], np.arange(len(log.states) + 1))
-    bounds, changes = [], []
+    found: dict[Label, _ChangedState] = {}
     for s in np.flatnonzero(moved & (often > 0)).tolist():
         rows = order[starts[s] : starts[s + 1]]
         shift = policy.probs[s] - baseline[s]
         bound = _advantage(shift, g[rows], e[rows], log.action[rows])
-        bounds.append((often[s], bound))
-        changes.append(ChangeOdds(log.states[s], len(rows), bound(1.0), threshold(bound)))
-    if not bounds:
+        found[log.states[s]] = _ChangedState(float(often[s]), len(rows), bound)
+    if not found:
         return None
-
-    def total(gamma: float) -> float:
-        return sum(weight * bound(gamma) for weight, bound in bounds)
-
+    changes = [
+        ChangeOdds(label, one.visits, one.bound(1.0), threshold(one.bound))
+        for label, one in found.items()
+    ]
+    total = _sum([(one.often, one.bound) for one in found.values()])
+    if accepted:
+        of_verdict = min(threshold(_tested(test, found)) for test in accepted)
+    else:
+        error = single_departures(log, policy.probs, baseline, q, discount).standard_error
+        of_verdict = threshold(_less(total, Z90 * error))
     return Confounding(
-        threshold(total), total(1.0), tuple(sorted(changes, key=lambda c: (c.gamma, -c.visits)))
-    )
+        threshold(total), of_verdict, total(1.0),
+        tuple(sorted(changes, key=lambda c: (c.gamma, -c.visits))),
+    )  # fmt: skip
+
+
+def _sum(parts: Sequence[tuple[float, LeastGain]]) -> LeastGain:
+    return lambda gamma: sum(weight * bound(gamma) for weight, bound in parts)
+
+
+def _less(bound: LeastGain, margin: float) -> LeastGain:
+    return lambda gamma: bound(gamma) - margin
+
+
+def _tested(test: ChangeTest, found: Mapping[Label, _ChangedState]) -> LeastGain:
+    """The least advantage per visit of what was tested together, less what chance may have added:
+    the distance of the tested advantage from its lower limit."""
+    states = [found[change.state] for change in test.changes if change.state in found]
+    visits = sum(one.visits for one in states)
+    mean = _sum([(one.visits / visits, one.bound) for one in states])
+    return _less(mean, test.advantage - test.lower_bound)
 
 
 def _discounted_visits(log: Log, discount: float) -> np.ndarray:
@@ -123,9 +180,7 @@ def _discounted_visits(log: Log, discount: float) -> np.ndarray:
     return np.asarray(visits / log.n_episodes)
 
 
-def _advantage(
-    shift: np.ndarray, g: np.ndarray, e: np.ndarray, action: np.ndarray
-) -> Callable[[float], float]:
+def _advantage(shift: np.ndarray, g: np.ndarray, e: np.ndarray, action: np.ndarray) -> LeastGain:
     """The least advantage Σ_a shift(a) Q(a) of a state as a function of Γ."""
     centre = float(g.mean())
     parts = [
@@ -139,7 +194,7 @@ def _advantage(
     return least
 
 
-def threshold(bound: Callable[[float], float]) -> float:
+def threshold(bound: LeastGain) -> float:
     """Γ*: where a falling bound reaches 0; 1 if it is not positive, infinite beyond `LARGEST`."""
     if not bound(1.0) > 0:
         return 1.0

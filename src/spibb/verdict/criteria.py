@@ -10,6 +10,8 @@ from scipy.special import ndtri
 
 from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
 from spibb.algorithms.baselines import Provenance
+from spibb.arrays import rounding_of
+from spibb.episodes.departures import Z90
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict.criterion import OF_CHANGES, Condition, Criterion, lacking
@@ -32,10 +34,8 @@ from spibb.verdict.remedies import (
     until_shown,
     until_sure,
 )
-from spibb.words import at_least, at_most, level, number, percent, signed, surely
+from spibb.words import at_least, at_most, counted, level, number, percent, signed, surely
 
-Z90 = 1.645
-"""Standard errors of a one-sided 95 % interval."""
 FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 
@@ -65,8 +65,8 @@ NOT_BELOW = "not significantly below 0"
 
 
 def _criteria(evidence: Evidence, unchanged: WhyUnchanged) -> Iterator[Criterion]:
+    yield _baseline(evidence)  # no other number means anything if it does not hold
     yield _changes(evidence, unchanged)
-    yield _baseline(evidence)
     yield _episodes(evidence)
     yield _rewards(evidence)
     yield _sure_gain(evidence)
@@ -117,8 +117,8 @@ def _episodes(evidence: Evidence) -> Criterion:
     n = evidence.problem.n_episodes
     return Criterion(
         Condition.EPISODES, "episodes", f"{n:,}", f"at least {JUDGED_FROM}", n >= JUDGED_FROM,
-        f"{n:,} episodes are too few to judge.",
-        f"{JUDGED_FROM - n:,} more episodes, at least.",
+        f"{counted(n, 'episode')} {'is' if n == 1 else 'are'} too few to judge.",
+        f"{counted(JUDGED_FROM - n, 'more episode')}, at least.",
     )  # fmt: skip
 
 
@@ -182,7 +182,7 @@ def _model(evidence: Evidence) -> Criterion:
         truth += " (cut episodes completed by the model)"
     return Criterion(
         Condition.MODEL, what, f"{number(said)}; {OBSERVED}: {truth}", f"the {OBSERVED}",
-        abs(said - earned.completed) <= limit,
+        abs(said - earned.completed) <= limit + rounding_of(said, earned.completed),
         f"According to the model, the current policy earns {number(said)} per episode, but the "
         f"{OBSERVED} is {truth}: do not rely on the model's gain.",
         other_states(evidence, earned),
@@ -319,7 +319,8 @@ def surely_worse(report: OffPolicyReport | None) -> bool:
     if report is None or says_nothing(report):
         return False
     found = report.difference(ESTIMATOR).estimate
-    return found.value + Z95 * standard_error(found.contributions) < 0
+    most = found.value + Z95 * standard_error(found.contributions)
+    return most < -rounding_of(report.earned)
 
 
 def _held_out(evidence: Evidence, report: OffPolicyReport) -> Criterion:
@@ -344,9 +345,10 @@ def _against(
             f"{surely(evidence.sure)}. Of these, the model is not trusted: {VARYING}."
         )
         remedy = not_by_the_model(evidence)
+    passed = found.value + error >= promised - rounding_of(report.earned)
     return Criterion(
-        name, what, text, f"not significantly below {at_least(promised)}",
-        found.value + error >= promised, f"{who}, reweighted, contradict {why}", remedy,
+        name, what, text, f"not significantly below {at_least(promised)}", passed,
+        f"{who}, reweighted, contradict {why}", remedy,
     )  # fmt: skip
 
 

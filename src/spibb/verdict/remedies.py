@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spibb.algorithms.auto.algorithm import JUDGED_FROM
 from spibb.algorithms.candidate import Candidate, surest
 from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.verdict.evidence import Evidence, LoggedReturn, visits_behind
 from spibb.words import roughly
 
@@ -54,7 +56,7 @@ class WhyUnchanged:
     def of(cls, result: Improvement) -> WhyUnchanged:
         """The reason that the algorithm gives, if it gives one; the remedy that fits the log."""
         found, pairs = cls._said(result), result.problem.counts.pairs
-        if not (np.count_nonzero(pairs, axis=1) > 1).any():
+        if not (np.count_nonzero(pairs, axis=1) > 1).any() and not _may_vary(result.problem):
             return cls(result.reason or NO_CHOICE, VARIATION)
         if few_visits(pairs):
             return replace(found, remedy=f"{COARSER} {found.remedy}")
@@ -71,6 +73,15 @@ class WhyUnchanged:
         if best is None:
             return cls(reason)
         return cls(reason, more_episodes(_until(result, best), n, about="At least about"))
+
+
+def _may_vary(problem: Problem) -> bool:
+    """Whether more episodes may show other actions: the baseline plays some where the log has been,
+    or, if it is not known, the log is too short to say that the policy never varies."""
+    if problem.baseline_estimated:
+        return problem.n_episodes < JUDGED_FROM
+    visited = problem.counts.pairs.any(axis=1)
+    return bool((np.count_nonzero(problem.baseline.probs[visited], axis=1) > 1).any())
 
 
 def _until(result: Improvement, candidate: Candidate) -> float | None:

@@ -27,6 +27,8 @@ from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
+from spibb.splits import ordered_without_names
+from spibb.words import counted
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,7 @@ class Certified(Algorithm):
        itself can make), `lowest_return` and `highest_return` (of returns from any step on), or the
        problem's v_max. What the log happens to show is not a limit.
     3. Episodes are put in an order that depends on their content alone and then shuffled by `seed`:
-       the result does not depend on the order of the episodes or of the labels. With other names of
-       labels, other episodes are drawn to choose, and the result is just as valid.
+       the result does not depend on the order of the episodes, nor on the order or names of labels.
     4. If all episodes have one step (bandits), one test of the changes of many contexts together
        replaces the single tests if it promises more, and a change that contexts share is tested too
        (`shared_changes`): then ρ(π) ≥ ρ(π_b) holds on average over contexts.
@@ -143,29 +144,39 @@ class Certified(Algorithm):
         n_choose = n_choosing(log, share)
         if n_choose is None:
             few = log.n_episodes - max(1, round(share * log.n_episodes))
-            reason = f"{few} episodes to judge with, and at least 2 are needed"
+            reason = f"{counted(few, 'episode')} to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), reason) for one in algorithms]
         declared = self._declared(problem, log)
         recorded = problem.baseline_source is Provenance.RECORDED
-        made_by = MadeBy(problem.baseline.probs, known, recorded, problem.varying)
+        own = _in_own_order(problem, log)
+        assert own.log is not None
+        made_by = MadeBy(own.baseline.probs, known, recorded, problem.varying)
         split = SplitLog.of(
-            log, made_by, problem.discount, declared, n_choose, self.seed, values_where_seen
+            own.log, made_by, problem.discount, declared, n_choose, self.seed, values_where_seen
         )
-        return [one._tested(problem, log, made_by, split) for one in algorithms]
+        return [one._tested(problem, own, made_by, split) for one in algorithms]
 
     def _tested(
-        self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog
+        self, problem: Problem, own: Problem, made_by: MadeBy, split: SplitLog
     ) -> CertifiedImprovement:
-        """Choose changes with some of the episodes, and test them with the others."""
+        """Choose changes with some of the episodes, and test them with the others.
+
+        `own` is the problem with labels in the order in which they are looked at.
+        """
+        log = own.log
+        assert log is not None
         found = Tested.of(log, made_by.probs, split, self.delta)
         chooser, visits = found.chooser, found.visits
         grounds = Grounds(
             split.bounds, split.declared, chooser.known, log.action_prob is not None,
-            chooser.by_row, visits.lacks_values, _guessed(problem, log), visits.how_cuts_count,
+            chooser.by_row, visits.lacks_values, _guessed(own, log), visits.how_cuts_count,
         )  # fmt: skip
         more = None if found.accepted else self._first(problem, log, made_by, split)
-        reason, probs = reason_for(problem, found.tests, more), found.policy(made_by.probs)
-        return self._result(problem, probs, found.tests, reason, grounds, split.sizes, more)
+        reason, probs = reason_for(problem, found.tests, more), np.empty_like(made_by.probs)
+        rows, columns = problem.states.codes(own.states), problem.actions.codes(own.actions)
+        probs[rows[:, None], columns] = found.policy(made_by.probs)
+        tests = tuple(_as_given(test, problem) for test in found.tests)
+        return self._result(problem, probs, tests, reason, grounds, split.sizes, more)
 
     def _first(self, problem: Problem, log: Log, made_by: MadeBy, split: SplitLog) -> int | None:
         """Further episodes that let some change pass at even odds, if that can be told."""
@@ -194,6 +205,29 @@ class Certified(Algorithm):
             np.repeat(same, probs.shape[1], axis=1), len(tests), solution.converged, problem, self,
             tests, grounds, episodes, reason=reason, first=first,
         )  # fmt: skip
+
+
+def _in_own_order(problem: Problem, log: Log) -> Problem:
+    """The problem with labels in an order that depends on no name: it decides between changes with
+    the same evidence, and so whether they are tested."""
+    states, actions = ordered_without_names(log)
+    return replace(
+        problem, counts=problem.counts.with_labels(states, actions),
+        baseline=problem.baseline.aligned(states, actions), log=log.with_labels(states, actions),
+    )  # fmt: skip
+
+
+def _as_given(test: ChangeTest, problem: Problem) -> ChangeTest:
+    """The test with its states and actions in the order of the problem."""
+    state, action = (
+        {label: code for code, label in enumerate(labels.labels)}
+        for labels in (problem.states, problem.actions)
+    )
+    changes = (
+        replace(change, avoided=tuple(sorted(change.avoided, key=action.__getitem__)))
+        for change in test.changes
+    )
+    return replace(test, changes=tuple(sorted(changes, key=lambda one: state[one.state])))
 
 
 def _guessed(problem: Problem, log: Log) -> bool:

@@ -23,7 +23,7 @@ from spibb.kernels import hcpi as kernels
 from spibb.kernels.mixtures import LAST, Mixtures
 from spibb.kernels.tuples import Record
 from spibb.log import Log
-from spibb.ope.estimate import NO_EVIDENCE
+from spibb.ope.estimate import no_evidence
 
 if TYPE_CHECKING:
     from spibb.algorithms.hcpi.algorithm import HCPI
@@ -45,7 +45,7 @@ def by_tables(options: HCPI, problem: Problem, propensities: np.ndarray) -> Test
         rival = float(pdis.mean[LAST]) * unit
     bounds = np.empty(len(ALPHAS))
     kernels.decide(found, float(grid.quantile[0]), rival / unit, old, bounds)
-    return Tests(mixtures, bounds * unit, [NO_EVIDENCE.format(found.n)] * len(bounds), rival)
+    return Tests(mixtures, bounds * unit, [no_evidence(found.n)] * len(bounds), rival)
 
 
 def by_contributions(options: HCPI, problem: Problem, propensities: np.ndarray) -> Tests:
@@ -121,11 +121,17 @@ def _contributions(
 
 
 def _bound(options: HCPI, estimate: ope.Estimate, rng: np.random.Generator) -> ope.LowerBound:
-    """The lower bound of one candidate, −∞ where there is no evidence or it does not apply."""
+    """The lower bound of one candidate, −∞ where there is no evidence or it does not apply.
+
+    As in the paper, few effective episodes are no reason to refuse: what they lack counts as the
+    lowest return.
+    """
     refusal = estimate.warning if estimate.effective_sample_size == 0 else None
     if refusal is None:
         try:
-            return ope.lower_bound(estimate, options.bound, options.delta, rng=rng)
+            return ope.lower_bound(
+                estimate, options.bound, options.delta, rng=rng, despite_warning=True
+            )
         except InputError as error:
             refusal = str(error)
     return ope.LowerBound(options.bound, -math.inf, options.delta, refusal)

@@ -72,7 +72,7 @@ Sceptic = Annotated[
     typer.Option(
         "--sceptic",
         help="Add a section for sceptics to the report: hidden causes, memory, drift, overlap, "
-        "rehearsals. Takes about ten seconds.",
+        "rehearsals. Takes some seconds, at most ten of them for rehearsals.",
     ),
 ]
 SpreadsheetSafe = Annotated[
