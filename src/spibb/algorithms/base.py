@@ -68,7 +68,7 @@ class Algorithm(ABC):
 
     @classmethod
     def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
-        """What several configurations make of one problem."""
+        """The results of several configurations on one problem."""
         cls._check_alike(algorithms)
         return [algorithm.improve(problem) for algorithm in algorithms]
 
@@ -107,11 +107,11 @@ class Algorithm(ABC):
             )
 
     def told_limits(self, lowest: float, highest: float) -> Self:
-        """The same where no return from any step on lies outside these limits."""
+        """This configuration, told that no return from any step on lies outside these limits."""
         return self
 
     def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
-        """The same where the baseline's performance, and what made the log, are known.
+        """This configuration, told the baseline's true performance and the policy behind the log.
 
         Simulated worlds know them; the paper's benchmark tells HCPI.
         """

@@ -57,7 +57,7 @@ def same_kind(labels: Sequence[Label], name: str) -> None:
     if len(kinds) > 1:
         raise InputError(
             f"{name} mixes labels like {some(kinds.values(), 2)}: make every label a string, "
-            "or a number, or tuples alike"
+            "or every label a number, or all of them tuples of one form"
         )
 
 
@@ -76,7 +76,7 @@ def in_form_of(label: Label, example: Label) -> Label:
 
 
 def kind(label: Label) -> Any:
-    """What the parts of a label are: numbers, text, true or false, or something else."""
+    """The kinds of a label's parts: numbers, text, or true and false."""
     if isinstance(label, tuple):
         return tuple(kind(part) for part in label)
     if isinstance(label, bool):

@@ -54,7 +54,7 @@ class HCPI(Algorithm):
        ("action-prob").
     4. dr and wdr use the model of the training episodes, so that the test episodes stay unseen.
     5. What the log does not show of a candidate counts as `lowest_return` (see `ope`), which is the
-       lowest recorded return if that is negative, otherwise 0; exact bounds want it declared. With
+       lowest recorded return if that is negative, otherwise 0; exact bounds need it declared. With
        negative returns, 0 would make every policy that the log lacks look like an improvement.
     6. A candidate under which no test episode is possible, or whose bound does not apply, has the
        bound −∞. Ties go to the candidate nearest to the baseline, except at δ = 1, where all bounds
@@ -174,7 +174,7 @@ class HCPI(Algorithm):
         return self._choose(problem, by_contributions(self, problem, propensities))
 
     def told_truth(self, baseline_value: float, behaviour: Policy) -> Self:
-        """The same with the true performance and, unless as released, the true behaviour."""
+        """This configuration with the true performance and, unless as released, the behaviour."""
         made = self.behaviour if self.released else behaviour
         return replace(self, baseline_value=baseline_value, behaviour=made)
 
