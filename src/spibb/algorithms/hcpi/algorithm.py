@@ -133,8 +133,9 @@ class HCPI(Algorithm):
         checks.choice("truncated", self.truncated, ope.TRUNCATED)
         if self.lowest_return is not None:
             checks.number("lowest_return", self.lowest_return, -math.inf, math.inf, "()")
-        named = isinstance(self.behaviour, str) and self.behaviour in SOURCES
-        if not (named or isinstance(self.behaviour, Policy)):
+        if isinstance(self.behaviour, str):
+            checks.choice("behaviour", self.behaviour, SOURCES)
+        elif not isinstance(self.behaviour, Policy):
             raise InputError(
                 f"behaviour is {checks.shown(self.behaviour)}, expected a Policy, or one of "
                 f"{', '.join(SOURCES)}"
