@@ -220,7 +220,7 @@ LOG_ONLY = {name for name in CALLS if name.split()[0] in (
 @pytest.mark.parametrize("name", sorted(set(CALLS) - LOG_ONLY))
 def test_an_unknown_action_that_is_played_is_refused_by_name(name):
     odd = Policy.uniform(STATES, (*ACTIONS, "jump"))
-    with pytest.raises(InputError, match="plays action 'jump' in state 'ash', which is none of"):
+    with pytest.raises(InputError, match="plays action 'jump' in state 'ash', which is not among"):
         CALLS[name](odd)
 
 

@@ -286,7 +286,7 @@ CASES = [
     (lambda: Policy.uniform(-3, 2), "number of states is -3, expected a whole number"),
     (lambda: Policy.uniform(2, 0), "number of actions is 0, expected a whole number"),
     (lambda: Policy.uniform([], 2), "states is [], expected one or more"),
-    (lambda: B.row("c"), "state 'c' is unknown: the 2 known ones begin with 'a', 'b'"),
+    (lambda: B.row("c"), "state 'c' is unknown: choose one of 'a', 'b'"),
     (lambda: B.row(["a"]), "state ['a'] is unknown"),
     (lambda: B.sample("a", rng=3), "rng is an int, expected a Generator"),
     (lambda: B.sample({}, rng=RNG), "state {} is unknown"),

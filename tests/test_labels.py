@@ -222,6 +222,10 @@ def test_numpy_scalars_are_the_same_labels_as_python_numbers():
 def test_an_unknown_label_is_named_with_some_known_ones():
     with pytest.raises(InputError, match="state 'x' is unknown: the 4 known ones begin with 'a'"):
         Vocabulary(("a", "b", "c", "d"), ("state",)).code("x")
+    with pytest.raises(InputError, match=r"state 'x' is unknown: choose one of 'a', 'b'$"):
+        Vocabulary(("a", "b"), ("state",)).code("x")
+    with pytest.raises(InputError, match=r"state 'x' is unknown: choose 'a'$"):
+        Vocabulary(("a",), ("state",)).code("x")
 
 
 def test_a_repeated_label_is_named():

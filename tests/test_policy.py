@@ -170,7 +170,7 @@ def test_aligning_to_the_same_labels_is_the_policy_itself():
 def test_aligning_may_drop_states_and_actions_never_played():
     policy = Policy([[1.0, 0.0], [0.5, 0.5]], ["s", "t"], ["a", "b"])
     assert policy.aligned(Vocabulary(("s",)), Vocabulary(("a",))).probs.tolist() == [[1.0]]
-    with pytest.raises(InputError, match=r"plays action 'b' in state 't', which is none"):
+    with pytest.raises(InputError, match=r"plays action 'b' in state 't', which is not among"):
         policy.aligned(policy.states, Vocabulary(("a",)))
 
 

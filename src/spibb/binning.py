@@ -62,7 +62,7 @@ class Bins:
         return None if value != value else self.labels[bisect_right(self.edges, value)]
 
     def sql(self, number: str) -> str:
-        """The same as an SQL expression over an expression of type double.
+        """The label of a number, as an SQL expression over an expression of type double.
 
         NaN is what neither a difference nor a comparison with infinity finds: DuckDB folds other
         tests of it where a Parquet file's footer tells a range.

@@ -379,7 +379,7 @@ def _is_missing_word(raw: Any) -> bool:
 
 
 def _as_number(raw: Any) -> Any:
-    """The number that a log reads where a number is wanted; what is none stays as it is."""
+    """The number that a log reads where a number is expected; anything else stays as it is."""
     if isinstance(raw, str):
         return float(raw) if NUMBER_IN_TEXT.fullmatch(raw) else raw
     return float(raw) if isinstance(raw, bool | Decimal) else raw

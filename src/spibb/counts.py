@@ -209,7 +209,7 @@ class Counts(Frozen):
         )  # fmt: skip
 
     def in_units(self, unit: float) -> Counts:
-        """The same counts of rewards divided by a power of two; their squares must be numbers."""
+        """These counts with rewards divided by a power of two; their squares must be numbers."""
         low, high = self.reward_range
         largest = max(abs(low), abs(high))
         if largest > LARGEST or 0 < largest < SMALLEST:

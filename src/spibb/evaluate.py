@@ -87,7 +87,7 @@ class MonteCarlo:
 
 
 def standard_error(sample: np.ndarray) -> float:
-    """Of the mean of independent values [n], whatever their unit; infinite for a single one."""
+    """The standard error of the mean of independent values [n]; infinite for a single one."""
     if len(sample) < 2:
         return math.inf
     unit = solve.unit_of(sample[None])

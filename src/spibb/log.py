@@ -399,7 +399,7 @@ class Rewarded(Protocol):
 
     @property
     def reward(self) -> np.ndarray:
-        """Of every row."""
+        """The reward of every row."""
 
     @property
     def remaining(self) -> np.ndarray:

@@ -19,7 +19,7 @@ from spibb.labels import Label, Vocabulary, column_names, vocabulary
 
 
 class HasPolicy(Protocol):
-    """What has a policy: a `LoadedPolicy`, an `Improvement`, a `Run`."""
+    """Anything with a policy: a `LoadedPolicy`, an `Improvement`, a `Run`."""
 
     @property
     def policy(self) -> Policy:
@@ -27,7 +27,7 @@ class HasPolicy(Protocol):
 
 
 def inner_policy(given: Any) -> Policy | None:
-    """The policy itself, of what is one or has one; None of anything else."""
+    """A policy itself, or that of an object that has one; None for anything else."""
     found = given if isinstance(given, Policy) else getattr(given, "policy", None)
     return found if isinstance(found, Policy) else None
 
@@ -270,7 +270,7 @@ class Policy(Frozen):
             s, a = played[0]
             raise InputError(
                 f"{what} plays action {self.actions[int(lost[a])]!r} in state {states[int(s)]!r}, "
-                f"which is none of the {len(actions)} actions known there, such as "
+                f"which is not among the actions known there, such as "
                 f"{some(actions.labels[:3])}: use the same labels"
             )
 

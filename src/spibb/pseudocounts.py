@@ -217,9 +217,9 @@ class NeighbourCounts(Frozen):
 
 
 def mean_and_deviation(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Of each column of rows [N, d], of any size: squares are taken of numbers up to 1.
+    """Mean and standard deviation of each column of rows [N, d], whatever their size.
 
-    Columns are divided by powers of two, which rounds nothing.
+    Columns are divided by powers of two, which rounds nothing, so that no square overflows.
     """
     exponent = np.frexp(np.abs(rows).max(axis=0, initial=0.0))[1]
     near_one = np.ldexp(rows, -exponent)

@@ -36,7 +36,7 @@ class Shown:
         return f"{type(self).__name__}({facts})"
 
     def _repr_html_(self) -> str:
-        """The same as a table."""
+        """The facts as a table."""
         rows = "".join(
             f"<tr><th style='text-align:left'>{html.escape(name.replace('_', ' '))}</th>"
             f"<td style='text-align:left'>{html.escape(text(value))}</td></tr>"

@@ -164,11 +164,11 @@ def test_a_masked_successor_is_the_next_row():
 @pytest.mark.parametrize(
     ("frame", "message"),
     [
-        ({"state": [1]}, "source is a dict, expected"),
-        ([1, 2], "source is a list, expected"),
-        (None, "source is None, expected"),
-        (pd.Series([1]), "source is a Series, expected"),
-        (np.zeros((2, 2)), "source is a ndarray, expected"),
+        ({"state": [1]}, "(frame|source) is a dict, expected"),
+        ([1, 2], "(frame|source) is a list, expected"),
+        (None, "(frame|source) is None, expected"),
+        (pd.Series([1]), "(frame|source) is a Series, expected"),
+        (np.zeros((2, 2)), "(frame|source) is an ndarray, expected"),
         (pd.DataFrame([[1, 2]], columns=["state", "state"]), "two columns of the frame have the"),
         (pa.table([[1], [2]], names=["state", "state"]), "two columns of the frame have the"),
         (

@@ -77,7 +77,7 @@ def rehashed(content):
         ({"probabilities": [[[0, 1.5]]] * 3}, r"probabilities\[0\]\[0\]\[1\] is 1.5"),
         ({"visits": [1.0]}, "visits of 1 states, expected 3"),
         ({"visits": [-1.0, 0, 0]}, r"visits\[0\] is -1"),
-        ({"bins": {"age": [18.0]}}, "label '.*', which is none of its bins"),
+        ({"bins": {"age": [18.0]}}, "label '.*', which is not one of its bins"),
         ({"bins": {"age": [2.0, 1.0]}}, "not increasing"),
         ({"bins": {"height": [2.0]}}, "bins are given for 'height', not a column of the policy"),
         ({"discount": 1.0}, "discount is 1.0"),

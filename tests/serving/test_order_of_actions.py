@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import spibb
 from spibb import Log, Policy, Vocabulary
-from spibb.decisions import uniforms
-from spibb.errors import InputError
+from spibb.decisions import likeliest, uniforms
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.serving.rules import rules_of
 from spibb.serving.sql_case import sql_of
@@ -112,7 +111,8 @@ def test_the_order_of_the_actions_changes_no_decision(actions, seed):
         np.testing.assert_array_equal(mine.probability, theirs.probability)
 
 
-@pytest.mark.parametrize("strange", [frozenset({1}), str, object()])
-def test_what_has_no_order_is_not_a_label(strange):
-    with pytest.raises(InputError, match="is not a label"):
-        Vocabulary([strange])
+def test_labels_without_an_order_stay_in_theirs():
+    strange = Vocabulary([frozenset({1}), frozenset({2})])
+    assert strange.in_order.tolist() == [0, 1]
+    mixed = Vocabulary([complex, str])  # types cannot be compared
+    assert likeliest(np.array([[0.5, 0.5]]), mixed).tolist() == [0]

@@ -27,7 +27,7 @@ RECORD, ESTIMATE = "recorded", "estimate"
 
 
 class Provenance(StrEnum):
-    """From where a baseline is."""
+    """Where a baseline comes from."""
 
     GIVEN = "given"
     RECORDED = "recorded"

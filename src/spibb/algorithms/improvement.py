@@ -101,7 +101,7 @@ class Improvement(Frozen):
 
     @property
     def estimate_limits(self) -> tuple[float, float] | None:
-        """The same as off-policy estimators take them."""
+        """`return_limits`, as off-policy estimators take them."""
         return self.return_limits
 
     def rows_of(self, candidate: Candidate) -> np.ndarray:

@@ -302,7 +302,7 @@ class Problem(Shown):
 
     @cached_property
     def coded_data(self) -> Data:
-        """The same with the episodes of the log, played by the baseline."""
+        """`data` with the episodes of the log, played by the baseline."""
         assert self.log is not None
         record = coded(self.log, behaviour_probs(self.log, self.behaviour_rows), self.unit)
         return self.data._replace(record=distinct(record))

@@ -56,7 +56,7 @@ def number(name: str, value: Any, low: float, high: float, brackets: str = "[]")
 
 
 def as_float(value: Any) -> float:
-    """A number as a float; NaN for anything that is none: text, None, true, a list."""
+    """A number as a float; NaN for anything else: text, None, true, a list."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value[()]
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
@@ -133,7 +133,7 @@ def discount(value: float) -> float:
 
 
 def delta(value: float) -> float:
-    """Check the failure probability δ of an answer: one that fails more often than not is none."""
+    """Check the failure probability δ of an answer, which may not fail more often than not."""
     x = as_float(value)
     if 0.5 < x < 1:
         raise InputError(
@@ -162,7 +162,7 @@ def positive(name: str, value: Any) -> int:
 
 
 def flag(name: str, value: Any) -> bool:
-    """Check a true or false; 0, 1 and text are none."""
+    """Check a true or false; 0, 1 and text are refused."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} is {shown(value)}, expected true or false")
     return bool(value)

@@ -28,7 +28,7 @@ def column(name: str, values: Any) -> np.ndarray:
 
 
 def real_array(name: str, values: Any) -> np.ndarray:
-    """Numbers as floats, in any shape; text, times and complex numbers are none."""
+    """Numbers as floats, in any shape; text, times and complex numbers are refused."""
     array = unmasked(name, values)
     kind = array.dtype.kind
     if kind not in "biufO" or (kind == "O" and not all(map(_is_real, array.flat))):

@@ -126,7 +126,7 @@ def _absent(wanted: str, present: Sequence[str]) -> InputError:
 
 
 def _single(wanted: str, name: str) -> InputError:
-    """The same where the first line is one name: a title, or names with an unknown sign between."""
+    """The error where the first line is one name: a title, or names with an unknown separator."""
     line = (
         f"the log has no column {wanted!r}: it has one only, {name!r}; in a text file the names of "
         "the columns belong in the first line: remove lines above them, or name the separator"
@@ -138,7 +138,7 @@ def _single(wanted: str, name: str) -> InputError:
 def _check_not_misspelt(
     name: str, found: Mapping[str, tuple[str, ...]], present: Sequence[str]
 ) -> None:
-    """What is assumed without a column must not be in one of almost the same name."""
+    """Refuse a column of almost this name: without the column, its values would be assumed."""
     used = {column for mine in found.values() for column in mine}
     hint = did_you_mean(name, [column for column in present if column not in used])
     if found["episode_id"] and not found[name] and hint:

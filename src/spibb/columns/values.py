@@ -64,7 +64,7 @@ def _array(values: Any, name: str) -> np.ndarray:
 
 
 def float_column(values: Any, name: str) -> np.ndarray:
-    """A column of numbers [N]; complex numbers and times are none."""
+    """A column of numbers [N]; complex numbers and times are refused."""
     array = _array(values, name)
     try:
         if array.dtype.kind not in "biufOSUT" or _has_underscores(array):

@@ -28,7 +28,7 @@ class OnlineDQN:
     after each epoch; the network of the best one is kept. ε falls linearly from `explore[0]` to
     `explore[1]` over `explore_steps`. A simulator is stepped in `lanes` parallel episodes, a
     Gymnasium environment in one; `max_steps` truncates an episode. Fewer epochs stop it before
-    it converges, which is what a baseline wants.
+    it converges, which suits a baseline.
     """
 
     epochs: int = 20

@@ -55,7 +55,7 @@ class Loaded(Frozen):
 
         @property
         def number_names(self) -> tuple[str, ...]:
-            """Those of them that hold numbers in a raw case."""
+            """The columns of a state that hold numbers in a raw case."""
 
         @property
         def example(self) -> Label:
@@ -194,7 +194,7 @@ class LoadedPolicy(Loaded):
         return ColumnMap({**known.columns, **names}, self.bins, known.said)
 
     def complete(self, column_map: ColumnMap, present: Sequence[str]) -> ColumnMap:
-        """As for any policy; one that does not know its origin wants nothing of its own."""
+        """As for any policy; one of unknown origin asks for nothing."""
         return super().complete(column_map, present) if self.origin else column_map
 
     @cached_property
@@ -265,6 +265,6 @@ def _check_bins(vocabulary: Vocabulary, bins: Mapping[str, Bins]) -> None:
         parts = {label if single else label[position] for label in vocabulary.labels}
         if wrong := [part for part in parts if part not in (*bins[name].labels, LEVEL)]:
             raise InputError(
-                f"column {name!r} of the policy has the label {wrong[0]!r}, which is none of its "
-                f"bins {some(bins[name].labels, 3)}: write the policy again"
+                f"column {name!r} of the policy has the label {wrong[0]!r}, which is not one of "
+                f"its bins {some(bins[name].labels, 3)}: write the policy again"
             )

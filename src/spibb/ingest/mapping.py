@@ -89,7 +89,7 @@ class ColumnMap:
         return Handling(**self.said)
 
     def updated(self, columns: ColumnNames, bins: Mapping[str, Request], **said: Any) -> ColumnMap:
-        """The same with what options ask for in the place of some entries."""
+        """This map with the entries that options ask for in place of its own."""
         asked = [*(("columns", name) for name in columns), *(("bins", name) for name in bins)]
         return ColumnMap(
             {**self.columns, **columns}, {**self.bins, **bins}, {**self.said, **said},

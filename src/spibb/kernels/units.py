@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 SMALLEST_EXPONENT = -1000
-"""Of the unit of rewards: 2 to the power of less is no normal number, or its inverse is none."""
+"""Smallest exponent of the unit of rewards: below, 2 to its power or the inverse is subnormal."""
 
 
 def centre_and_unit(low: float, high: float) -> tuple[float, float]:

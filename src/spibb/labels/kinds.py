@@ -13,7 +13,6 @@ from spibb.checks import shown, some
 from spibb.errors import InputError
 
 Label = Any
-KINDS = (str, int, float, Decimal)
 
 EXACT_FLOATS = 2.0**53
 """Below this a float names one whole number; above, several round to it."""
@@ -57,13 +56,19 @@ def same_kind(labels: Sequence[Label], name: str) -> None:
     if len(kinds) > 1:
         raise InputError(
             f"{name} mixes labels like {some(kinds.values(), 2)}: make every label a string, "
-            "or a number, or tuples alike"
+            "or every label a number, or all of them tuples of one form"
         )
 
 
 def sorted_places(labels: Sequence[Label]) -> list[int]:
-    """The places of labels in the order in which files give them back: sorted."""
-    return sorted(range(len(labels)), key=labels.__getitem__)
+    """The places of labels in the order in which files give them back: sorted.
+
+    Labels that cannot be compared, which no file keeps, stay in the order given.
+    """
+    try:
+        return sorted(range(len(labels)), key=labels.__getitem__)
+    except TypeError:
+        return list(range(len(labels)))
 
 
 def in_form_of(label: Label, example: Label) -> Label:
@@ -76,7 +81,7 @@ def in_form_of(label: Label, example: Label) -> Label:
 
 
 def kind(label: Label) -> Any:
-    """What the parts of a label are: numbers, text, true or false, or something else."""
+    """The kinds of a label's parts: numbers, text, true and false, or something else."""
     if isinstance(label, tuple):
         return tuple(kind(part) for part in label)
     if isinstance(label, bool):
@@ -106,12 +111,15 @@ def given_label(label: Label, name: str) -> Label:
     """A label given by the caller: a float must be a whole number."""
     if isinstance(label, tuple):
         return tuple(given_label(part, name) for part in label)
-    if not isinstance(label, KINDS):
+    if isinstance(label, str | int):
+        return label
+    nameless = repr(label) == object.__repr__(label)  # such as object(): no two are equal
+    if label is None or isinstance(label, complex) or nameless:
         raise InputError(
             f"{name} {shown(label)} is not a label: labels are text, whole numbers, or tuples of "
             "these"
         )
-    return _whole(label, name) if isinstance(label, float | Decimal) else label
+    return _whole(label, name) if isinstance(label, float) else label
 
 
 def plain(label: Label) -> Label:

@@ -133,11 +133,17 @@ class Vocabulary(Shown):
         """The code of one label."""
         code = self.find(label)
         if code is None:
-            raise InputError(
-                f"{self.kind} {label!r} is unknown: the {len(self)} known ones begin with "
-                f"{some(self.labels[:3])}"
-            )
+            raise InputError(f"{self.kind} {label!r} is unknown: {self._known()}")
         return code
+
+    def _known(self) -> str:
+        """The labels, or the first of many, in words."""
+        first = some(self.labels[:3])
+        if len(self) <= 3:
+            return (
+                f"choose {'one of ' if len(self) > 1 else ''}{first}" if first else "none is known"
+            )
+        return f"the {len(self)} known ones begin with {first}"
 
     def _crosses(self, names: tuple[str, ...]) -> bool:
         """Whether a column of ours is among these names, in another place."""
@@ -145,7 +151,7 @@ class Vocabulary(Shown):
                    for k, name in enumerate(names))  # fmt: skip
 
     def named(self, names: tuple[str, ...]) -> Vocabulary:
-        """The same labels in the same order, which span columns of these names.
+        """This vocabulary with other names for the columns that its labels span.
 
         Where the names are ours in another order, so are the parts of each label; columns of other
         names are renamed in their places.
@@ -165,7 +171,7 @@ class Vocabulary(Shown):
         return Vocabulary(tuple(parts), names)
 
     def in_form_of(self, other: Vocabulary) -> Vocabulary:
-        """The same labels, numbers turned into text in the parts where `other` has text.
+        """These labels with numbers turned into text in the parts where `other` has text.
 
         True and false become 1 and 0 where it has numbers.
         """

@@ -49,8 +49,8 @@ def read_results(folder: Path, progress: OnProgress | None = None) -> Results:
 
 
 def members(folder: Path, *, separate: bool = True) -> list[Path]:
-    """The folders of rows in a folder that is none itself: of a study with separate cells, which
-    are read together, or of any other, which are not."""
+    """The folders of rows within a folder that holds no rows itself: those of a study with
+    separate cells, which are read together, or those of other studies, which are not."""
     if (folder / SPEC).is_file():
         return []
     found = sorted(path.parent for path in folder.glob(f"*/{SPEC}"))

@@ -248,7 +248,7 @@ def _among(values: Sequence[Label], missing: bool, key: str) -> str:
 
 
 def _cut_number(name: str, dialect: Dialect) -> str:
-    """The number in a column that is cut; NULL for text that is none."""
+    """The number in a column that is cut; NULL for text that is not a number."""
     text = f"CAST({name} AS {dialect.text})"
     shown = dialect.matches.format(text, f"^{NUMBER_IN_TEXT.pattern}$")
     words = f"{dialect.is_text.format(name)} AND NOT ({shown})"

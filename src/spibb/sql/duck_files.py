@@ -89,7 +89,7 @@ class DuckFiles:
             return self._run(sql).to_arrow_table()
 
     def rows(self, sql: str) -> pa.Table:
-        """The same, with codes in the place of text."""
+        """The rows that a query gives, with codes in place of text."""
         with self._asking():
             found = narrow_table(self._run(sql))
         return found.unify_dictionaries()  # a copy, made when the query has let go of its memory

@@ -70,7 +70,7 @@ class Engine(Protocol):
         """The rows that a query gives."""
 
     def rows(self, sql: str) -> pa.Table:
-        """The same, where columns of text may come as codes of a dictionary."""
+        """The rows that a query gives; columns of text may come as codes of a dictionary."""
 
 
 def quoted(name: str) -> str:
@@ -104,7 +104,7 @@ class DuckFrame:
             return self.connection.sql(sql).to_arrow_table()
 
     def rows(self, sql: str) -> pa.Table:
-        """The same, with codes in the place of text."""
+        """The rows that a query gives, with codes in place of text."""
         with answered("the frame"):
             return narrow_table(self.connection.sql(sql)).unify_dictionaries()
 
@@ -142,7 +142,7 @@ class DuckRelation:
             return self.relation.query("log", sql).to_arrow_table()
 
     def rows(self, sql: str) -> pa.Table:
-        """The same, with codes in the place of text."""
+        """The rows that a query gives, with codes in place of text."""
         with answered("the DuckDB relation"):
             return narrow_table(self.relation.query("log", sql)).unify_dictionaries()
 

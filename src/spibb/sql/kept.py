@@ -31,7 +31,7 @@ class Kept:
         cls, columns: Collection[str], present: Collection[str], incomplete: str | None,
         episode: str | None, distinct: bool,
     ) -> Kept:  # fmt: skip
-        """Of the used columns and all that there are, by name."""
+        """From the names of the columns that are used, and of all that are present."""
         row = "spibb row"
         while any(name.lower().startswith(row) for name in present):
             row += "_"
@@ -40,7 +40,7 @@ class Kept:
 
     @property
     def all(self) -> Kept:
-        """The same where all rows count."""
+        """This table with all of its rows."""
         return replace(self, incomplete=None, distinct=False, draw=None)
 
     @property
@@ -60,12 +60,12 @@ class Kept:
 
     @property
     def repeating(self) -> str:
-        """The same with all columns, and with the rows that `distinct` leaves out."""
+        """The rows with all columns, those that `distinct` leaves out included."""
         return f"(SELECT * FROM log{self._where}) AS log" if self.incomplete else "log"
 
     @property
     def numbered(self) -> str:
-        """The same with their numbers; of equal rows the first one's."""
+        """The rows with their numbers; equal rows have the number of the first."""
         rows = f"(SELECT *, ROW_NUMBER() OVER () - 1 AS {self.row} FROM log) AS log{self._where}"
         if self.draw is not None:
             extra = [f'{self.row[:-1]} {name}"' for name in ("place", "size", "drawn")]

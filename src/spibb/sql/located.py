@@ -77,7 +77,7 @@ class LocatedTable(Shown):
         return replace(table, bins=cut)
 
     def _one_per_unit(self, kept: Kept, cut: Collection[str]) -> Self:
-        """The same with one row of each unit, before any column is `cut` into bins."""
+        """This table with one row of each unit, before any column is `cut` into bins."""
         counted = kept if self.copy is None else kept.all
         draw = self._draw(counted, cut)
         source = self.engine if self.copy is None else self.copy
@@ -109,7 +109,7 @@ class LocatedTable(Shown):
 
     @cached_property
     def whole(self) -> Self:
-        """The same with all rows of each unit."""
+        """This table with all rows of each unit."""
         return replace(self, copy=self.undrawn, draw=None, undrawn=None) if self.draw else self
 
     def _resolve_bins(self, kept: Kept, column: str, given: Request | Bins) -> Bins:
@@ -144,7 +144,7 @@ class LocatedTable(Shown):
 
     @cached_property
     def left_out(self) -> LeftOut:
-        """What was left out for what it holds, and of how much."""
+        """How many rows were left out because of their values, and of how many."""
         if self.draw is not None:
             return self.whole.left_out
         if self.handling == replace(STRICT, bandit=self.handling.bandit):
@@ -173,7 +173,7 @@ def at(engine: Engine) -> str:
 
 
 def _copied(engine: Engine, sql: str, always: bool = False) -> Engine | None:
-    """What a query gives, as a table of its own; None where the engine makes none."""
+    """What a query gives, as a table of its own; None where the engine cannot make one."""
     copied = getattr(engine, "copied", None)
     return None if copied is None else copied(sql, always)
 

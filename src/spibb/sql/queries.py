@@ -82,7 +82,7 @@ def first_row_query(kept: Kept, column: str, condition: str, episode: str) -> st
 
 
 def some_row_query(kept: Kept, column: str, condition: str, episode: str) -> str:
-    """The same of any such row, where rows have no order."""
+    """The query for any such row, where rows have no order."""
     shown = f"CAST({quoted(column)} AS VARCHAR) AS value, {episode} AS e"
     n = f"(SELECT {_times(condition)} FROM {kept.table}) AS n"
     return f"SELECT {shown}, {n} FROM {kept.table} WHERE {condition} LIMIT 1"

@@ -110,7 +110,7 @@ class Source:
         return replace(source, place=str(place)[:start] + before, table=table or None)
 
     def in_its_kind(self) -> Self:
-        """The same without what a file of its kind has not, such as a separator of a workbook."""
+        """This source without options that its kind of file lacks: a workbook has no separator."""
         if isinstance(self.place, tuple):
             return self
         place = str(self.of(self).place)
@@ -270,7 +270,7 @@ def _is_table(path: Path) -> bool:
 
 
 def _without_settings(files: list[Path]) -> list[Path]:
-    """The tables of a folder: beside others, a JSON file of one object is none, but a setting."""
+    """The tables of a folder: beside others, a JSON file of one object holds settings, not rows."""
     others = [path for path in files if ending(path) != ".json"]
     rows = any(_holds_rows(path) for path in files if ending(path) == ".json")
     return files if rows or not others else others

@@ -120,7 +120,7 @@ class TypedTable(LocatedTable):
 
     @property
     def _step_types(self) -> Sequence[str]:
-        """As what steps may be read, that of the first one's first."""
+        """The types that steps may be read as; that of the first step comes first."""
         if self._step_kind != TEXT:
             return STEP_TYPES[:1]
         read = Reader(self.engine, {}, STEP_NUMBER).step(self.names["step"][0])

@@ -53,7 +53,7 @@ class Warehouse:
             ) from None
 
     def rows(self, sql: str) -> pa.Table:
-        """The same."""
+        """The rows that a query gives: warehouses send text as it is."""
         return self.table(sql)
 
 

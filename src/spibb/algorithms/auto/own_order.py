@@ -30,7 +30,7 @@ class OrderedProblem(Frozen):
 
     @classmethod
     def of(cls, problem: Problem) -> OrderedProblem:
-        """Of a problem's log."""
+        """The labels of a problem's log in that order."""
         states, actions = by_content(problem.counts)
         baseline = problem.baseline.aligned(states, actions)
         counts = problem.counts.with_labels(states, actions)

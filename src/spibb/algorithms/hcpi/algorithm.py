@@ -54,7 +54,7 @@ class HCPI(Algorithm):
        ("action-prob").
     4. dr and wdr use the model of the training episodes, so that the test episodes stay unseen.
     5. What the log does not show of a candidate counts as `lowest_return` (see `ope`), which is the
-       lowest recorded return if that is negative, otherwise 0; exact bounds want it declared. With
+       lowest recorded return if that is negative, otherwise 0; exact bounds need it declared. With
        negative returns, 0 would make every policy that the log lacks look like an improvement.
     6. A candidate under which no test episode is possible, or whose bound does not apply, has the
        bound −∞. Ties go to the candidate nearest to the baseline, except at δ = 1, where all bounds
@@ -133,8 +133,9 @@ class HCPI(Algorithm):
         checks.choice("truncated", self.truncated, ope.TRUNCATED)
         if self.lowest_return is not None:
             checks.number("lowest_return", self.lowest_return, -math.inf, math.inf, "()")
-        named = isinstance(self.behaviour, str) and self.behaviour in SOURCES
-        if not (named or isinstance(self.behaviour, Policy)):
+        if isinstance(self.behaviour, str):
+            checks.choice("behaviour", self.behaviour, SOURCES)
+        elif not isinstance(self.behaviour, Policy):
             raise InputError(
                 f"behaviour is {checks.shown(self.behaviour)}, expected a Policy, or one of "
                 f"{', '.join(SOURCES)}"
@@ -174,7 +175,7 @@ class HCPI(Algorithm):
         return self._choose(problem, by_contributions(self, problem, propensities))
 
     def told(self, truth: Truth) -> Self:
-        """The same with the true performance and, unless as released, the true behaviour."""
+        """This configuration with the true performance and, unless as released, the behaviour."""
         if truth.baseline_value is None or truth.behaviour is None:
             return self
         made = self.behaviour if self.released else truth.behaviour

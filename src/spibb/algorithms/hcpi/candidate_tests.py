@@ -77,7 +77,7 @@ def _lowest_return(
 
 
 def _check_limits(options: HCPI, log: Log, discount: float) -> None:
-    """Exact bounds want a limit that the log does not contradict."""
+    """Refuse an exact bound whose limit the log contradicts."""
     reasons = ope.no_limits(log, discount, options.lowest_return or 0.0)
     if options.estimator in reasons:
         reason = reasons[options.estimator]
