@@ -115,8 +115,8 @@ class Algorithm(ABC):
             )
 
     def told(self, truth: Truth) -> Self:
-        """This configuration, told what a simulated world knows: the paper's benchmark tells HCPI the
-        truth, and `certified` needs limits of returns."""
+        """This configuration, told what a simulated world knows: the paper's benchmark tells HCPI
+        the truth, and `certified` needs limits of returns."""
         return self
 
     def compiles(self, known: Circumstances) -> bool:

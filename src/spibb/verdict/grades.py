@@ -246,14 +246,14 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
 
 
 def _amount(evidence: Evidence) -> str:
-    """What the amount of a gain assumes beyond its sign: what the current policy may earn, and did
-    not in this log, is missing from its value."""
-    shown = "assumes that the log shows every reward that matters to the current policy"
-    if evidence.problem.n_episodes >= FEW_EPISODES:
-        return f" The amount, unlike the sign, also {shown}."
+    """Why the amount of a gain is less sure than its sign: the best of what a log allows looks
+    better than it is, and what the current policy earns at times may be missing from the log."""
+    few = evidence.problem.n_episodes < FEW_EPISODES
+    less = "The amount is less sure than the sign"
+    advice = "Rely on the sign, not on the amount" if few else less
     return (
-        f" Rely on the sign, not on the amount, which also {shown}; fewer than {FEW_EPISODES} "
-        "episodes may not."
+        f" {advice}: the same log chose the policy, and may lack rewards that the current policy "
+        "earns at times."
     )
 
 
@@ -271,8 +271,9 @@ def _undone(evidence: Evidence, gain: float) -> str:
     rate = UNSEEN / visits
     cost = at_most(gain / (rate * decisions), 2)
     return (
-        f" An event that the log does not show would undo this gain if it costs {cost} and occurs "
-        f"in {percent(rate)} of the changed decisions."
+        " An event that the log does not show would undo this gain if it occurs in "
+        f"{percent(rate)} of the changed decisions: a loss of {cost} after an action that becomes "
+        "more frequent, or a prize as large after one that becomes less frequent."
     )
 
 
