@@ -20,7 +20,7 @@ from spibb.ope import off_policy_estimates
 WITHIN_ONE_CALL = {
     "PlannedTest", "Chooser", "Sample", "Columns", "Snapshot", "_Aggregated", "Candidates",
     "ValuedCandidates", "Contributions", "Sweep", "CodedRows", "Visits", "Canonical", "Rests",
-    "_Wealths",
+    "_Wealths", "Judge",
 }  # fmt: skip
 """Working sets that no caller sees."""
 

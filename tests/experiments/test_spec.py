@@ -101,5 +101,5 @@ def test_columns_of_a_grid_can_be_left_out():
     whole = select_experiment("gridworld", "main")
     less = select_experiment("gridworld", "main", without=[key])
     assert [c.key for c in whole.columns if c not in less.columns] == [key]
-    with pytest.raises(InputError, match="not there"):
+    with pytest.raises(InputError, match="not in this grid"):
         select_experiment("gridworld", "search", without=[key])
