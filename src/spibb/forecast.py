@@ -81,7 +81,7 @@ class Forecast:
         """What it is made of, in a sentence."""
         low, high = (short(end) for end in self.limits)
         said = "as declared" if self.declared else "as those of this log do"
-        policy = "recorded" if self.known else "not known; giving it (--baseline) helps"
+        policy = "recorded" if self.known else "not known (spibb improve takes them: --baseline)"
         discounted = f"discount {self.discount:g}, " if self.discount else ""
         return (
             f"A forecast of --algorithm certified ({discounted}delta {self.delta:g}) if returns "
