@@ -161,11 +161,9 @@ def narrow(owner: Any) -> None:
 
 def codes(what: str, values: np.ndarray, n: int, least: int = 0) -> None:
     """Refuse codes that are not from `least` to n − 1."""
-    outside = (values < least) | (values >= n)
-    if outside.any():
-        raise InputError(
-            f"{what} hold {values[outside][0]}, expected codes from {least} to {n - 1}"
-        )
+    if values.size and (values.min() < least or values.max() >= n):
+        wrong = values[(values < least) | (values >= n)][0]
+        raise InputError(f"{what} hold {wrong}, expected codes from {least} to {n - 1}")
 
 
 def action_codes(name: str, values: Any, n_actions: int, remedy: str) -> np.ndarray:
