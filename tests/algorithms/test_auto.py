@@ -9,6 +9,7 @@ import pytest
 from strategies import random_problem
 
 from spibb.algorithms.auto.algorithm import N_WEDGES, Auto, telling_rewards
+from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
 from spibb.assurance.posterior import posterior_improvement
@@ -57,8 +58,28 @@ def test_the_probabilities_are_those_of_the_posterior():
         belief = PiBSpibb(candidate.n_wedge).improve(problem).posterior(draws=4000, seed=5)
         assert candidate.probability == pytest.approx(belief.probability, abs=0.06)
         assert candidate.gain == pytest.approx(belief.gain, abs=0.02)
-        shared = np.quantile(belief.gains, 0.05 / 4)
+        shared = np.quantile(belief.gains, candidate.share)
         assert candidate.lower == pytest.approx(shared, abs=0.02)
+
+
+def falling(falls: int) -> Problem:
+    """One state; both actions pay 1 to 3 on average, and one falls sometimes."""
+    reward = np.tile([1.0, 2.0, 3.0, 2.0], 40)
+    action = np.arange(160) // 4 % 2
+    reward[:falls] = -200.0
+    log = Log.from_arrays([0] * 160, action, reward + 0.5 * action, terminated=[True] * 160)
+    return Problem.from_log(log, Policy(np.full((1, 2), 0.5)), discount=0.0)
+
+
+@pytest.mark.parametrize(("falls", "delta"), [(0, 0.05), (2, 0.025)])
+def test_candidates_share_delta_and_half_of_it_where_there_were_disasters(falls, delta):
+    problem = falling(falls)
+    assert bool(OrderedProblem.of(problem).belief.surprises.size) == bool(falls)
+    one = Auto(kinds=("cautious",)).sweep(problem)
+    assert [c.share for c in one] == [delta / 2]
+    several = Auto(n_wedges=N_WEDGES, kinds=("cautious", "pi-b", "pi-leq-b")).sweep(problem)
+    assert len({c.share for c in several}) == 1
+    assert delta / len(several) - 1e-3 <= several[0].share <= delta / 2
 
 
 @pytest.mark.parametrize("kind", [PiBSpibb, PiLeqBSpibb])

@@ -18,7 +18,7 @@ from spibb.algorithms.spibb import PiBSpibb
 from spibb.assurance import values
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import pool
-from spibb.assurance.posterior import Belief, posterior_improvement
+from spibb.assurance.posterior import Belief, joint_level, posterior_improvement
 from spibb.assurance.rows import Models, PooledRows
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline
@@ -618,3 +618,41 @@ def test_logs_without_ends_are_judged_alike_for_any_discount_near_one(nines):
         gains.append(found.gains * (1 - discount))
     assert gains[1].max() < 0
     np.testing.assert_allclose(gains[1], gains[0], rtol=0.02)
+
+
+# ---- quantiles that hold together ---------------------------------------------------------------
+
+
+def drawn_gains(kind: str, policies: int) -> np.ndarray:
+    """Gains [400, M] of policies that are alike, or not, or that tie in many models."""
+    noise = rng(policies).standard_normal((400, policies))
+    if kind == "alike":
+        return noise[:, :1] + 0.3 * noise
+    return np.maximum(noise, 0.0) if kind == "ties" else noise
+
+
+@pytest.mark.parametrize("delta", [0.05, 0.2])
+@pytest.mark.parametrize("policies", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["alike", "apart", "ties"])
+def test_quantiles_at_the_joint_level_hold_together_and_at_a_larger_one_do_not(
+    kind, policies, delta
+):
+    gains = drawn_gains(kind, policies)
+
+    def missed(level: float) -> float:
+        return (gains < np.quantile(gains, level, axis=0) - 1e-12).any(axis=1).mean()
+
+    level = joint_level(gains, delta)
+    assert delta / policies - 1 / 399 <= level <= delta + 1e-12 or kind == "ties"
+    assert missed(level) <= delta
+    assert missed(level + 2 / len(gains)) > delta or kind == "ties"
+
+
+def test_the_joint_level_depends_neither_on_copies_nor_on_the_order_nor_on_the_unit():
+    gains = drawn_gains("apart", 3)
+    level = joint_level(gains, 0.05)
+    assert joint_level(gains[:, [0, 1, 2, 2, 1]], 0.05) == level
+    assert joint_level(gains[rng(1).permutation(400)][:, ::-1], 0.05) == level
+    assert joint_level(1e6 * gains, 0.05) == level
+    assert joint_level(gains[:, :1], 0.05) == pytest.approx(0.05, abs=1 / 399)
+    assert joint_level(gains[:, :0], 0.05) == 0.05

@@ -42,7 +42,7 @@ def test_luck_is_not_supported(world):
     found = list(results({"n_states": 60, "n_actions": 3, "n": 3000}, 12, **world))
     moved = sum((r.policy.probs != r.problem.baseline.probs).any() for r in found)
     assert sum(r.verdict.favourable for r in found) <= 2  # P(> 2 of 12) = 2 % at a rate of 5 %
-    assert moved <= 2 or "noise" in world
+    assert moved <= 4 or "noise" in world  # P(> 4 of 12) = 2 % at a rate of 15 %
 
 
 def test_effects_are():

@@ -21,12 +21,11 @@ class Candidate:
     """One policy of the sweep.
 
     `value` is ρ(π, M̂), `probability` P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D), `gain` the posterior mean of
-    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its δ/k-quantile, k being the
-    number of distinct candidates or 4, and `states_changed` the number of rows that differ from the
+    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its quantile at the level `share`
+    that δ leaves to each candidate, and `states_changed` the number of rows that differ from the
     baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
     where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
-    cannot have made it, or where fewer than two episodes, in effect, are like the policy's. `share`
-    is the failure rate of `lower`.
+    cannot have made it, or where fewer than two episodes, in effect, are like the policy's.
     """
 
     algorithm: str

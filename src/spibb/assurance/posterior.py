@@ -288,6 +288,19 @@ def posterior_improvement(
     return Posterior.of(rho, zeta=zeta, level=level)
 
 
+def joint_level(gains: np.ndarray, delta: float) -> float:
+    """The level at which the quantiles of all gains [D, M] hold together: in 1 − δ of the models no
+    gain is below its own quantile.
+
+    It lies between δ/M (Bonferroni) and δ, up to 1/D: the more the policies are alike, the larger.
+    """
+    if not gains.size:
+        return delta
+    places = [np.searchsorted(np.sort(one), one, side="right") - 1 for one in gains.T]
+    lowest = np.min(places, axis=0) / (len(gains) - 1)
+    return float(np.quantile(lowest, delta, method="lower"))
+
+
 def draws_for(level: float, usual: int) -> int:
     """How many models to draw for a quantile at this level: more than usual if it is small."""
     if level * max(usual, MOST_DRAWS) < BELOW:

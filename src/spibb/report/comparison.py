@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spibb.algorithms.auto.algorithm import FEWEST_SHARES
 from spibb.algorithms.problem import Problem
 from spibb.decisions import likeliest
 from spibb.defaults import DISCOUNT
@@ -18,6 +17,9 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Evidence, Verdict, decide, gather
 from spibb.verdict.remedies import WhyUnchanged
+
+TRAINED_SHARES = 4
+"""δ is divided by this where the log trained the policy that it judges: about what `Auto` does."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ def compare(
 ) -> Comparison:
     """Compare two policies in the states that both know; with a log, judge A in the place of B.
 
-    Where the log `trained` A, it judges its own choice: δ is shared as `Auto` shares it.
+    Where the log `trained` A, it judges its own choice: δ is divided by 4.
     """
     b = b.named(a.states.names, a.actions.names)
     known = b.states.index
@@ -95,7 +97,7 @@ def compare(
     )  # fmt: skip
     evidence = None if log is None else _evidence(a, b, log, discount, seed)
     if evidence is not None and trained:
-        share = evidence.delta / FEWEST_SHARES
+        share = evidence.delta / TRAINED_SHARES
         lower = float(np.quantile(evidence.posterior.gains, share))
         evidence = replace(evidence, lower=lower, shared=True, share=share)
     return Comparison(

@@ -17,7 +17,7 @@ from spibb.algorithms.base import Algorithm
 from spibb.algorithms.candidate import Candidate, OffPolicyValue, surest
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Problem
 from spibb.algorithms.threshold import SHARES, Threshold, solve_each
-from spibb.assurance.posterior import draws_for, gains_over
+from spibb.assurance.posterior import draws_for, gains_over, joint_level
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
 from spibb.evaluate import exact_value
@@ -30,8 +30,10 @@ from spibb.words import at_least, general
 KINDS = (CAUTIOUS, *SHARES)
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Of a sweep over thresholds alone."""
-FEWEST_SHARES = 4
+FEWEST_SHARES = 2
 """δ is divided into at least so many parts: the log that evaluates a policy also trained it."""
+FEARED_SHARES = 2
+"""δ is first divided by this where the log has shown disasters: models know least about these."""
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
@@ -48,11 +50,12 @@ ESTIMATOR = "wpdis"
 class Auto(Algorithm):
     """The candidate whose gain has the largest lower limit (percentile criterion, Equation 1):
 
-    argmax_π q_{δ/k}(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
+    argmax_π q_ℓ(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
 
     where π ranges over the candidates, q is the quantile, and M is drawn from the posterior of
-    `assurance.posterior` (`draws`, `seed`). k is the number of candidates that differ from each
-    other and from the baseline, or 4 if that is more.
+    `assurance.posterior` (`draws`, `seed`). ℓ is the level at which the quantiles of all candidates
+    hold together with probability 1 − δ (`posterior.joint_level`), and at most δ/2. Where the log
+    has shown disasters (`assurance.surprises`), δ/2 takes the place of δ in both.
 
     The first candidate is the *cautious* policy (`auto.cautious`): in every state the
     baseline's row without its worst actions, if the advantage outweighs its uncertainty. The
@@ -62,7 +65,8 @@ class Auto(Algorithm):
        of many looks better than it is.
     2. `kinds` may have several: all their candidates compete.
     3. Of candidates with equal quantiles the one with the largest N∧ is taken.
-    4. Quantiles are those of finitely many draws: `draws`, or 2 k/δ if that is more.
+    4. Quantiles are those of finitely many draws: `draws`, or 2 k/δ for k candidates if that is
+       more.
     5. Where fewer than five rewards make the whole difference (two clicks in thirty rows), the
        posterior cannot know their spread, and the baseline is kept.
     6. `PiBSpibb(n_wedge="auto")` and `PiLeqBSpibb(n_wedge="auto")` are this with one kind.
@@ -202,9 +206,13 @@ class Auto(Algorithm):
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
-        tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), FEWEST_SHARES)
-        rho = self._drawn(ordered, distinct, draws_for(share, self.draws))
+        moves = changed > 0
+        delta = self.delta / (FEARED_SHARES if ordered.belief.surprises.size else 1)
+        least = delta / max(int(moves.sum()), FEWEST_SHARES)
+        rho = self._drawn(ordered, distinct, draws_for(least, self.draws))
         gains = gains_over(rho[:, 1:], rho[:, 0])
+        share = min(joint_level(gains[:, moves], delta), delta / FEWEST_SHARES)
+        tail = (1 - LEVEL) / 2
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
