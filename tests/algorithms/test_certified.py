@@ -497,7 +497,23 @@ def equal_length_log(constant: float) -> Log:
     return Log.from_arrays(state, action, reward, terminated=ends)
 
 
-def test_a_constant_added_to_every_reward_does_not_matter():
+@pytest.mark.parametrize("known", [True, False])
+def test_a_constant_added_to_the_rewards_of_single_decisions_does_not_matter(known):
+    found = []
+    for constant in (0.0, 0.5, -1000.0):
+        log = two_arms(400, 3)
+        log = dataclasses.replace(log, reward=log.reward + constant)
+        baseline = Policy([[0.5, 0.5]], log.states, log.actions) if known else "estimate"
+        limits = {"lowest_return": constant, "highest_return": constant + 1}
+        found += certify(log, baseline, **limits).tests
+    assert len(found) == 3
+    for name in ("p_value", "advantage", "lower_bound"):
+        np.testing.assert_allclose([getattr(t, name) for t in found], getattr(found[0], name), 1e-6)
+
+
+def test_a_constant_added_to_every_reward_moves_the_limits_only():
+    """Limits hold from any step on, and shorter episodes are possible: a constant makes the span
+    of a later return wider or narrower, and with it the p-value, but not what is estimated."""
     found = []
     for constant in (0.0, 0.5, -0.5):
         log = equal_length_log(constant)
@@ -506,9 +522,12 @@ def test_a_constant_added_to_every_reward_does_not_matter():
             log, baseline, lowest_reward=constant, highest_reward=1 + constant, horizon=3,
             lowest_return=None, highest_return=None, delta=0.1,
         )  # fmt: skip
-        found.append(accepted_changes(result))
-    assert len(found[0]) >= 3
-    assert found[0] == found[1] == found[2]
+        found.append(result)
+    for result in found:
+        assert len(accepted_changes(result)) >= 3
+        assert accepted_changes(result) == accepted_changes(found[0])
+        advantages = [sorted(test.advantage for test in r.tests) for r in (result, found[0])]
+        np.testing.assert_allclose(*advantages)
 
 
 def test_the_shuffle_depends_on_the_seed_and_covers_all_episodes(improved):
