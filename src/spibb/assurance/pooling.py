@@ -11,8 +11,9 @@ own evidence weighs as much as that of its state; where actions hardly differ it
 
 α is not estimated but uncertain: each value of a grid has the probability that the log gives it,
 with state means, slope and σ² integrated out (flat priors, 1/σ²) and all powers of two as likely
-beforehand. A log that cannot tell whether actions differ at all then says so, and what looks best
-in it is trusted no more than the best of as many equal actions would be.
+beforehand, and as likely as no difference at all. A log that cannot tell whether actions differ
+then says so, and what looks best in it is trusted no more than the best of as many equal actions
+would be: however many states there are, small differences of all of them do not add up to a gain.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ FEWEST_VISITS = 1.0
 """The smallest α of the grid: one visit tells no more of a pair than its state does."""
 MOST_VISITS = 16.0
 """The largest α of the grid, in visits of the pair that was seen most."""
+ALIKE = 2.0**40
+"""The α, in the same unit, that stands for actions that do not differ at all."""
 EXTREME = 6.0
 """Standard errors by which rewards of a pair are far from the others of its state."""
 EXACT = 1e-20
@@ -184,15 +187,16 @@ def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> fl
 
 
 def _grid(pairs: _Pairs) -> list[float]:
-    """Powers of two; where all that the log compares is two actions in one state, the least, and
-    where there is one action only, which has nothing to differ from.
+    """Powers of two, and that actions are alike; where all that the log compares is two actions in
+    one state, the least, and where there is one action only, which has nothing to differ from.
 
     A single difference tells neither α nor the slope, so that hardly anything is pooled.
     """
     if pairs.n_actions == 1 or _between(pairs) == 1:
         return [FEWEST_VISITS]
-    last = math.ceil(math.log2(MOST_VISITS * max(float(pairs.n.max()), 1.0)))
-    return [2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)]
+    most = max(float(pairs.n.max()), 1.0)
+    last = math.ceil(math.log2(MOST_VISITS * most))
+    return [*(2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)), ALIKE * most]
 
 
 def _within(pairs: _Pairs, unseen_variance: float) -> _Within | None:

@@ -19,7 +19,7 @@ DENSE_UP_TO = 64
 """States up to which transitions are matrices, and no kernel need be compiled."""
 INVERTED_UP_TO = 1500
 """States up to which the mean model is inverted to precondition the others."""
-PRECISION = 1e-2
+PRECISION = 5e-3
 """Largest error of a value, about, in standard deviations over the draws."""
 FEW = 0.05
 """Share of the values that still move up to which it is quicker to solve for these outright."""

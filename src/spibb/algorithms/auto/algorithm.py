@@ -32,7 +32,7 @@ N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Of a sweep over thresholds alone."""
 FEWEST_SHARES = 2
 """δ is divided into at least so many parts: the log that evaluates a policy also trained it."""
-FEARED_SHARES = 2
+FEARED_SHARES = 3
 """δ is first divided by this where the log has shown disasters: models know least about these."""
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
@@ -53,9 +53,10 @@ class Auto(Algorithm):
     argmax_π q_ℓ(ρ(π, M) − ρ(π_b, M) | D),  and the baseline if that is not above −ζ,
 
     where π ranges over the candidates, q is the quantile, and M is drawn from the posterior of
-    `assurance.posterior` (`draws`, `seed`). ℓ is the level at which the quantiles of all candidates
-    hold together with probability 1 − δ (`posterior.joint_level`), and at most δ/2. Where the log
-    has shown disasters (`assurance.surprises`), δ/2 takes the place of δ in both.
+    `assurance.posterior` (`draws`, `seed`). ℓ is at most δ/2, and the level at which the quantiles
+    of all candidates that are above −ζ at δ/2 hold together with probability 1 − δ
+    (`posterior.joint_level`). Where the log has shown disasters (`assurance.surprises`), δ/3 takes
+    the place of δ.
 
     The first candidate is the *cautious* policy (`auto.cautious`): in every state the
     baseline's row without its worst actions, if the advantage outweighs its uncertainty. The
@@ -99,7 +100,7 @@ class Auto(Algorithm):
 
     delta: float = 0.05
     zeta: float = 0.0
-    n_wedges: tuple[float, ...] = (5, 10, 20)
+    n_wedges: tuple[float, ...] = (1, 5, 10, 20)
     kinds: tuple[str, ...] = (CAUTIOUS, "pi-leq-b")
     draws: int = 1000
     seed: int = 0
@@ -211,7 +212,7 @@ class Auto(Algorithm):
         least = delta / max(int(moves.sum()), FEWEST_SHARES)
         rho = self._drawn(ordered, distinct, draws_for(least, self.draws))
         gains = gains_over(rho[:, 1:], rho[:, 0])
-        share = min(joint_level(gains[:, moves], delta), delta / FEWEST_SHARES)
+        share = self._share(gains[:, moves], delta)
         tail = (1 - LEVEL) / 2
         lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
@@ -229,6 +230,12 @@ class Auto(Algorithm):
             for (kind, n_wedge), k in zip(named, where.tolist())
         )  # fmt: skip
         return candidates, rho[:, np.append(0, where + 1)]
+
+    def _share(self, gains: np.ndarray, delta: float) -> float:
+        """ℓ for gains [D, M]: what cannot be chosen at the largest level need not hold."""
+        largest = delta / FEWEST_SHARES
+        hopeful = np.quantile(gains, largest, axis=0) > -self.zeta
+        return min(joint_level(gains[:, hopeful], delta), largest)
 
     def _drawn(self, ordered: OrderedProblem, policies: np.ndarray, draws: int) -> np.ndarray:
         """ρ(π_b, M) and ρ(π, M) of policies [M, S, A] in every drawn model [D, 1 + M]."""
