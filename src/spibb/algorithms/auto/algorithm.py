@@ -20,6 +20,7 @@ from spibb.algorithms.threshold import SHARES, Threshold, solve_each
 from spibb.assurance.posterior import draws_for, gains_over
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
+from spibb.episodes.departures import changed_states
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.ope import Candidates, Estimate, contributions
@@ -201,7 +202,7 @@ class Auto(Algorithm):
         baseline = problem.baseline
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
-        changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
+        changed = changed_states(distinct, baseline.probs).sum(axis=1)
         tail, share = (1 - LEVEL) / 2, self.delta / max(int((changed > 0).sum()), FEWEST_SHARES)
         rho = self._drawn(ordered, distinct, draws_for(share, self.draws))
         gains = gains_over(rho[:, 1:], rho[:, 0])
