@@ -114,7 +114,7 @@ def write_workbook(path: Path) -> None:
 def test_install_lines_work_as_printed(clone):
     """The core and a light extra for good; all extras are resolved at once, not downloaded.
 
-    What their packages ask for is lent: to look all of it up in the index takes 5 s.
+    What their packages ask for is lent: to look all of it up in the index takes 3 s.
     """
     run, place = clone
     assert "pip install ." in LINES
