@@ -104,7 +104,8 @@ def exported(**changes):
 
 def collected(**changes):
     """A log of the gridworld, with some arguments replaced."""
-    given = {"env": Gridworld(), "policy": Policy.uniform(25, range(4)), "episodes": 1, "rng": RNG}
+    given = {"env": Gridworld(), "policy": Policy.uniform(25, range(4)), "n_episodes": 1,
+             "rng": RNG}  # fmt: skip
     return spibb.collect(**(given | changes))
 
 

@@ -177,3 +177,16 @@ def test_counts_alone_give_a_report_without_findings(result, tmp_path):
     assert path.read_text("utf-8").startswith("<!DOCTYPE html>")
     with pytest.raises(InputError, match=r"the name must end in \.html"):
         result.report(tmp_path / "r.pdf")
+
+
+def test_whatever_is_saved_says_where(result, tmp_path):
+    policy = result.policy
+    loaded = spibb.load_policy(result.save(tmp_path / "result"))
+    saved = {
+        "log.csv": result.problem.log.save,
+        "policy.parquet": policy.save,
+        "policy.spibb": loaded.save,
+        "report.html": result.report,
+    }
+    for name, save in saved.items():
+        assert save(str(tmp_path / name)) == tmp_path / name

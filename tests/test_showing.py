@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import html.parser
-import tempfile
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,30 +18,41 @@ from spibb.envs.helicopter import Helicopter
 from spibb.frozen import Frozen
 from spibb.simulate import simulate
 
-KEPT = tempfile.TemporaryDirectory()
-FOLDER = Path(KEPT.name)
 WORLD, BASELINE = gridworld_mdp(), gridworld_baseline()
 LOG = simulate(WORLD, BASELINE, 60, rng=np.random.default_rng(0))
 PROBLEM = Problem.from_log(LOG, BASELINE, v_max=1)
 OPTIONS = {"certified": {"lowest_return": -1, "highest_return": 1}, "hcpi": {"updates": 50}}
-RESULTS = {
-    name: spibb.algorithms.make(name, **OPTIONS.get(name, {})).improve(PROBLEM)
-    for name in REGISTRY
-}  # fmt: skip
-LOG.save(FOLDER / "log.csv")
-BASELINE.save(FOLDER / "policy.csv")
-RUN = spibb.run(LOG, baseline=BASELINE)
-ESTIMATES = spibb.off_policy_estimates(LOG, BASELINE, BASELINE, rng=np.random.default_rng(0))
-IMPROVED = spibb.run(LOG, FOLDER / "improved", baseline=BASELINE, n_wedge=10**9).policy
-PLAYED = simulate(WORLD, IMPROVED, 60, rng=np.random.default_rng(1))
-WATCHED = spibb.monitor(FOLDER / "improved", PLAYED, lowest_return=0, highest_return=1)
-THINGS = [
-    LOG, WORLD, BASELINE, PROBLEM, PROBLEM.counts, LOG.states, *RESULTS.values(),
-    *(result.certificate() for result in RESULTS.values()), RESULTS["pi-b"].posterior(draws=20),
-    ESTIMATES, ESTIMATES.rows[0], RUN, RUN.assessment, RUN.assessment.verdict, WATCHED,
-    spibb.LivePolicy(FOLDER / "policy.csv"), spibb.open_log(FOLDER / "log.csv"), Gridworld(),
-    Garnet(), Helicopter(), spibb.inspect_log(LOG), spibb.inspect_log(LOG).facts[0],
-]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def results():
+    return {
+        name: spibb.algorithms.make(name, **OPTIONS.get(name, {})).improve(PROBLEM)
+        for name in REGISTRY
+    }
+
+
+@pytest.fixture(scope="module")
+def run():
+    return spibb.run(LOG, baseline=BASELINE)
+
+
+@pytest.fixture(scope="module")
+def things(results, run, tmp_path_factory):
+    """One of everything that is shown; made here, since every worker imports this file."""
+    folder = tmp_path_factory.mktemp("shown")
+    estimates = spibb.off_policy_estimates(LOG, BASELINE, BASELINE, rng=np.random.default_rng(0))
+    improved = spibb.run(LOG, folder / "improved", baseline=BASELINE, n_wedge=10**9).policy
+    played = simulate(WORLD, improved, 60, rng=np.random.default_rng(1))
+    watched = spibb.monitor(folder / "improved", played, lowest_return=0, highest_return=1)
+    return [
+        LOG, WORLD, BASELINE, PROBLEM, PROBLEM.counts, LOG.states, *results.values(),
+        *(result.certificate() for result in results.values()),
+        results["pi-b"].posterior(draws=20), estimates, estimates.rows[0], run, run.assessment,
+        run.assessment.verdict, watched, spibb.LivePolicy(BASELINE.save(folder / "policy.csv")),
+        spibb.open_log(LOG.save(folder / "log.csv")), Gridworld(), Garnet(), Helicopter(),
+        spibb.inspect_log(LOG), spibb.inspect_log(LOG).facts[0],
+    ]  # fmt: skip
 
 
 class Cells(html.parser.HTMLParser):
@@ -63,21 +72,21 @@ class Cells(html.parser.HTMLParser):
         self.texts.append(data)
 
 
-@pytest.mark.parametrize("thing", THINGS, ids=lambda thing: type(thing).__name__)
-def test_a_repr_is_one_short_line_without_arrays(thing):
-    line = repr(thing)
-    assert line.startswith(f"{type(thing).__name__}(")
-    assert len(line) < 600 and "\n" not in line and "array(" not in line
-    assert "[0." not in line and "probability=" not in line
+def test_a_repr_is_one_short_line_without_arrays(things):
+    for thing in things:
+        line = repr(thing)
+        assert line.startswith(f"{type(thing).__name__}(")
+        assert len(line) < 600 and "\n" not in line and "array(" not in line
+        assert "[0." not in line and "probability=" not in line
 
 
-@pytest.mark.parametrize("thing", THINGS, ids=lambda thing: type(thing).__name__)
-def test_a_notebook_gets_the_same_facts_as_a_table(thing):
-    found = Cells()
-    found.feed(thing._repr_html_())
-    assert found.depth == 0 and set(found.tags) == {"table", "caption", "tr", "th", "td"}
-    assert found.texts[0] == type(thing).__name__
-    assert found.tags.count("tr") == len(thing._facts()) > 1
+def test_a_notebook_gets_the_same_facts_as_a_table(things):
+    for thing in things:
+        found = Cells()
+        found.feed(thing._repr_html_())
+        assert found.depth == 0 and set(found.tags) == {"table", "caption", "tr", "th", "td"}
+        assert found.texts[0] == type(thing).__name__
+        assert found.tags.count("tr") == len(thing._facts()) > 1
 
 
 def test_facts_are_right():
@@ -121,8 +130,8 @@ def test_what_no_one_described_shows_its_fields_and_never_an_array():
     assert len(line) < 200
 
 
-def test_a_verdict_is_printed_as_a_sentence_and_shown_with_its_numbers():
-    verdict = RUN.assessment.verdict
+def test_a_verdict_is_printed_as_a_sentence_and_shown_with_its_numbers(run):
+    verdict = run.assessment.verdict
     assert str(verdict) == f"{verdict.headline}. {verdict.sentence}"
     assert repr(verdict).startswith("Verdict(grade=supported, sentence=Acc")
 
@@ -132,8 +141,8 @@ def test_labels_are_not_markup():
     assert "<script>" not in odd._repr_html_() and "&lt;script&gt;" in odd._repr_html_()
 
 
-def test_a_subclass_of_an_improvement_is_short_too():
-    assert {type(result).__name__ for result in RESULTS.values()} > {"Improvement"}
-    for result in RESULTS.values():
+def test_a_subclass_of_an_improvement_is_short_too(results):
+    assert {type(result).__name__ for result in results.values()} > {"Improvement"}
+    for result in results.values():
         assert "value_in_model=" in repr(result)
     assert isinstance(WORLD, MDP)

@@ -332,7 +332,7 @@ class Log(Transitions):
         return table.time_order().of(cls(**table.fields(state_labels, action_labels)))
 
     @takes(path=(str, Path))
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> Path:
         """Write the log as .csv or .parquet, by the ending of the name.
 
         ``spibb.read_log(path, columns=log.columns)`` reads the same log back: the same rows in the
@@ -343,8 +343,11 @@ class Log(Transitions):
         Parameters:
             path: the file.
 
-        >>> log.save("log.csv")
-        >>> spibb.read_log("log.csv", columns=log.columns)
+        Returns:
+            The path of the file.
+
+        >>> path = log.save("log.csv")
+        >>> spibb.read_log(path, columns=log.columns)
         Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
         """
         from spibb import tables
@@ -353,7 +356,7 @@ class Log(Transitions):
         table = tables.log_table(self)
         if Path(path).suffix.lower() == ".csv":
             check_untyped(table.select([*self.states.names, *self.actions.names]))
-        tables.write_table(table, Path(path))
+        return tables.write_table(table, Path(path))
 
     @takes(states=Vocabulary, actions=Vocabulary)
     def with_labels(self, states: Vocabulary, actions: Vocabulary) -> Log:

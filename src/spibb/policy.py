@@ -275,7 +275,7 @@ class Policy(Frozen):
             )
 
     @takes(path=(str, Path))
-    def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> None:
+    def save(self, path: str | Path, *, spreadsheet_safe: bool = False) -> Path:
         """Write the table `state, action, probability` as .csv or .parquet, in long form.
 
         `read_policy` gives the same labels back.
@@ -286,14 +286,16 @@ class Policy(Frozen):
                 which begin with ``=``, ``+``, ``-`` or ``@``; one more column tells `read_policy`
                 to take it away.
 
-        >>> baseline.save("baseline.csv")
-        >>> spibb.read_policy("baseline.csv").row("severe")
+        Returns:
+            The path of the file.
+
+        >>> path = baseline.save("baseline.csv")
+        >>> spibb.read_policy(path).row("severe")
         {'treat': 0.6, 'wait': 0.4}
         """
         from spibb import tables
 
         flag("spreadsheet_safe", spreadsheet_safe)
         table = tables.long_form(self.states, self.actions, probability=self.probs)
-        tables.write_table(
-            tables.spreadsheet_safe(table) if spreadsheet_safe else table, Path(path)
-        )
+        table = tables.spreadsheet_safe(table) if spreadsheet_safe else table
+        return tables.write_table(table, Path(path))

@@ -252,7 +252,10 @@ class Sampler:
         >>> len(sampler.record(*sampler.draw(5, rng=np.random.default_rng(0))).episodes.lengths)
         5
         """
-        codes, lengths = self._drawn(codes, lengths)
+        return self.trusted_record(*self._drawn(codes, lengths))
+
+    def trusted_record(self, codes: np.ndarray, lengths: np.ndarray) -> Record:
+        """The same of what the caller has just drawn: to check it takes a study 4 % of its time."""
         return Record(Episodes(codes, lengths), self.codebook, self.propensity)
 
     @cached_property

@@ -258,7 +258,7 @@ def _chain(mdp: MDP, probs: np.ndarray) -> _Chain:
     state, weight = pairs // n_actions, probs.reshape(-1)[pairs].astype(np.longdouble) * mdp.probs
     kept = _by_state(weight, state, n_states)
     ends = np.where(kept < 1 - dense.WHOLE, 1 - kept, 0)
-    leaves = state != mdp.successors
+    leaves = (state != mdp.successors) & (weight > 0)  # a policy takes few of the actions
     lost = (1 - mdp.discount) + mdp.discount * ends
     return _Chain(mdp.discount * weight[leaves], state[leaves], mdp.successors[leaves], lost)
 

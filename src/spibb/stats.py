@@ -66,7 +66,7 @@ def tail_intervals(
         means = _grouped_tail_means(ordered, np.asarray(groups)[order], shares, rng)
     tail = (1 - level) / 2
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)
-    mean, _, _ = _head_moments([ordered], sizes)
+    mean = _head_moments([ordered], sizes).mean
     return [Interval(*map(float, row)) for row in zip(mean, low, high)]
 
 
@@ -88,12 +88,12 @@ def ordered_tail_intervals(
     return [Interval(*map(float, row)) for row in zip(mean, mean - half, mean + half)]
 
 
-def _head_moments(blocks: Iterable[np.ndarray], sizes: np.ndarray) -> np.ndarray:
-    """Mean, Σ(x − mean)² and last of the lowest `sizes` [T] values, in ascending blocks: [3, T]."""
-    state, found = np.zeros(3), np.zeros((len(sizes), 3))
+def _head_moments(blocks: Iterable[np.ndarray], sizes: np.ndarray) -> resampling.Heads:
+    """Mean, Σ(x − mean)² and last of the lowest `sizes` [T] values, in ascending blocks."""
+    state, found = np.zeros(3), resampling.Heads(*np.zeros((3, len(sizes))))
     for block in blocks:
         resampling.head_moments(block, sizes, state, found)
-    return found.T
+    return found
 
 
 def _grouped_tail_means(

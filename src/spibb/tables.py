@@ -128,8 +128,8 @@ def log_table(log: Log) -> pa.Table:
     return pa.table(dict(columns))
 
 
-def write_table(table: pa.Table, path: Path) -> None:
-    """Write .csv or .parquet, by the ending of the name."""
+def write_table(table: pa.Table, path: Path) -> Path:
+    """Write .csv or .parquet, by the ending of the name; the path."""
     import pyarrow.csv
     import pyarrow.parquet
 
@@ -138,6 +138,7 @@ def write_table(table: pa.Table, path: Path) -> None:
     if write is None:
         raise InputError(f"cannot write {path.name!r}: the name must end in .csv or .parquet")
     write_whole(path, lambda temporary: write(table, str(temporary)))
+    return path
 
 
 def _parts(vocabulary: Vocabulary) -> list[list[Label]]:

@@ -50,8 +50,11 @@ COMMANDS = {
     "--help": NOTHING,
     "--version": NOTHING,
 }
-LENT = ["numpy", "duckdb", "pyarrow.compute", "scipy.special", "numba"]
-"""What takes long to load."""
+LENT = {
+    "numpy": "numpy", "duckdb": "duckdb", "pyarrow.compute": "pyarrow.compute",
+    "scipy.special": "scipy.special", "numba": "spibb.verdict",
+}  # fmt: skip
+"""What takes long to load, by the module without which it cannot be loaded."""
 RUN = """
 import importlib, json, os, sys
 from spibb.__main__ import Postponing
@@ -84,7 +87,7 @@ sys.stderr.write("LOADED " + json.dumps(with_all))
 def may_be_lent(command: str) -> list[str]:
     """What a command may load is loaded before, once for all that may load the same."""
     never = COMMANDS[command]
-    return [name for name in LENT if not {name, name.split(".")[0]} & set(never)]
+    return [lent for name, lent in LENT.items() if not {name, name.split(".")[0]} & set(never)]
 
 
 def loaded_by(commands: list[str], folder: Path) -> dict[str, set[str]]:

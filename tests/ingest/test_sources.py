@@ -629,3 +629,9 @@ def test_the_separator_that_excel_writes_above_the_names_is_taken(separator, mar
     (tmp_path / "log.csv").write_text(f"{mark}sep={separator}\r\n{text}\r\n", "utf-8", newline="")
     log = read_log(tmp_path / "log.csv")
     assert (len(log), log.states.labels, log.reward.tolist()) == (2, ("x", "y"), [1.0, 2.0])
+
+
+def test_a_source_shows_how_its_text_is_written():
+    assert repr(Source("log.csv")) == "Source('log.csv')"
+    shown = "Source('log.csv', encoding='latin-1', decimal=',', separator='.')"
+    assert repr(Source("log.csv", encoding="latin-1", decimal=",", separator=".")) == shown

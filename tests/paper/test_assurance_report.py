@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -47,11 +48,15 @@ def made_up(runs=1000, **odd):
                     cells.append(Cell(key, runs=runs, statistics=found, **here))
                 for name in shares(EXPERIMENT):
                     share = odd.get(f"{name} {family} {size}", _share(name))
-                    found = {"mean": share_interval(round(share * runs), runs)}
+                    found = {"mean": _interval(round(share * runs), runs)}
                     cells.append(Cell(name, runs=runs, statistics=found, **here))
     return Results(EXPERIMENT, runs, 0.0, math.nan, tuple(cells))
 
 
+_interval = cache(share_interval)
+
+
+@cache
 def _share(name):
     if name.startswith(("said", "true")):
         edge = float(name.partition("@")[2])

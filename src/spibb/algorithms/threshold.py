@@ -34,10 +34,10 @@ class Threshold:
 
     def is_like(self, other: Threshold, problem: Problem) -> bool:
         """Whether another N∧ of the same configuration bootstraps the same pairs."""
-        pairs = problem.counts.pairs
         same = replace(self, n_wedge=1.0) == replace(other, n_wedge=1.0)
         free = self.n_wedge == 0 or other.n_wedge == 0
-        return same and not free and np.array_equal(pairs < self.n_wedge, pairs < other.n_wedge)
+        mine, others = (spibb.too_few(problem.counts.pairs, t.n_wedge) for t in (self, other))
+        return same and not free and np.array_equal(mine, others)
 
 
 def solve_each(thresholds: Sequence[Threshold], problem: Problem) -> Iterator[Solved]:
@@ -65,6 +65,6 @@ def spibb_box(problem: Problem, n_wedge: float, share: float) -> tuple[Box, np.n
     box = Box(np.empty(baseline.shape), np.empty(baseline.shape), np.empty(baseline.shape))
     spibb.fill(problem.data.model.counts, baseline, float(n_wedge), share, box)
     if n_wedge > 0:
-        return box, counts < n_wedge
+        return box, spibb.too_few(counts, n_wedge)
     none = ~(counts > 0).any(axis=1, keepdims=True)
     return box, np.broadcast_to(none, counts.shape).copy()

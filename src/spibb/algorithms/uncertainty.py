@@ -112,8 +112,7 @@ def radius_of_one(known: Circumstances, delta: float) -> float:
 
 def reward_bound(problem: Problem, r_max: float | None) -> float:
     """R_max: as given, otherwise the largest absolute reward of the log."""
-    low, high = problem.counts.reward_range
-    seen = max(abs(low), abs(high))
+    seen = robust.largest_reward(*problem.counts.reward_range)
     if r_max is None:
         return seen
     checks.number("r_max", r_max, 0, math.inf, "[)")

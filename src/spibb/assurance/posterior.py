@@ -81,6 +81,16 @@ class Posterior(Frozen):
         probability, gain = float((gains >= -zeta).mean()), float(gains.mean())
         return cls(probability, zeta, gain, (float(low), float(high)), level, gains, rho)
 
+    @property
+    def new(self) -> np.ndarray:
+        """ρ(π, M) [draws]."""
+        return np.asarray(self.values[:, 0])
+
+    @property
+    def current(self) -> np.ndarray:
+        """ρ(π_b, M) [draws]."""
+        return np.asarray(self.values[:, 1])
+
     def _facts(self) -> Mapping[str, Any]:
         """The gain, its interval, and how many models were drawn."""
         return {"gain": self.gain, "interval": Range(*self.interval), "level": self.level,

@@ -29,8 +29,8 @@ from spibb.loading import (
 )
 
 
-def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
-    """Write an .npz file whole, with the hash of what is in it."""
+def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> Path:
+    """Write an .npz file whole, with the hash of what is in it; its path."""
     named = {name: np.asarray(value) for name, value in arrays.items()}
 
     def write(place: Path) -> None:
@@ -38,6 +38,7 @@ def write_arrays(path: str | Path, arrays: Mapping[str, Any]) -> None:
             np.savez(file, **named, **{HASH: digest(named)})  # type: ignore[arg-type]
 
     write_whole(Path(path), write)
+    return Path(path)
 
 
 HASH = "sha256"

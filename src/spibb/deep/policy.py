@@ -68,9 +68,9 @@ class DeepPolicy:
         """Draw one action code per state [M]."""
         return sample_rows(self(states), rng)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> Path:
         """Write network, N∧ and variant as .npz; baseline and counts are given again on loading."""
-        write_arrays(
+        return write_arrays(
             path,
             {
                 "kind": "policy",
@@ -113,10 +113,10 @@ class SoftmaxBaseline:
         weights = np.exp(q - q.max(axis=1, keepdims=True))
         return weights / weights.sum(axis=1, keepdims=True)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> Path:
         """Write network and temperature as .npz."""
         arrays = self.network.to_arrays()
-        write_arrays(path, {"kind": "baseline", "temperature": self.temperature, **arrays})
+        return write_arrays(path, {"kind": "baseline", "temperature": self.temperature, **arrays})
 
     @classmethod
     def load(cls, path: str | Path) -> SoftmaxBaseline:

@@ -245,9 +245,9 @@ class VectorPolicy(Loaded):
         """The hash of all of it, which its file has too."""
         return digest(self._arrays())
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> Path:
         """Write everything as one .npz, with its hash; `load_vector_policy` reads it."""
-        write_arrays(path, self._arrays())
+        return write_arrays(path, self._arrays())
 
     def _arrays(self) -> dict[str, np.ndarray]:
         """All of it as arrays by name."""

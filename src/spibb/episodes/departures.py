@@ -72,8 +72,9 @@ class Departures:
 
 
 def changed_states(probs: np.ndarray, baseline: np.ndarray) -> np.ndarray:
-    """bool [S]: where two policies [S, A] differ; the one definition of a changed decision."""
-    return np.asarray(np.abs(probs - baseline).sum(axis=1) / 2 > MOVED)
+    """bool [..., S]: where policies [..., S, A] differ from another; the one definition of a
+    changed decision."""
+    return np.asarray(np.abs(probs - baseline).sum(axis=-1) / 2 > MOVED)
 
 
 def values_where_seen(

@@ -308,6 +308,7 @@ def row_of(
         "baseline": scene.value, "optimal": scene.optimal, "earned": earned,
     }  # fmt: skip
     for (column, _), result, gain in zip(algorithms, found, gains):
+        # By any bit, not by `changed_states`: so is `worse`, which a change of 1e-10 can be.
         key, moved = column.key, (result.policy.probs != scene.baseline.probs).any()
         row |= {key: scene.share(gain), worse(key): gain < 0, changed(key): moved}
         if states_bounds(column):

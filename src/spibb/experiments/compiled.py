@@ -49,7 +49,7 @@ class CompiledTrainer:
 
     def _train(self, codes: np.ndarray, lengths: np.ndarray) -> study.Trained:
         grids = self._grids(len(lengths))
-        record = self.sampler.record(codes, lengths)
+        record = self.sampler.trusted_record(codes, lengths)
         return study.Trained(*self._call(record, *self._known, grids, len(self._order)))
 
     def circumstances(self, n_episodes: int) -> Circumstances:

@@ -53,7 +53,7 @@ def read_log(
     Returns:
         The log, sorted by episode and step.
 
-    >>> log.save("log.csv")
+    >>> _ = log.save("log.csv")
     >>> spibb.read_log("log.csv")
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
     """
@@ -108,7 +108,7 @@ def count_log(
     Returns:
         The counts; rows stay where they are.
 
-    >>> log.save("log.parquet")
+    >>> _ = log.save("log.parquet")
     >>> spibb.count_log("log.parquet")
     Counts(transitions=6, episodes=3, states=2, actions=2, pairs_seen=4, rewards=0 to 1)
     """
@@ -144,7 +144,7 @@ def open_log(
     Returns:
         A table with `log()`, `counts()`, `rows` and the `names` of its columns.
 
-    >>> log.save("log.csv")
+    >>> _ = log.save("log.csv")
     >>> table = spibb.open_log("log.csv")
     >>> table.rows, table.names["state"]
     (6, ('state',))

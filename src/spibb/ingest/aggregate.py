@@ -29,7 +29,7 @@ ORDER_UP_TO = 2_000_000
 class LogTable(TypedTable):
     """A log where it is stored; read it as rows or as counts.
 
-    >>> log.save("log.csv")
+    >>> _ = log.save("log.csv")
     >>> table = spibb.open_log("log.csv")
     >>> table.counts().pairs.tolist(), table.log().n_episodes
     ([[1, 2], [2, 1]], 3)

@@ -93,7 +93,7 @@ def from_d3rlpy(dataset: Any, *, encode: Encode | None = None) -> Log:
 def collect(
     env: Any,
     policy: Policy,
-    episodes: int,
+    n_episodes: int,
     *,
     rng: np.random.Generator,
     encode: Encode | None = None,
@@ -107,7 +107,7 @@ def collect(
     Parameters:
         env: a Gymnasium environment.
         policy: what acts.
-        episodes: how many.
+        n_episodes: how many.
         rng: the source of random numbers.
         encode: turns an observation into a label.
         max_steps: after which an episode is cut.
@@ -122,11 +122,11 @@ def collect(
     """
     _check_has("env", env, "step", "gymnasium.make(name) makes one")
     _check_encode(encode)
-    positive("episodes", episodes)
+    positive("n_episodes", n_episodes)
     positive("max_steps", max_steps)
     read = encode or (lambda observation: _labels(np.asarray([observation]), None)[0])
     rows = _Gathered()
-    for number in range(episodes):
+    for number in range(n_episodes):
         observation, _ = env.reset(seed=int(rng.integers(2**31)))
         states: list[Label] = [read(observation)]
         actions: list[Label] = []

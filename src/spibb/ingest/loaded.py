@@ -160,12 +160,12 @@ class LoadedPolicy(Loaded):
         """The hash of all of it: two policies that decide alike from one origin have the same."""
         return digest(self)
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path) -> Path:
         """Write one file, ``.spibb``, with labels, bins, origin, verdict and hash.
 
         `load_policy` and every command that takes a policy read it, and compare it with its hash.
         """
-        write_whole_policy(self, Path(path))
+        return write_whole_policy(self, Path(path))
 
     @property
     def state_names(self) -> tuple[str, ...]:

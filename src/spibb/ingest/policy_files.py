@@ -71,7 +71,7 @@ def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> P
     Returns:
         The policy, with the labels of the file.
 
-    >>> baseline.save("baseline.csv")
+    >>> _ = baseline.save("baseline.csv")
     >>> spibb.read_policy("baseline.csv", log).row("mild")
     {'treat': 0.6, 'wait': 0.4}
     """

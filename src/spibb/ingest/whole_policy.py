@@ -62,8 +62,8 @@ FORM = record({"spibb_policy": whole(FORMAT, FORMAT), "sha256": text(), **_CONTE
 """The form of the file: `probabilities` has for each state the actions played, as [code, π]."""
 
 
-def write_whole_policy(loaded: LoadedPolicy, path: Path) -> None:
-    """Write the file whole."""
+def write_whole_policy(loaded: LoadedPolicy, path: Path) -> Path:
+    """Write the file whole; its path."""
     if path.suffix != ENDING:
         raise InputError(
             f"cannot write {path.name!r}: the name must end in {ENDING}; write {path.stem}{ENDING}"
@@ -73,6 +73,7 @@ def write_whole_policy(loaded: LoadedPolicy, path: Path) -> None:
     head = {"spibb_policy": FORMAT, "sha256": loaded.sha256}
     content = json.dumps(head | _content(loaded), ensure_ascii=False, default=str)
     write_text(path, content + "\n")
+    return path
 
 
 def read_whole_policy(path: Path) -> dict[str, Any]:

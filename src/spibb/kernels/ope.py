@@ -41,12 +41,21 @@ TINY = 1e-290
 """Weights below are set to 0: the processor handles the smallest numbers a hundred times slower."""
 
 
+class LaneSums(NamedTuple):
+    """What `forward` finds of every episode and lane, each [E, K]."""
+
+    weights: np.ndarray
+    decisions: np.ndarray
+    modelled: np.ndarray
+
+
 @njit(cache=True, fastmath={"contract"})
 def forward(episodes, tables, discount: float, scale: np.ndarray, centre: np.ndarray, out):
     """Weighted sums of rewards and of model errors along every episode, for every lane.
 
-    With w_t = Π_{u≤t} π(a_u|x_u)/μ(a_u|x_u), fills `out` = (w_T, Σ_t s_t w_t (r_t − c_t), V(x_0) +
-    Σ_t s_t w_t (r_t + γV(x_{t+1}) − Q(x_t, a_t) − d_t)), each [E, K]. `scale` s [H, K] is γ^t, or
+    With w_t = Π_{u≤t} π(a_u|x_u)/μ(a_u|x_u), fills `out`: `weights` w_T, `decisions`
+    Σ_t s_t w_t (r_t − c_t) and `modelled` V(x_0) + Σ_t s_t w_t (r_t + γV(x_{t+1}) − Q(x_t, a_t) −
+    d_t). `scale` s [H, K] is γ^t, or
     γ^t over the normaliser; `centre` (c, d) [2, H, K] is 0, or the weighted means. The successor
     `beyond` [E] of an episode completes its last reward; V [S + 1, K] is 0 in its last row.
     """
@@ -57,7 +66,7 @@ def forward(episodes, tables, discount: float, scale: np.ndarray, centre: np.nda
     n_lanes = pi.shape[2]
     for e in range(len(beyond)):
         begin, end = starts[e], starts[e + 1]
-        w, x, y = out[0][e], out[1][e], out[2][e]
+        w, x, y = out.weights[e], out.decisions[e], out.modelled[e]
         for k in range(n_lanes):
             w[k], x[k], y[k] = 1.0, 0.0, v[state[begin], k]
         for j in range(begin, end):

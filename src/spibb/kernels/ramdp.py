@@ -63,7 +63,8 @@ def policies(data, grid, pis: np.ndarray):
     dense.optimise_each(model.rows, rewards, model.discount, box, pis)
     for m in range(len(pis)):
         if grid.test_radius[m] > 0.0:
-            low, high = extreme_rewards(model, robust.largest_reward(data), grid.test_radius[m])
+            r_max = robust.largest_reward(data.r_low, data.r_high)
+            low, high = extreme_rewards(model, r_max, grid.test_radius[m])
             worst = dense.performance(model.rows, low, model.discount, data.initial, pis[m])
             best = dense.performance(model.rows, high, model.discount, data.initial, data.baseline)
             if not robust.is_safe(worst, best):

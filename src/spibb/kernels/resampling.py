@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -31,9 +33,17 @@ def tail_means(ordered: np.ndarray, sizes: np.ndarray, rng, n_resamples: int) ->
     return out
 
 
+class Heads(NamedTuple):
+    """Mean, Σ(x − mean)² and last value of the lowest values, each [T]."""
+
+    mean: np.ndarray
+    squares: np.ndarray
+    last: np.ndarray
+
+
 @njit(cache=True)
-def head_moments(ordered: np.ndarray, sizes: np.ndarray, state: np.ndarray, found: np.ndarray):
-    """Mean, Σ(x − mean)² and last value of the lowest `sizes` [T] values, into `found` [T, 3].
+def head_moments(ordered: np.ndarray, sizes: np.ndarray, state: np.ndarray, found):
+    """Moments of the lowest `sizes` [T] values, into `found`.
 
     Called with one block [n] after another of values in ascending order; `state` holds how many
     values came before, and their mean and sum of squares (Welford's recurrence).
@@ -46,5 +56,5 @@ def head_moments(ordered: np.ndarray, sizes: np.ndarray, state: np.ndarray, foun
         squares += off * (value - mean)
         for t in range(len(sizes)):
             if sizes[t] == count:
-                found[t, 0], found[t, 1], found[t, 2] = mean, squares, value
+                found.mean[t], found.squares[t], found.last[t] = mean, squares, value
     state[0], state[1], state[2] = count, mean, squares

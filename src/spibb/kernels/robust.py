@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from spibb.kernels import dense, formulas
 from spibb.kernels.projection import project, rank
@@ -39,10 +40,10 @@ def radii(counts: np.ndarray, radius_of_one: float) -> np.ndarray:
     return out
 
 
-@njit(cache=True, inline="always")
-def largest_reward(data) -> float:
-    """R_max: the largest absolute reward of the log."""
-    return max(abs(data.r_low), abs(data.r_high))
+@register_jitable
+def largest_reward(low: float, high: float) -> float:
+    """R_max: the largest absolute reward of a log whose rewards lie from `low` to `high`."""
+    return max(abs(low), abs(high))
 
 
 @njit(cache=True)

@@ -31,7 +31,8 @@ def policies(data, grid, pis: np.ndarray):
             continue
         radius = robust.radii(model.counts, grid.radius[m])
         known = grid.known_rewards[m] > 0.0
-        low, high = robust.reward_bounds(data, radius, robust.largest_reward(data), known)
+        r_max = robust.largest_reward(data.r_low, data.r_high)
+        low, high = robust.reward_bounds(data, radius, r_max, known)
         xi = Ambiguous(model.rows, low, radius, model.discount)
         worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
         dense.copy(pi, pis[m])

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from spibb.kernels import counting, dense
 from spibb.kernels.projection import greedy
@@ -31,6 +32,12 @@ def only_seen(counts: np.ndarray, baseline: np.ndarray, box, s: int):
             box.start[s, a] = share if seen else 0.0
 
 
+@register_jitable
+def too_few(counts, n_wedge: float):
+    """Whether pairs seen so often are bootstrapped: N < N∧; of a number or of an array."""
+    return counts < n_wedge
+
+
 @njit(cache=True)
 def fill(counts: np.ndarray, baseline: np.ndarray, n_wedge: float, share: float, box):
     """Fill the box of the policies allowed [S, A].
@@ -42,7 +49,7 @@ def fill(counts: np.ndarray, baseline: np.ndarray, n_wedge: float, share: float,
     lower, upper, start = box
     for s in range(len(baseline)):
         for a in range(baseline.shape[1]):
-            held = counts[s, a] < n_wedge
+            held = too_few(counts[s, a], n_wedge)
             lower[s, a] = share * baseline[s, a] if held else 0.0
             upper[s, a] = baseline[s, a] if held else 1.0
             start[s, a] = baseline[s, a]

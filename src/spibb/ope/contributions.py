@@ -96,7 +96,7 @@ def contributions(
         checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
     sweep = Sweep(log, candidates, propensities, discount, model, truncated)
     return Contributions(
-        sweep.plain[0], {name: TERMS[name](sweep) for name in names},
+        sweep.plain.weights, {name: TERMS[name](sweep) for name in names},
         {} if lowest_return is None else _limited(sweep, names, lowest_return),
         lowest_return,
         no_limits(log, discount, lowest_return) | _no_limits_beyond(sweep, lowest_return),

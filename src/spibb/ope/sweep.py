@@ -126,15 +126,15 @@ class Sweep:
         return np.asarray(self.discount * self.powers[self.lengths - 1])
 
     @cached_property
-    def plain(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def plain(self) -> kernels.LaneSums:
         """Episode weights, pdis and dr, each [E, K]."""
         return self._centred(0.0)
 
     def decisions(self, less: float) -> np.ndarray:
         """Σ_t γ^t w_t (r_t − c) [E, K], with what the model adds."""
-        return self._centred(less)[1] if less else self.plain[1]
+        return (self._centred(less) if less else self.plain).decisions
 
-    def _centred(self, less: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _centred(self, less: float) -> kernels.LaneSums:
         shape = len(self.powers), self.candidates.probs.shape[2]
         centre = np.zeros((2, *shape))
         centre[0] = less
@@ -151,25 +151,24 @@ class Sweep:
         sums = np.zeros((3, len(self.powers), self.candidates.probs.shape[2]))
         kernels.step_sums(self.episodes, self.tables, self.discount, sums)
         with np.errstate(divide="ignore", invalid="ignore"):
-            means, scale = sums[1:] / sums[0], self.powers * len(self.lengths) / sums[0]
+            total, weighted = sums[0], sums[1:]
+            means, scale = weighted / total, self.powers * len(self.lengths) / total
             weights, *centred = self._forward(scale, means)
             later = np.flip(np.cumsum(np.flip(scale * means, axis=1), axis=1), axis=1)
             rest = np.concatenate([later, np.zeros_like(later[:, :1])], axis=1)[:, self.lengths]
             both = centred - weights * rest + (self.powers * means).sum(axis=1)[:, None]
         return both[0], both[1]
 
-    def _forward(
-        self, scale: np.ndarray, centre: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _forward(self, scale: np.ndarray, centre: np.ndarray) -> kernels.LaneSums:
         shape = len(self.lengths), scale.shape[1]
-        out = np.empty(shape), np.empty(shape), np.empty(shape)
+        out = kernels.LaneSums(np.empty(shape), np.empty(shape), np.empty(shape))
         kernels.forward(self.episodes, self.tables, self.discount, scale, centre, out)
         return out
 
 
 def _wis(sweep: Sweep) -> np.ndarray:
     """θ + E ω_i (G_i − θ) with ω_i = w_i / Σw and θ = Σ_i ω_i G_i."""
-    weights = sweep.plain[0]
+    weights = sweep.plain.weights
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = weights / weights.sum(axis=0)
         value = (shares * sweep.completed).sum(axis=0)
@@ -178,7 +177,7 @@ def _wis(sweep: Sweep) -> np.ndarray:
 
 def _is(sweep: Sweep, low: float = 0.0) -> np.ndarray:
     """L + w (G − L)."""
-    return low + sweep.plain[0] * (sweep.completed - low)
+    return low + sweep.plain.weights * (sweep.completed - low)
 
 
 def _pdis(sweep: Sweep, low: float = 0.0) -> np.ndarray:
@@ -187,7 +186,7 @@ def _pdis(sweep: Sweep, low: float = 0.0) -> np.ndarray:
     With r_t ≥ (1 − γ)L no term of the sum is negative; nor is the last one, if L ≤ 0.
     """
     shifted = sweep.decisions((1 - sweep.discount) * low)
-    return np.asarray(low + shifted - low * sweep.final_powers * sweep.plain[0])
+    return np.asarray(low + shifted - low * sweep.final_powers * sweep.plain.weights)
 
 
 TERMS: Mapping[str, Callable[[Sweep], np.ndarray]] = {
@@ -195,7 +194,7 @@ TERMS: Mapping[str, Callable[[Sweep], np.ndarray]] = {
     "wis": _wis,
     "pdis": _pdis,
     "wpdis": lambda sweep: sweep.normalised[0],
-    "dr": lambda sweep: sweep.plain[2],
+    "dr": lambda sweep: sweep.plain.modelled,
     "wdr": lambda sweep: sweep.normalised[1],
 }
 """Each episode's part in each estimator [E, K]."""

@@ -11,6 +11,7 @@ from spibb.algorithms.base import Algorithm
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Belief
+from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
 from spibb.evaluate import exact_value
 from spibb.log import Log
@@ -26,8 +27,8 @@ LARGEST = 300_000
 """Transitions of a world up to which it is drawn."""
 TINY = 1e-12
 """Probabilities below this are rounding, and no outcome."""
-SAME_POLICY = 1e-9
-"""Policies and gains that differ by less are equal."""
+SAME_GAIN = 1e-9
+"""Gains that differ by less, in units of the largest value, are equal."""
 
 
 @dataclass(frozen=True)
@@ -79,10 +80,10 @@ def rehearse(
             policy = _improved(result.algorithm, problem, drawn)
         except InputError as error:
             return Rehearsal.refused(f"{result.algorithm.name} refuses drawn logs ({error})")
-        kept += bool((np.abs(policy.probs - problem.baseline.probs) < SAME_POLICY).all())
+        kept += not changed_states(policy.probs, problem.baseline.probs).any()
         gains.append(exact_value(world, policy) - exact_value(world, problem.baseline))
     found = np.array(gains or [0.0])
-    slack = SAME_POLICY * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
+    slack = SAME_GAIN * float(np.abs(problem.counts.reward_range).max()) / (1 - problem.discount)
     return Rehearsal(
         len(gains), int((found < -slack).sum()), kept, float(found.mean()), float(found.min())
     )

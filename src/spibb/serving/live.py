@@ -27,7 +27,7 @@ class LivePolicy(Shown):
     Parameters:
         path: a policy file, ``.npz`` for one on vectors, or the folder that `spibb improve` wrote.
 
-    >>> baseline.save("policy.csv")
+    >>> _ = baseline.save("policy.csv")
     >>> live = spibb.LivePolicy("policy.csv")
     >>> live.refresh(), live.current.best("mild")
     (False, 'treat')

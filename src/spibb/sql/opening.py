@@ -74,7 +74,7 @@ def _open_database_file(files: Files, source: Source) -> Engine:
 def _open_address(source: Source, scheme: str) -> Engine:
     from spibb.sql.databases import OPENERS, open_database
 
-    if source.says_how_written:
+    if source.written:
         raise InputError(
             f"{source.name!r} is not text, so encoding, decimal and separator do not apply: leave "
             "them out"

@@ -6,7 +6,7 @@ import glob
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -40,6 +40,8 @@ NO_TABLES = ("thumbs.db",)
 """What Windows leaves in folders."""
 OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*\{|\{.*\}\s*?\n\s*\{)")
 """How a JSON file of rows begins: with a list of objects, or with two objects on two lines."""
+WRITTEN = ("encoding", "decimal", "separator")
+"""Options of a source that say how text is written."""
 SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://|(minari):")
 """How an address begins."""
 
@@ -63,7 +65,7 @@ class Source:
         decimal: ``.`` or ``,``, in CSV files.
         separator: one character between cells of CSV files; detected if None.
 
-    >>> log.save("log.csv")
+    >>> _ = log.save("log.csv")
     >>> spibb.read_log(spibb.Source("log.csv", separator=","))
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)
     """
@@ -138,9 +140,14 @@ class Source:
         return masked(str(self.place)) + without_secrets(inside)
 
     @property
-    def says_how_written(self) -> bool:
-        """Whether it says how text is written."""
-        return self.encoding is not None or self.separator is not None or self.decimal != "."
+    def written(self) -> dict[str, str]:
+        """How text is written, as far as that is said."""
+        said = {option.name: option for option in fields(self) if option.name in WRITTEN}
+        return {
+            name: getattr(self, name)
+            for name, option in said.items()
+            if getattr(self, name) != option.default
+        }
 
     @property
     def path(self) -> Path | None:
@@ -153,7 +160,8 @@ class Source:
         return self.name if self.path is None else self.path.name
 
     def __repr__(self) -> str:
-        return f"Source({self.name!r})"
+        said = [f"{name}={value!r}" for name, value in self.written.items()]
+        return f"Source({', '.join([repr(self.name), *said])})"
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,12 @@ def staged(files: Files, source: Source) -> Files:
 
 def _check_form(files: Files, source: Source) -> None:
     """Only text has an encoding, and only CSV files have separators and decimal signs."""
-    if files.kind not in TEXTS and source.says_how_written:
+    if files.kind not in TEXTS and source.written:
         raise InputError(
             f"{files.name} is not text, so encoding, decimal and separator do not apply: leave "
             "them out"
         )
-    if not files.untyped and replace(source, encoding=None).says_how_written:
+    if not files.untyped and replace(source, encoding=None).written:
         raise InputError(
             f"{files.name} is JSON, which has neither decimal commas nor separators: leave them out"
         )

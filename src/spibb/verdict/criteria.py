@@ -175,7 +175,7 @@ def _model(evidence: Evidence) -> Criterion:
     earned = evidence.earned
     if earned is None or evidence.departures is None:  # the log may be another policy's
         return _untold(evidence, Condition.MODEL, what, f"the {OBSERVED}")
-    said, spread = evidence.current.mean, float(evidence.posterior.values[:, 1].std())
+    said, spread = evidence.current.mean, float(evidence.posterior.current.std())
     limit = FAR * math.hypot(earned.completed_error, spread)
     truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
     if earned.cut:

@@ -241,12 +241,12 @@ class Evidence(Frozen):
     @property
     def new(self) -> DrawnValue:
         """ρ(π) in the drawn models."""
-        return DrawnValue.of(self.posterior.values[:, 0], self.posterior.level)
+        return DrawnValue.of(self.posterior.new, self.posterior.level)
 
     @property
     def current(self) -> DrawnValue:
         """ρ(π_b) in the drawn models."""
-        return DrawnValue.of(self.posterior.values[:, 1], self.posterior.level)
+        return DrawnValue.of(self.posterior.current, self.posterior.level)
 
 
 def visits_behind(probs: np.ndarray, problem: Problem) -> np.ndarray:

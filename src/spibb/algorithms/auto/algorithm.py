@@ -20,6 +20,7 @@ from spibb.algorithms.threshold import SHARES, Threshold, solve_each
 from spibb.assurance.posterior import draws_for, gains_over, joint_level
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
+from spibb.episodes.departures import changed_states
 from spibb.evaluate import exact_value
 from spibb.mdp import MDP
 from spibb.ope import Candidates, Estimate, contributions
@@ -206,7 +207,7 @@ class Auto(Algorithm):
         baseline = problem.baseline
         flat, where = np.unique(policies.reshape(len(policies), -1), axis=0, return_inverse=True)
         distinct = flat.reshape(-1, *baseline.probs.shape)
-        changed = (distinct != baseline.probs).any(axis=2).sum(axis=1)
+        changed = changed_states(distinct, baseline.probs).sum(axis=1)
         moves = changed > 0
         delta = self.delta / (FEARED_SHARES if ordered.belief.surprises.size else 1)
         least = delta / max(int(moves.sum()), FEWEST_SHARES)
