@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 import spibb
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import posterior_improvement
+from spibb.behaviour import in_common
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import softened_baselines
 from spibb.errors import InputError
-from spibb.estimate import in_common
 from spibb.evaluate import exact_value
 from spibb.experiments.compiled import CompiledTrainer
 from spibb.kernels import sampling

@@ -8,11 +8,11 @@ import numpy as np
 
 from spibb.algorithms.auto.algorithm import FEWEST_SHARES
 from spibb.algorithms.problem import Problem
+from spibb.behaviour import in_common
 from spibb.decisions import likeliest
 from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
-from spibb.estimate import in_common
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy

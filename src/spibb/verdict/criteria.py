@@ -9,8 +9,8 @@ from dataclasses import replace
 from scipy.special import ndtri
 
 from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
-from spibb.algorithms.baselines import Provenance
 from spibb.arrays import rounding_of
+from spibb.behaviour import Provenance
 from spibb.episodes.departures import Z90
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
