@@ -247,13 +247,13 @@ class Auto(Algorithm):
             models += ", which the verdict does not trust alone: recorded probabilities vary"
         if chosen is not None:
             return (
-                f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower, 4)} "
+                f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower)} "
                 f"{models}, and {general(chosen.gain, 4)} on average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
             f"no candidate is sure enough to gain: the best, {best.title}, gains at least "
-            f"{at_least(best.lower, 4)} {models}; the baseline is kept"
+            f"{at_least(best.lower)} {models}; the baseline is kept"
         )
 
 
