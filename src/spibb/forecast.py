@@ -33,7 +33,7 @@ LARGEST = 200_000
 POLICIES = {
     Provenance.GIVEN: "those of the baseline",
     Provenance.RECORDED: "recorded",
-    Provenance.ESTIMATED: "not known; --baseline gives them",
+    Provenance.ESTIMATED: "not known (--baseline FILE gives them)",
 }
 """Where the probabilities of the current policy come from, as a forecast says it."""
 

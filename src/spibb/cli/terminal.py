@@ -316,8 +316,8 @@ def change_tests(certificate: ChangeCertificate) -> Table:
     """The tested changes, a state in each row, accepted ones first; summary.json has all."""
     cuts = f", {certificate.cuts}" if certificate.cuts else ""
     table = numbers_table(
-        f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} held-out "
-        f"episodes; advantage per visit{cuts}:",
+        f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} other "
+        f"episodes than those that chose; advantage per visit{cuts}:",
         "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
     )  # fmt: skip
     _without_frame(table)
