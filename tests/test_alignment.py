@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 import spibb
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import posterior_improvement
+from spibb.behaviour import in_common
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
 from spibb.envs.gridworld import gridworld_mdp
 from spibb.envs.softening import softened_baselines
 from spibb.errors import InputError
-from spibb.estimate import in_common
 from spibb.evaluate import exact_value
 from spibb.experiments.compiled import CompiledTrainer
 from spibb.kernels import sampling
@@ -99,6 +99,12 @@ def plan(policy: Policy) -> np.ndarray:
     )
 
 
+def foretold(found: spibb.inspection.Inspection) -> np.ndarray:
+    """What a forecast is, and whether the baseline can have made the log."""
+    ahead = found.forecast
+    return np.array([ahead.now, ahead.then, ahead.more_episodes or 0, found.unlike is None])
+
+
 CALLS: dict[str, Callable[[Policy], Any]] = {
     "exact_value": lambda p: exact_value(MDP_, p),
     "Sampler": lambda p: Sampler(MDP_, p).log(20, rng=rng()).reward,
@@ -128,6 +134,7 @@ CALLS: dict[str, Callable[[Policy], Any]] = {
     "Problem from counts": lambda p: rows_of(
         spibb.PiLeqBSpibb(n_wedge=5).improve(Problem.from_counts(COUNTS, p, discount=0.9))
     ),
+    "inspect_log": lambda p: foretold(spibb.inspect_log(LOG, baseline=p)),
     "HCPI": lambda p: rows_of(spibb.HCPI(behaviour=nearly(p)).improve(PROBLEM)),
     "CompiledTrainer": plan,
 }
@@ -212,7 +219,7 @@ def test_a_policy_of_other_states_is_refused_by_name(name):
 
 LOG_ONLY = {name for name in CALLS if name.split()[0] in (
     "posterior_improvement", "off_policy_estimates", "compare", "improve", "run",
-    "Problem",
+    "Problem", "inspect_log",
 )} - {"off_policy_estimates with a model"}  # fmt: skip
 """A log may simply not show an action; an MDP, and a problem that was built, know them all."""
 

@@ -18,10 +18,11 @@ ORDER = [
     "checks", "loading", "bisection", "kernels", "pseudocounts", "arrays", "labels", "tables",
     "binning", "irregular_tables", "columns", "time_order", "sql", "cases",
     "decisions", "policy", "log", "splits",
-    "counts", "outcomes", "mdp", "estimate", "ties", "solve", "certificate", "change_certificate",
-    "simulate", "evaluate", "bounds", "episodes", "changes", "forecast", "assurance", "ope",
-    "stats", "envs", "ingest", "algorithms", "sceptic", "verdict", "deep", "policies", "serving",
-    "monitoring", "report", "running", "experiments", "paper", "cli", "__main__",
+    "counts", "outcomes", "behaviour", "mdp", "estimate", "ties", "solve", "certificate",
+    "change_certificate", "simulate", "evaluate", "bounds", "episodes", "changes", "assurance",
+    "ope", "stats", "envs",
+    "ingest", "forecast", "inspection", "algorithms", "sceptic", "verdict", "deep", "policies",
+    "serving", "monitoring", "report", "running", "experiments", "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

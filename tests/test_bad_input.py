@@ -134,7 +134,10 @@ case(f"{IMPROVE} --duplicates drop", "row 2 repeats step 1 of its episode with o
 case(f"{IMPROVE} --missing drop", "every episode has a missing value", "fill them",
      log_csv=LOG.replace(",b,", ",,"))  # fmt: skip
 case("improve log.csv --out out --baseline recorded", "it has no action_prob", "give the policy")
-case("improve log.csv --out out --baseline recordet", "cannot read 'recordet'")
+case(
+    "improve log.csv --out out --baseline recordet",
+    "baseline is 'recordet', and there is no such file (did you mean 'recorded'?)",
+)
 case("inspect log.csv", "'state' is missing in row 1 (1 such row), episode '0'",
      "try: spibb inspect log.csv --missing as-level --duplicates drop", log_csv=MESSY)  # fmt: skip
 case("inspect clicks.csv --state user --action item --reward click", "or add --bandit",

@@ -6,16 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import gammaincc, ndtr
 from typer.testing import CliRunner
 
+import spibb
 from spibb import Certified, Problem
-from spibb.bounds.normal import normal_cdf
+from spibb.behaviour import Provenance
+from spibb.bounds.normal import chi_square_tail, normal_cdf
 from spibb.changes import values
 from spibb.changes.prospects import Outlook
 from spibb.changes.values import quick_values
 from spibb.cli.app import app
 from spibb.counts import Counts
+from spibb.envs import gridworld_baseline, gridworld_mdp
 from spibb.envs.garnet import draw_garnet
 from spibb.episodes.departures import values_where_seen
 from spibb.errors import InputError
@@ -57,9 +60,9 @@ def walks(n: int, seed: int, recorded: bool, steps: int) -> Log:
     return replace(log, action_prob=np.full(len(log), 1 / 3) if recorded else None)
 
 
-def accepted(log: Log, discount: float, **limits: float) -> int:
+def accepted(log: Log, discount: float, baseline: object = None, **limits: float) -> int:
     """In how many states `certified` changes something."""
-    result = Certified(**limits).improve(Problem.from_log(log, discount=discount))
+    result = Certified(**limits).improve(Problem.from_log(log, baseline, discount=discount))
     return sum(len(test.changes) for test in result.tests if test.accepted)
 
 
@@ -90,6 +93,41 @@ def test_it_is_what_certified_does_with_longer_episodes(recorded, steps):
     said = [forecast(log, 0.95, **limits).now for log in logs]
     assert said == [accepted(log, 0.95, **limits) for log in logs]
     assert sum(said) > 0 or not recorded
+
+
+@pytest.mark.parametrize("baseline", [np.full((10, 3), 1 / 3), "estimate", "estimate:5"])
+@pytest.mark.parametrize("steps", [1, 8])
+def test_it_is_what_certified_does_with_a_baseline(baseline, steps):
+    logs = [walks(400, seed, seed % 2 == 1, steps) for seed in range(6)]
+    limits = {"lowest_return": 0.0, "highest_return": 1.0}
+    said = [forecast(log, 0.95, baseline=baseline, **limits) for log in logs]
+    assert [found.now for found in said] == [
+        accepted(log, 0.95, baseline, **limits) for log in logs
+    ]
+    given = Provenance.ESTIMATED if isinstance(baseline, str) else Provenance.GIVEN
+    assert {found.source for found in said} == {given}
+
+
+def test_a_known_baseline_certifies_more():
+    logs = [walks(400, seed, False, 8) for seed in range(6)]
+    known = sum(forecast(log, 0.95, baseline=np.full((10, 3), 1 / 3)).now for log in logs)
+    assert known > sum(forecast(log, 0.95).now for log in logs)
+
+
+def test_inspect_with_the_baseline_of_the_demo_says_what_certified_does(tmp_path):
+    log = simulate(gridworld_mdp(), gridworld_baseline(), 2000, rng=np.random.default_rng(0))
+    log.save(tmp_path / "log.csv")
+    gridworld_baseline().save(tmp_path / "baseline.csv")
+    words = [str(tmp_path / "log.csv"), "--baseline", str(tmp_path / "baseline.csv")]
+    printed = CliRunner().invoke(app, ["inspect", *words])
+    assert printed.exit_code == 0, printed.output
+    found = spibb.inspect_log(log, baseline=gridworld_baseline()).forecast
+    limits = dict(zip(("lowest_return", "highest_return"), found.limits))
+    assert found.now == accepted(log, 0.95, gridworld_baseline(), **limits) > 0
+    assert found.now > forecast(log).now
+    said = " ".join(printed.output.split())
+    assert str(found) in said
+    assert "the current policy's probabilities are those of the baseline." in said
 
 
 def odd_log(seed: int) -> Log:
@@ -170,6 +208,14 @@ def test_the_normal_distribution_without_scipy_is_the_same():
     assert (normal_cdf(np.zeros(1 << 17)) == 0.5).all()
 
 
+def test_the_tail_of_chi_square_without_scipy_is_the_same():
+    rng = np.random.default_rng(0)
+    for freedom in (0, 1, 2, 3, 7, 50, 999, 20_000):
+        for statistic in (0.0, *rng.gamma(freedom / 2 + 0.1, 2, size=20), 3.0 * freedom + 40):
+            wanted = gammaincc(freedom / 2, statistic / 2) if freedom else 1.0
+            assert chi_square_tail(statistic, freedom) == pytest.approx(wanted, rel=1e-8)
+
+
 def test_more_episodes_need_fewer_more():
     small, large = (forecast(coins(n, 0.3)) for n in (100, 2000))
     assert small.now <= large.now
@@ -208,6 +254,37 @@ def test_inspect_ends_in_it(tmp_path):
     printed = CliRunner().invoke(app, ["inspect", str(tmp_path / "log.csv")])
     assert printed.exit_code == 0, printed.output
     assert str(forecast(log)) in " ".join(printed.output.split())
+
+
+@pytest.mark.parametrize("rows", [200, 2000])
+def test_a_baseline_that_did_not_make_the_log_is_suspicious(rows, monkeypatch):
+    """Also where there are too many rows for a forecast."""
+    log = coins(rows, 0.5)
+    monkeypatch.setattr("spibb.inspection.LARGEST", 1000)
+    probs = np.tile([0.9, 0.1], (len(log.states), 1))
+    found = spibb.inspect_log(log, baseline=probs)
+    assert (found.forecast is None) == (rows > 1000)
+    said = next(finding for finding in found.suspicions if finding.what == "Baseline")
+    assert said.value.startswith("it cannot have made this log: its actions are not as frequent as")
+    right = spibb.inspect_log(log, baseline=np.full(probs.shape, 0.5))
+    assert "Baseline" not in {finding.what for finding in right.suspicions}
+
+
+@pytest.mark.parametrize("command", ["inspect", "improve"])
+def test_a_baseline_is_checked_in_the_same_words(command, tmp_path):
+    write_table(log_table(coins(60, 0.5)), tmp_path / "log.csv")
+    out = ["--out", str(tmp_path / "out")] if command == "improve" else []
+    said = {
+        "recorde": "did you mean 'recorded'?",
+        "estimate:x": "baseline estimate:x has no number after the colon: write estimate:0.5",
+        "recorded": "the log does not record it: it has no action_prob",
+        "none.csv": "none.csv",
+    }
+    for given, words in said.items():
+        arguments = [command, str(tmp_path / "log.csv"), *out, "--baseline", given]
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code != 0
+        assert words in str(done.exception), given
 
 
 def test_inspect_takes_the_discount_of_the_forecast(tmp_path):

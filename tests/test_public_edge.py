@@ -307,7 +307,7 @@ REVEALED = (
     (23, "algorithms.improvement.Improvement"),
     (24, "policy.Policy"),
     (25, "algorithms.improvement.Improvement"),
-    (26, "ingest.inspection.Inspection"),
+    (26, "inspection.Inspection"),
     (27, "report.assessment.Assessment"),
     (28, "deep.vector_policy.VectorPolicy"),
 )

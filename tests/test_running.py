@@ -14,12 +14,11 @@ from typer.testing import CliRunner
 
 import spibb
 import spibb.tables
-from spibb import Certified, InputError, Log, PiBSpibb, Policy, counts, estimate
-from spibb.algorithms import baselines as forms
-from spibb.algorithms import problem
+from spibb import Certified, InputError, Log, PiBSpibb, Policy, behaviour, counts
 from spibb.cli.app import app
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
+from spibb.ingest import baselines as forms
 from spibb.running.shown_call import shown_call
 from spibb.simulate import simulate
 from spibb.sql import located, typed
@@ -67,9 +66,9 @@ def test_each_part_runs_once(given, kind, log, folder, monkeypatch):
                  "wider": wider}  # fmt: skip
     resolved = count_calls(monkeypatch, located, "resolve")
     read = count_calls(monkeypatch, typed.TypedTable, "fields")
-    aligned = count_calls(monkeypatch, problem, "align")
-    made = count_calls(monkeypatch, problem, "given_baseline")
-    guessed = count_calls(monkeypatch, estimate, "estimate_baseline", forms)
+    aligned = count_calls(monkeypatch, forms, "align")
+    made = count_calls(monkeypatch, forms, "given_baseline")
+    guessed = count_calls(monkeypatch, behaviour, "estimate_baseline", forms)
     counted = count_calls(monkeypatch, counts, "densify")
     spibb.run(sources[kind], baseline=baselines[given], n_wedge=5)
     assert len(resolved) == 1

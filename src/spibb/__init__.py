@@ -33,7 +33,7 @@ _HOME = {
     "LivePolicy": "spibb.serving.live",
     "Bins": "spibb.binning",
     "open_log": "spibb.ingest",
-    "inspect_log": "spibb.ingest.inspection",
+    "inspect_log": "spibb.inspection",
     "from_minari": "spibb.ingest.converters",
     "from_d3rlpy": "spibb.ingest.converters",
     "from_bandit": "spibb.ingest.converters",
@@ -41,7 +41,7 @@ _HOME = {
     "MDP": "spibb.mdp",
     "estimate_mdp": "spibb.estimate",
     "Sampler": "spibb.simulate",
-    "estimate_baseline": "spibb.estimate",
+    "estimate_baseline": "spibb.behaviour",
     "exact_value": "spibb.evaluate",
     "posterior_improvement": "spibb.assurance.posterior",
     "Problem": "spibb.algorithms.problem",
@@ -110,11 +110,11 @@ if TYPE_CHECKING:
     from spibb.algorithms.spibb import PiBSpibb as PiBSpibb
     from spibb.algorithms.spibb import PiLeqBSpibb as PiLeqBSpibb
     from spibb.assurance.posterior import posterior_improvement as posterior_improvement
+    from spibb.behaviour import estimate_baseline as estimate_baseline
     from spibb.binning import Bins as Bins
     from spibb.counts import Counts as Counts
     from spibb.decisions import Decisions as Decisions
     from spibb.errors import InputError as InputError
-    from spibb.estimate import estimate_baseline as estimate_baseline
     from spibb.estimate import estimate_mdp as estimate_mdp
     from spibb.evaluate import exact_value as exact_value
     from spibb.ingest import count_log as count_log
@@ -124,11 +124,11 @@ if TYPE_CHECKING:
     from spibb.ingest.converters import from_bandit as from_bandit
     from spibb.ingest.converters import from_d3rlpy as from_d3rlpy
     from spibb.ingest.converters import from_minari as from_minari
-    from spibb.ingest.inspection import inspect_log as inspect_log
     from spibb.ingest.loaded import LoadedPolicy as LoadedPolicy
     from spibb.ingest.policy_files import load_policy as load_policy
     from spibb.ingest.policy_files import read_policy as read_policy
     from spibb.ingest.vectors import read_vectors as read_vectors
+    from spibb.inspection import inspect_log as inspect_log
     from spibb.labels import Vocabulary as Vocabulary
     from spibb.log import Log as Log
     from spibb.mdp import MDP as MDP

@@ -17,7 +17,7 @@ from typing import Any
 from spibb import checks
 from spibb.errors import InputError
 from spibb.showing import Shown
-from spibb.words import at_most, level
+from spibb.words import at_most, general, level
 
 MOST = 1e150
 """Root of more visits than any log has."""
@@ -176,8 +176,8 @@ class Certificate(Shown):
         if best.vacuous:
             return (
                 f"The certificate is vacuous, and the verdict does not rest on it. {statement}, "
-                f"but returns span only {self.return_range:.4g}. A larger n_wedge tightens the "
-                "bound, but needs more data."
+                f"but returns span only {general(self.return_range, 4)}. A larger n_wedge "
+                "tightens the bound, but needs more data."
             )
         return f"{statement}."
 

@@ -70,7 +70,7 @@ class ChangeTest:
             return f"{what}: not accepted (p = {self.adjusted_p_value:.2g}): {self.lacks}"
         return (
             f"{what}: accepted (p = {self.adjusted_p_value:.2g}), advantage "
-            f"{general(self.advantage, 3)}, at least {at_least(self.lower_bound, 3)}, "
+            f"{general(self.advantage, 3)}, at least {at_least(self.lower_bound)}, "
             f"{self.visits:,} visits"
         )
 

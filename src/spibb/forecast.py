@@ -8,33 +8,34 @@ What it would do with more is predicted (`changes.ahead`).
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
 from spibb import checks
+from spibb.behaviour import Baseline, Provenance
 from spibb.changes.ahead import Ahead
-from spibb.changes.split_log import (
-    MadeBy,
-    SplitLog,
-    choosing_share,
-    n_choosing,
-)
+from spibb.changes.split_log import MadeBy, SplitLog, choosing_share, n_choosing
 from spibb.changes.tested import Tested
 from spibb.changes.values import quick_values
 from spibb.checks import takes
-from spibb.counts import Counts
 from spibb.defaults import DELTA, DISCOUNT
-from spibb.episodes.conformity import recorded_table
-from spibb.episodes.propensities import varies
 from spibb.episodes.visits import Declared
 from spibb.errors import InputError
+from spibb.ingest.baselines import Attributed, attributed
 from spibb.log import Log, returns_to_go
 from spibb.splits import ordered_without_names
+from spibb.sql.sources import Source
 from spibb.words import roughly, short
 
 LARGEST = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
-UNREAD = "certified reads such a log only if its episodes have one step"
+POLICIES = {
+    Provenance.GIVEN: "those of the baseline",
+    Provenance.RECORDED: "recorded",
+    Provenance.ESTIMATED: "not known (--baseline FILE gives them)",
+}
+"""Where the probabilities of the current policy come from, as a forecast says it."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,8 @@ class Forecast:
     With about `more_episodes` more it would probably change `then`; None where the log shows no
     prospect of more. `at_least` says that chance alone would let actions differ as much as they do
     in this log, so that it may take far more. Returns are taken to stay within `limits`, which are
-    those of the log unless they were `declared`; `known` says that the log records the
-    probabilities of its actions. `refusal` says why `certified` does not read the log, if it does
-    not.
+    those of the log unless they were `declared`; `source` says where the probabilities of the
+    current policy come from. `refusal` says why `certified` does not read the log, if it does not.
     """
 
     states: int
@@ -57,7 +57,7 @@ class Forecast:
     delta: float
     limits: tuple[float, float] = field(default=(0.0, 0.0), repr=False)
     declared: bool = field(default=False, repr=False)
-    known: bool = field(default=False, repr=False)
+    source: Provenance = field(default=Provenance.ESTIMATED, repr=False)
     at_least: bool = field(default=False, repr=False)
     refusal: str = field(default="", repr=False)
 
@@ -81,11 +81,11 @@ class Forecast:
         """What it is made of, in a sentence."""
         low, high = (short(end) for end in self.limits)
         said = "as declared" if self.declared else "as those of this log do"
-        policy = "recorded" if self.known else "not known (spibb improve takes them: --baseline)"
         discounted = f"discount {self.discount:g}, " if self.discount else ""
         return (
             f"A forecast of --algorithm certified ({discounted}delta {self.delta:g}) if returns "
-            f"stay in [{low}, {high}], {said}; the current policy's probabilities are {policy}."
+            f"stay in [{low}, {high}], {said}; the current policy's probabilities are "
+            f"{POLICIES[self.source]}."
         )
 
 
@@ -95,18 +95,21 @@ def forecast(
     discount: float = DISCOUNT,
     delta: float = DELTA,
     *,
+    baseline: Baseline | str | Path | Source | None = None,
     lowest_return: float | None = None,
     highest_return: float | None = None,
 ) -> Forecast:
     """How many states `certified` changes with this log, and how many with a longer one.
 
-    The first is what `certified` does with the same limits, if no baseline is given. The second is
-    a prediction: at even odds, it is true.
+    The first is what `certified` does with the same baseline and limits. The second is a
+    prediction: at even odds, it is true.
 
     Parameters:
         log: the log.
         discount: γ in [0, 1).
         delta: failure probability of the tests that are forecast.
+        baseline: the policy that made the log, as in `Problem.from_log`; None is what the log
+            records, or else unknown.
         lowest_return: no return from any step on is below it; without it, that of the log.
         highest_return: no return from any step on is above it; without it, that of the log.
 
@@ -119,12 +122,11 @@ def forecast(
     """
     checks.discount(discount)
     checks.delta(delta)
-    log = log.with_labels(*ordered_without_names(log))  # as `certified` looks at them
-    differs, states = varies(log), len(np.unique(log.state))
-    none = Forecast(states, 0, 0, None, discount, delta)
+    made = attributed(baseline, log)
+    none = Forecast(len(np.unique(log.state)), 0, 0, None, discount, delta, source=made.source)
     limits = lowest_return, highest_return
     try:
-        return _forecast(log, none, limits, differs)
+        return _forecast(made, none, limits)
     except InputError as error:
         if None not in limits:
             raise
@@ -132,19 +134,16 @@ def forecast(
 
 
 def _forecast(
-    log: Log, none: Forecast, given: tuple[float | None, float | None], differs: str | None
+    made: Attributed, none: Forecast, given: tuple[float | None, float | None]
 ) -> Forecast:
     """The same of a log that `certified` may read; an error says why it does not."""
     discount, delta = none.discount, none.delta
-    counts = Counts.from_log(log)
-    if differs and not counts.one_step:
-        return replace(none, refusal=f"{differs}, and {UNREAD}")
-    made_by = _made_by(log, counts, differs is not None)
+    log, made_by = _in_own_order(made)
     limits = _limits(log, discount, *given)
-    none = replace(none, limits=limits, declared=None not in given, known=made_by.known)
-    share = choosing_share(log, counts.pairs, made_by.known)
-    n_choose = n_choosing(log, share)
-    if n_choose is None or not limits[0] < limits[1] or not counts.n.sum():
+    source = Provenance.RECORDED if made_by.recorded else none.source
+    none = replace(none, limits=limits, declared=None not in given, source=source)
+    n_choose = n_choosing(log, choosing_share(log, made.counts.pairs, made_by.known))
+    if n_choose is None or not limits[0] < limits[1] or not made.counts.n.sum():
         return none
     single = len(log) == log.n_episodes and bool(log.terminated.all())
     declared = Declared(*limits, horizon=1 if single else None)
@@ -156,13 +155,16 @@ def _forecast(
     return replace(none, now=now, then=then, more_episodes=more, at_least=not ahead.spread.shown)
 
 
-def _made_by(log: Log, counts: Counts, varying: bool) -> MadeBy:
-    """The policy that made the log as it records it, or else as it shows it."""
-    if log.action_prob is not None:
-        return MadeBy(recorded_table(log), known=True, recorded=True, varying=varying)
-    visits = counts.pairs.sum(axis=1, keepdims=True)
-    shown = np.where(visits > 0, counts.pairs / np.maximum(visits, 1), 1 / counts.shape[1])
-    return MadeBy(shown, known=False, recorded=False, varying=False)
+def _in_own_order(made: Attributed) -> tuple[Log, MadeBy]:
+    """The log and what is known of its policy, with labels in the order in which `certified` looks
+    at them."""
+    log, policy = made.log, made.policy
+    made_by = MadeBy.of(log, policy.probs, made.source, made.counts.one_step)
+    states, actions = ordered_without_names(log)
+    rows, columns = policy.states.codes(states), policy.actions.codes(actions)
+    return log.with_labels(states, actions), replace(
+        made_by, probs=made_by.probs[rows[:, None], columns]
+    )
 
 
 def _limits(

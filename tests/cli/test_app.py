@@ -280,10 +280,25 @@ def test_improve_prints_what_changed_by_label(run, inputs, tmp_path):
     assert f"Written: {tmp_path / 'out'}/{files}" in printed
 
 
+def test_a_policy_that_is_only_an_estimate_of_the_baseline_is_called_so(run, inputs, tmp_path):
+    words = improve_arguments(inputs, tmp_path / "out")
+    place = words.index("--baseline")
+    words = [*words[:place], *words[place + 2 :], "--n-wedge", "inf"]
+    code, printed, _ = run(*words)
+    assert code == 0
+    said = "No state changes: the policy written is the baseline, as estimated from this log."
+    assert said in " ".join(printed.split())
+    assert summary_of(tmp_path / "out")["unchanged"] == said
+    assert said in (tmp_path / "out" / "report.html").read_text("utf-8")
+
+
 def test_improve_says_when_nothing_changes(run, inputs, tmp_path):
     code, printed, _ = run(*improve_arguments(inputs, tmp_path / "out"), "--n-wedge", "inf")
     assert code == 0
-    assert "No state changes: the policy written is the baseline." in printed
+    said = "No state changes: the policy written is the baseline."
+    assert said in printed
+    assert summary_of(tmp_path / "out")["unchanged"] == said
+    assert said in (tmp_path / "out" / "report.html").read_text("utf-8")
     policy = spibb.read_policy(tmp_path / "out" / "policy.csv")
     wanted = spibb.Policy(BASELINE, STATES, ACTIONS).aligned(policy.states, policy.actions)
     np.testing.assert_array_equal(policy.probs, wanted.probs)

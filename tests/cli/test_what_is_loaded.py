@@ -35,6 +35,7 @@ EXPERIMENT = "experiment gridworld --runs 1 --jobs 1 --sizes 10 --column pi-b:n_
 IMPROVE = "improve log.csv --baseline policy.csv --out out"
 COMMANDS = {
     "inspect log.csv": [*NEVER, *SOLVERS],
+    "inspect log.csv --baseline policy.csv": [*NEVER, *SOLVERS],
     IMPROVE: [*NEVER, *LARGE],
     "evaluate log.csv --policy policy.csv --behaviour policy.csv": [*NEVER, *LARGE, "jinja2"],
     "compare policy.csv policy.csv": [*NEVER, *LARGE, "jinja2"],

@@ -10,8 +10,8 @@ import pytest
 
 import spibb
 from spibb import Log, Problem
-from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified import Certified
+from spibb.behaviour import Provenance
 from spibb.episodes.conformity import recorded_probs, recorded_table
 from spibb.episodes.propensities import check_recorded
 from spibb.episodes.visits import ReturnBounds, Visits

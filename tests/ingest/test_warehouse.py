@@ -9,7 +9,7 @@ from servers import start_postgres
 
 from spibb import Counts, Log, count_log, open_log
 from spibb.errors import InputError
-from spibb.ingest.inspection import inspect_log
+from spibb.inspection import inspect_log
 
 TABLE = hospital(40)
 TRUTH = Counts.from_log(Log.from_frame(TABLE, columns=COLUMNS))

@@ -7,9 +7,9 @@ import numpy as np
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.problem import Problem
+from spibb.behaviour import estimate_baseline
 from spibb.envs.baselines import gridworld_baseline
 from spibb.envs.gridworld import gridworld_mdp
-from spibb.estimate import estimate_baseline
 from spibb.ingest.assumptions import Finding
 from spibb.log import Log
 from spibb.report.assessment import Assessment, assess

@@ -133,7 +133,7 @@ def test_gains_of_steps_that_never_come_are_not_supported(algorithm):
         wrong += worse
     assert wrong  # the trap is one
     assert "the number of steps so far" in result.verdict.sentence
-    assert "--state state,step" in result.verdict.remedy
+    assert "(add the column to --state)" in result.verdict.remedy
 
 
 def test_where_states_tell_the_step_nothing_is_found():

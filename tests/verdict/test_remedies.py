@@ -9,6 +9,7 @@ from spibb import Certified, Log, PiBSpibb, Problem
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.candidate import surest
 from spibb.verdict.remedies import (
+    UNTOLD,
     more_episodes,
     until_beyond_chance,
     until_crossed,
@@ -38,7 +39,7 @@ def test_one_action_per_state_asks_for_variation(algorithm):
 def test_one_episode_shows_no_lack_of_variation(algorithm, baseline):
     log = Log.from_arrays(["x"], ["a"], [1.0], terminated=[True], action_labels=["a", "b"])
     verdict = algorithm.improve(Problem.from_log(log, baseline)).verdict
-    assert verdict.remedy == "More episodes of the current policy."
+    assert verdict.remedy == UNTOLD
     said = [verdict.sentence, *(f"{c.found} {c.why} {c.remedy}" for c in verdict.criteria)]
     assert not any("1 episodes" in text for text in said)
 
@@ -53,7 +54,7 @@ def test_a_policy_that_never_varies_asks_for_variation_in_the_smallest_log():
 def test_many_states_with_few_visits_each_ask_for_coarser_ones(states, n, coarser):
     result = PiBSpibb(1e9).improve(Problem.from_log(single_steps(states, 3, n)))
     assert result.verdict.remedy.startswith("Coarser states") == coarser
-    assert result.verdict.remedy.endswith("More episodes of the current policy.")
+    assert result.verdict.remedy.endswith(UNTOLD)
 
 
 def test_rows_of_single_steps_are_assumed_to_be_cases_of_their_own():
@@ -143,7 +144,8 @@ def test_where_nothing_changes_yet_the_forecast_counts_the_visits_too():
 @pytest.mark.parametrize("gain", [1e-300, 5e-324, 1e-9])
 def test_no_absurd_number_of_episodes_is_named(gain):
     assert (
-        more_episodes(until_sure(100, gain, -1.0), 100) == "More than 100 times as many episodes."
+        more_episodes(until_sure(100, gain, -1.0), 100)
+        == "More than 100 times as many episodes (over 10,000)."
     )
     assert "more episodes" not in more_episodes(until_beyond_chance(100, 5, 5 - 1e-15, 10), 100)
 
@@ -171,3 +173,40 @@ def test_a_remedy_promises_no_certificate_that_the_verdict_would_withdraw():
     result = Certified(lowest_reward=0, highest_reward=1, horizon=steps).improve(problem)
     assert result.tested().accepted
     assert "states are Markov" in result.certificate().refusal
+
+
+def test_no_remedy_asks_for_more_episodes_without_a_number_or_what_they_must_contain():
+    """Nor names columns that the log does not have."""
+    for seed in range(8):
+        for algorithm in ALGORITHMS:
+            for n in (8, 40, 120):
+                problem = Problem.from_log(single_steps(3, 2, n, seed))
+                verdict = algorithm.improve(problem).verdict
+                for text in (verdict.remedy, *(c.remedy for c in verdict.criteria)):
+                    assert not text.startswith(("More episodes.", "More episodes,"))
+                    assert "ward" not in text
+
+
+def test_rewards_that_share_a_constant_are_named_where_lengths_differ():
+    rng = np.random.default_rng(0)
+    ends = rng.random(400) < 0.3
+    ends[-1] = True
+    parts = rng.integers(3, size=400), rng.integers(2, size=400)
+
+    def doubts(reward, ends):
+        log = Log.from_arrays(*parts, reward, terminated=ends)
+        return [d for d in PiBSpibb(5).improve(Problem.from_log(log)).verdict.doubts if "all" in d]
+
+    noise, twos = rng.random(400).round(3), np.arange(400) % 2 == 1
+    (doubt,) = doubts(10 + noise, ends)
+    assert doubt.startswith("all rewards are close to 10.5")
+    assert "subtract 10.5" in doubt
+    assert doubts(noise, ends) == doubts(10 + noise, twos) == doubts(np.full(400, 3.0), ends) == []
+
+
+def test_certified_that_certifies_nothing_assumes_no_model():
+    problem = Problem.from_log(single_steps(3, 2, 60))
+    said = [a.improve(problem).verdict.assumptions for a in (PiBSpibb(5), ALGORITHMS[2])]
+    of_the_model = ["an action rarely seen" in " ".join(found) for found in said]
+    assert of_the_model == [True, False]
+    assert any("limits" in clause or "return" in clause for clause in said[1])

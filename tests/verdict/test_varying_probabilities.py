@@ -17,7 +17,7 @@ from spibb.cli.app import app
 from spibb.episodes.departures import single_departures
 from spibb.errors import InputError
 from spibb.forecast import forecast
-from spibb.ingest.inspection import VARYING, inspect_log
+from spibb.inspection import VARYING, inspect_log
 from spibb.log import Log
 from spibb.tables import log_table, write_table
 from spibb.verdict import gather_for

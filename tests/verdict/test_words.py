@@ -18,7 +18,7 @@ from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Verdict, decide, gather_for
 from spibb.verdict.criterion import Criterion
-from spibb.verdict.remedies import ANOTHER, more_episodes, until_sure
+from spibb.verdict.remedies import ANOTHER, UNTOLD, more_episodes, until_sure
 
 
 def bandit(n: int, effect: float = 1.0, noise: float = 0.1, seed: int = 0) -> Log:
@@ -117,7 +117,7 @@ def test_what_may_be_lost_is_called_a_loss():
 
 def test_auto_is_not_recommended_to_one_who_used_it():
     assert "auto" in more_episodes(until_sure(100, -1.0, -2.0), 100, ANOTHER)
-    assert more_episodes(until_sure(100, -1.0, -2.0), 100) == "More episodes."
+    assert more_episodes(until_sure(100, -1.0, -2.0), 100) == UNTOLD
     verdict = Auto().improve(problem_of(bandit(60, effect=0.0, noise=1.0))).verdict
     assert "n_wedge = auto" not in verdict.remedy
 

@@ -21,10 +21,10 @@ from spibb.algorithms.problem import Problem
 from spibb.algorithms.ramdp import RaMDP
 from spibb.algorithms.robust_mdp import RobustMDP
 from spibb.algorithms.spibb import ModelFreeSpibb, PiBSpibb, PiLeqBSpibb, ThresholdSpibb
+from spibb.behaviour import Baseline
 from spibb.checks import did_you_mean
 from spibb.defaults import DELTA, DISCOUNT
 from spibb.errors import InputError
-from spibb.estimate import Baseline
 from spibb.log import Log
 from spibb.names import DQN
 

@@ -13,10 +13,10 @@ import numpy as np
 
 import spibb
 from spibb import checks
-from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.problem import V_MAX_ROUNDING, Problem
 from spibb.assurance.posterior import Posterior, posterior_improvement
+from spibb.behaviour import Provenance
 from spibb.certificate import Certificate, Premises, certify, refuse
 from spibb.change_certificate import ChangeCertificate
 from spibb.episodes.departures import changed_states

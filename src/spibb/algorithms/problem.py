@@ -12,28 +12,16 @@ import numpy as np
 
 from spibb import checks
 from spibb import evaluate as evaluation
-from spibb.algorithms.baselines import (
-    Provenance,
-    align,
-    baseline_of_log,
-    given_baseline,
-    is_of_log,
-    without_record,
-)
 from spibb.algorithms.coded_log import coded, distinct, fits_tables
+from spibb.behaviour import Baseline, Provenance
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import values_where_seen
 from spibb.episodes.propensities import behaviour_probs, disagreement, unplayed, varies
 from spibb.errors import InputError
-from spibb.estimate import (
-    UNSEEN,
-    Baseline,
-    default_v_max,
-    estimate_mdp,
-    shown_v_max,
-)
+from spibb.estimate import UNSEEN, default_v_max, estimate_mdp, shown_v_max
+from spibb.ingest.baselines import attributed, attributed_counts
 from spibb.kernels import projection
 from spibb.kernels.formulas import is_playable
 from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
@@ -166,12 +154,7 @@ class Problem(Shown):
         """
         checks.discount(discount)
         smoothing = checks.number("smoothing", smoothing, 0, math.inf, "[)")
-        if is_of_log(baseline):
-            counts, log = Counts.from_log(log), without_record(baseline, log, smoothing)
-            policy, source = baseline_of_log(baseline, log, counts, smoothing)
-        else:
-            log, policy = align(log, given_baseline(baseline, log))
-            counts, source = Counts.from_log(log), Provenance.GIVEN
+        log, counts, policy, source = attributed(baseline, log, smoothing)
         return cls._of(counts, policy, discount, v_max, log=log, source=source)
 
     @classmethod
@@ -201,11 +184,7 @@ class Problem(Shown):
         """
         checks.discount(discount)
         smoothing = checks.number("smoothing", smoothing, 0, math.inf, "[)")
-        if is_of_log(baseline):
-            policy, source = baseline_of_log(baseline, None, counts, smoothing)
-        else:
-            counts, policy = align(counts, given_baseline(baseline, counts))
-            source = Provenance.GIVEN
+        counts, policy, source = attributed_counts(baseline, counts, smoothing)
         return cls._of(counts, policy, discount, v_max, source=source)
 
     @classmethod

@@ -18,9 +18,9 @@ from spibb.assurance.rates import SuccessRates
 from spibb.assurance.rows import Models, Paid, PooledRows
 from spibb.assurance.surprises import Surprises
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
+from spibb.behaviour import in_common
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.estimate import in_common
 from spibb.frozen import Frozen
 from spibb.labels import Vocabulary
 from spibb.log import Log

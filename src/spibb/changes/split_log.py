@@ -6,9 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spibb.behaviour import Provenance
 from spibb.changes.change_search import Chooser, Valuation
 from spibb.episodes.conformity import recorded_probs, recorded_table
+from spibb.episodes.propensities import behaviour_probs, varies
 from spibb.episodes.visits import Declared, ReturnBounds, Visits, check_returns
+from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.splits import shuffled_by_content
@@ -30,8 +33,30 @@ class MadeBy(Frozen):
 
     probs: np.ndarray
     known: bool
-    recorded: bool
-    varying: bool
+    recorded: bool = False
+    varying: bool = False
+
+    @classmethod
+    def of(cls, log: Log, baseline: np.ndarray, source: Provenance, one_step: bool) -> MadeBy:
+        """Of a log, and a baseline [S, A] from that source.
+
+        Every recorded probability must be the given baseline's, or, if none was given, that of the
+        same pair elsewhere in the log, unless all episodes have one step. Actions that the log
+        never takes in a state share what is left; no change keeps them (`planned_tests`).
+        """
+        if source is Provenance.GIVEN:
+            behaviour_probs(log, baseline)
+            return cls(baseline, known=True)
+        if log.action_prob is None:
+            return cls(baseline, known=False)
+        table, differs = recorded_table(log), varies(log)
+        if differs and not one_step:
+            raise InputError(
+                f"{differs}: certified needs a log of longer episodes to be made by a policy that "
+                "looks only at the state, or an action that was taken in good cases looks good, "
+                "with or without the column; add to the state what the probability depends on"
+            )
+        return cls(table, known=True, recorded=True, varying=differs is not None)
 
 
 def choosing_share(log: Log, pairs: np.ndarray, known: bool) -> float:

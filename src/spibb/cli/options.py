@@ -23,6 +23,18 @@ LogArgument = Annotated[
 PolicyArgument = Annotated[
     Path, typer.Argument(help="A policy file, or the folder that `spibb improve` wrote.")
 ]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        help="The policy that made the log: a table of state, action, probability. Or "
+        "recorded: use the column action_prob. Or estimate:SMOOTHING: estimate it from the "
+        "log. Default: recorded if the log has that column, otherwise estimate."
+    ),
+]
+BaselineTable = Annotated[
+    str | None,
+    typer.Option(help="Table of the baseline in the log's own database or workbook."),
+]
 ForceFile = Annotated[bool, typer.Option("--force", help="Overwrite the file of --out.")]
 ForceFolder = Annotated[bool, typer.Option("--force", help="Write into a non-empty folder.")]
 DiscountOption = Annotated[
@@ -158,6 +170,19 @@ def with_sources(
     if arguments["log"] is not None:
         found["log"] = Source(arguments["log"], table, query, **given)
     return {**arguments, **found}
+
+
+def baseline_of(log: Any, baseline: Any, table: str | None) -> Any:
+    """The baseline as it is given, or a table beside the log's."""
+    if table is None:
+        return baseline
+    from dataclasses import replace
+
+    from spibb.errors import InputError
+
+    if baseline is not None:
+        raise InputError("--baseline and --baseline-table are both given: keep one of them")
+    return replace(log, place=log.of(log).place, table=table, query=None)
 
 
 def named(given: Any) -> str:

@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from spibb.forecast import Forecast
-    from spibb.ingest.inspection import Inspection
+    from spibb.inspection import Inspection
 
 
-def print_inspection(
-    console: Console, inspection: Inspection, forecast: Forecast | None = None
-) -> None:
+def print_inspection(console: Console, inspection: Inspection) -> None:
     """What the log is good for, facts, the coverage histogram, and what is suspicious."""
     from spibb.ingest.assumptions import WARNING, doubts
 
-    _print_forecast(console, forecast, inspection.rows)
+    _print_forecast(console, inspection.forecast, inspection.rows)
     for doubt in doubts(inspection.assumptions):
         console.print(Text(f"Doubt: {doubt}.", "bold"))
     console.print()

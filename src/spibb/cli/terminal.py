@@ -15,7 +15,7 @@ from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT
 from spibb.ope.estimate import Weakness
 from spibb.report.assessment import Assessment
-from spibb.report.changes import changed, changes
+from spibb.report.changes import changed, changes, unchanged
 from spibb.report.comparison import Comparison
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND, VARYING
@@ -184,7 +184,7 @@ def print_improvement(console: Console, assessment: Assessment) -> None:
     if n_changed:
         console.print(_changes_table(result, n_changed))
     else:
-        say(console, "No state changes: the policy written is the baseline.")
+        say(console, unchanged(problem))
     for sentence in () if assessment.sceptic is None else assessment.sceptic.sentences():
         say(console, sentence)
 
@@ -316,8 +316,8 @@ def change_tests(certificate: ChangeCertificate) -> Table:
     """The tested changes, a state in each row, accepted ones first; summary.json has all."""
     cuts = f", {certificate.cuts}" if certificate.cuts else ""
     table = numbers_table(
-        f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} held-out "
-        f"episodes; advantage per visit{cuts}:",
+        f"{counted(len(certificate.tests), 'change')} tested on {certificate.judging:,} other "
+        f"episodes than those that chose; advantage per visit{cuts}:",
         "state", "avoid", "p", "advantage", "at least", "visits", "verdict",
     )  # fmt: skip
     _without_frame(table)
@@ -329,7 +329,7 @@ def change_tests(certificate: ChangeCertificate) -> Table:
         if change == test.changes[0]:
             results = (
                 f"{test.adjusted_p_value:.2g}", general(test.advantage, 3),
-                at_least(test.lower_bound, 3), f"{test.visits:,}",
+                at_least(test.lower_bound), f"{test.visits:,}",
                 "accepted" if test.accepted else test.lacks,
             )  # fmt: skip
         table.add_row(_label(change.state), ", ".join(map(_label, change.avoided)), *results)
@@ -349,7 +349,7 @@ def sweep_table(sweep: Sequence[Candidate], chosen: Candidate | None) -> Table:
         mark, off = "→ " if candidate == chosen else "  ", candidate.off_policy
         table.add_row(
             f"{mark}{candidate.algorithm}", f"{candidate.n_wedge:g}", general(candidate.value, 3),
-            at_least(candidate.lower, 3), general(candidate.gain, 3),
+            at_least(candidate.lower), general(candidate.gain, 3),
             "–" if off is None else f"{general(off.value, 3)} ± {off.interval[1] - off.value:.2g}",
             f"{candidate.states_changed:,}",
         )  # fmt: skip

@@ -139,11 +139,12 @@ def _against(
     moved: float, found: VectorDepartures | None, whole: OffPolicyReport | None
 ) -> tuple[str, str]:
     """Why the log does not support the policy, and what would help; empty where it does."""
-    more = "More episodes, or a larger n_wedge."
+    more = "More held-out episodes like these, or a larger n_wedge."
     if moved == 0:
         return (
             "There is too little evidence to depart from the current policy anywhere.",
-            "More episodes, or a smaller n_wedge or a larger radius, which ask for less evidence.",
+            "More episodes near the states of this log, or a smaller n_wedge or a larger radius, "
+            "which ask for less evidence.",
         )
     if found is None or whole is None:
         return (

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spibb.bounds.normal import chi_square_tail
 from spibb.checks import takes
 from spibb.episodes.propensities import check_recorded, half_a_digit, varies
 from spibb.errors import InputError
@@ -63,10 +64,8 @@ class Frequencies:
     @classmethod
     def of(cls, taken: np.ndarray, probs: np.ndarray) -> Frequencies:
         """Of the number of decisions [S, A] of a policy [S, A]."""
-        from scipy.special import gammaincc
-
         statistic, freedom = _chi_square(taken, taken.sum(axis=1, keepdims=True) * probs)
-        p_value = float(gammaincc(freedom / 2, statistic / 2)) if freedom else 1.0
+        p_value = chi_square_tail(statistic, freedom)
         return cls(statistic, freedom, p_value, _rare(taken, probs), _oddest(taken, probs))
 
 

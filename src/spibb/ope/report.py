@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb import checks, words
 from spibb.arrays import rounding_of
+from spibb.behaviour import in_common
 from spibb.bounds.chance import UNSEEN
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
@@ -18,7 +19,6 @@ from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.departures import typical_model
 from spibb.episodes.limits import slack
 from spibb.episodes.propensities import behaviour_probs
-from spibb.estimate import in_common
 from spibb.evaluate import returns
 from spibb.grade import Grade, headline
 from spibb.log import Log

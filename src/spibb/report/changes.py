@@ -10,6 +10,7 @@ import numpy as np
 
 from spibb import words
 from spibb.algorithms.improvement import Improvement
+from spibb.algorithms.problem import Problem
 from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.episodes.departures import changed_states
 from spibb.labels import Label
@@ -38,6 +39,12 @@ class ChangedRow:
     def impact(self) -> float:
         """Visits × gain."""
         return self.visits * self.gain
+
+
+def unchanged(problem: Problem) -> str:
+    """What is written if no state changes."""
+    estimated = ", as estimated from this log" if problem.baseline_estimated else ""
+    return f"No state changes: the policy written is the baseline{estimated}."
 
 
 def changed(result: Improvement) -> np.ndarray:

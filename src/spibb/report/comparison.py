@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spibb.algorithms.problem import Problem
+from spibb.behaviour import in_common
 from spibb.decisions import likeliest
 from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
-from spibb.estimate import in_common
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy

@@ -23,7 +23,7 @@ from spibb.files import Held, disk_errors, hold, occupied, write_text
 from spibb.ingest.policy_files import describe_policy
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.report.assessment import Assessment
-from spibb.report.changes import changed, policy_table
+from spibb.report.changes import changed, policy_table, unchanged
 from spibb.report.coverage import Coverage
 from spibb.report.page import render
 from spibb.tables import spreadsheet_safe, write_table
@@ -127,6 +127,7 @@ def summary(assessment: Assessment) -> dict[str, Any]:
         "value_in_model": result.value,
         "baseline_value_in_model": result.baseline_value,
         "states_changed": changed(result).sum(),
+        "unchanged": None if changed(result).any() else unchanged(problem),
         "bootstrapped_pairs_share": coverage.pairs_copied,
         "bootstrapped_baseline_mass": coverage.decisions_copied,
         "reason": result.reason,

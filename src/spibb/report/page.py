@@ -14,7 +14,7 @@ from spibb.episodes.departures import MOVED
 from spibb.ope import FEW_EPISODES
 from spibb.report import charts
 from spibb.report.assessment import Assessment
-from spibb.report.changes import ChangedRow, changed, changes, other_states
+from spibb.report.changes import ChangedRow, changed, changes, other_states, unchanged
 from spibb.report.coverage import Coverage, bins
 from spibb.report.filling import FILTERS, fill
 from spibb.sceptic import odds
@@ -123,7 +123,7 @@ def _scope(assessment: Assessment) -> str:
     """How many states change, and how much of the log's traffic they carry."""
     moved = assessment.evidence.changed
     if not moved.any():
-        return "No state changes."
+        return unchanged(assessment.result.problem)
     visits = assessment.result.problem.counts.pairs.sum(axis=1)
     share = float(visits[moved].sum() / max(visits.sum(), 1))
     return (

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from spibb import checks
 from spibb.algorithms import Algorithm
+from spibb.behaviour import Baseline
 from spibb.binning import Bins, Request
 from spibb.defaults import DISCOUNT
-from spibb.estimate import Baseline
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import ERROR
 from spibb.names import DQN

@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.problem import Problem
+from spibb.behaviour import Baseline
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.estimate import Baseline, default_v_max
+from spibb.estimate import default_v_max
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.log import Log
 from spibb.splits import split_episodes

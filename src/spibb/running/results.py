@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spibb.algorithms import Improvement
 from spibb.ingest.assumptions import Finding
-from spibb.ingest.inspection import Inspection
+from spibb.inspection import Inspection
 from spibb.report.assessment import Assessment
 from spibb.showing import Shown
 from spibb.verdict import Verdict

@@ -7,9 +7,13 @@ from pathlib import Path
 
 from spibb import checks
 from spibb.algorithms import Improvement
+from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.files import Held, write_text
-from spibb.ingest.inspection import inspect_log
+from spibb.ingest.aggregate import LogTable
+from spibb.ingest.assumptions import Finding
+from spibb.inspection import look_at
+from spibb.log import Log
 from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import claim, write_result
 from spibb.report.origin import Origin
@@ -39,9 +43,13 @@ def save_report(result: Improvement, path: str | Path, delta: float | None, seed
 def _assessed(result: Improvement, delta: float | None, seed: int) -> Assessment:
     """All about an improvement that was made in Python."""
     problem = result.problem
-    looked = () if problem.log is None else inspect_log(problem.log, problem.counts).findings
+    looked = () if problem.log is None else _findings(problem.log, problem.counts)
     origin = Origin.of(_command(result), checks.seed(seed))
     return assess(result, origin, delta=delta, findings=looked)
+
+
+def _findings(log: Log, counts: Counts) -> tuple[Finding, ...]:
+    return look_at(LogTable.of(log), counts, log).findings
 
 
 def _command(result: Improvement) -> str:

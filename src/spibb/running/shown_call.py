@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from spibb.algorithms import Algorithm
-from spibb.algorithms.baselines import is_of_log
 from spibb.errors import masked
+from spibb.ingest.baselines import is_of_log
 from spibb.irregular_tables import ERROR
 from spibb.sql.sources import Source
 

@@ -12,8 +12,8 @@ from spibb.algorithms import Algorithm, configured
 from spibb.arrays import release_memory
 from spibb.errors import InputError
 from spibb.ingest import open_log
-from spibb.ingest.inspection import Inspection, inspect_log
 from spibb.ingest.mapping import ColumnMap
+from spibb.inspection import Inspection, look_at
 from spibb.log import Log
 from spibb.names import DQN
 from spibb.report.assessment import Assessment, assess
@@ -61,7 +61,7 @@ class TableWork:
             source if in_memory else table, self.baseline, self.algorithm, discount=self.discount,
             v_max=self.v_max,
         )  # fmt: skip
-        inspection = inspect_log(table, problem.counts, problem.log)
+        inspection = look_at(table, problem.counts, problem.log)
         read = None if in_memory else ColumnMap.read_by(table)
         del table  # and with it what the engine holds in memory
         release_memory()

@@ -9,8 +9,8 @@ from dataclasses import replace
 from scipy.special import ndtri
 
 from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
-from spibb.algorithms.baselines import Provenance
 from spibb.arrays import rounding_of
+from spibb.behaviour import Provenance
 from spibb.episodes.departures import Z90
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
@@ -31,6 +31,7 @@ from spibb.verdict.remedies import (
     until_beyond_chance,
     until_confirmed,
     until_crossed,
+    until_enough,
     until_shown,
     until_sure,
 )
@@ -123,13 +124,15 @@ def _episodes(evidence: Evidence) -> Criterion:
 
 
 def _rewards(evidence: Evidence) -> Criterion:
-    n = evidence.telling_rewards
+    n, episodes = evidence.telling_rewards, evidence.problem.n_episodes
+    more = until_enough(episodes, n, FEWEST_REWARDS)
+    none = f"Episodes with at least {FEWEST_REWARDS} rewards that differ from the usual one."
     return Criterion(
         Condition.REWARDS, "rewards that differ from the usual one (effective number)",
         number(round(n, 1)), f"at least {FEWEST_REWARDS}", n >= FEWEST_REWARDS,
         f"In effect, only {number(round(n, 1))} rewards differ from the usual one: too few to "
         "tell actions apart.",
-        f"More episodes, until at least {FEWEST_REWARDS} rewards differ.",
+        none if more is None else more_episodes(more, episodes), more,
     )  # fmt: skip
 
 
@@ -219,7 +222,10 @@ def _departures(evidence: Evidence) -> Criterion:
 
 
 def _beyond_chance(evidence: Evidence) -> Criterion:
-    what = "differences between actions where the policy changes (Σ z²), in the log's episodes"
+    what = (
+        "differences between actions where the policy changes, in the log's episodes (squared, in "
+        "standard errors, added up)"
+    )
     found = evidence.departures
     if found is None:
         return _untold(evidence, Condition.BEYOND_CHANCE, what, "more than chance")
@@ -237,8 +243,9 @@ def _beyond_chance(evidence: Evidence) -> Criterion:
         f"above {limit:,.1f}, the limit of chance at level {level(evidence.delta / 2)}",
         found.surprise > limit,
         "The gain may be luck: if all actions were equally good, a policy chosen from such a log "
-        f"would often look as good. The differences between actions measure {found.surprise:,.1f} "
-        f"(Σ z²); luck alone gives up to {limit:,.1f} at level {level(evidence.delta / 2)}.",
+        "would often look as good. Where the policy changes, the actions differ by "
+        f"{found.surprise:,.1f} (squared, in standard errors, added up), and luck alone gives up "
+        f"to {limit:,.1f} at level {level(evidence.delta / 2)}.",
         more_episodes(more, evidence.problem.n_episodes), more,
     )  # fmt: skip
 
@@ -271,11 +278,13 @@ def _effective(evidence: Evidence) -> Criterion:
     found = evidence.departures
     if found is None:
         return _untold(evidence, Condition.EFFECTIVE_SIZE, what, f"at least {FEW_EPISODES}")
-    n = found.effective_episodes
+    n, episodes = found.effective_episodes, evidence.problem.n_episodes
+    more = until_enough(episodes, n, FEW_EPISODES)
+    none = "Episodes in which the current policy does what the new one would."
     return Criterion(
         Condition.EFFECTIVE_SIZE, what, f"{n:,.1f}", f"at least {FEW_EPISODES}", n >= FEW_EPISODES,
         f"In effect, the changes rest on {n:,.1f} episodes.",
-        "More episodes in which the current policy does what the new one would.",
+        none if more is None else more_episodes(more, episodes), more,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from spibb.verdict.criteria import VARYING, criteria, surely_worse
 from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
 from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
 from spibb.verdict.remedies import UNKNOWN, WhyUnchanged, more_episodes
-from spibb.words import at_least, at_most, counted, level, listed, percent, roughly
+from spibb.words import at_least, at_most, counted, level, listed, number, percent, roughly, short
 
 UNSOLVED = (
     "the solver stopped before the values in the model had settled, so they may be wrong; a "
@@ -33,6 +33,9 @@ UNSOLVED = (
 
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
+
+CONSTANT = 5
+"""Rewards whose mean is so many standard deviations from 0 share a constant."""
 
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
@@ -165,7 +168,7 @@ def decide(
     """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
     found = criteria(evidence, unchanged)
     if failed := _failed(evidence, certificate, found):
-        return _not_supported(evidence, failed, found)
+        return _not_supported(evidence, failed, found, certificate)
     if _proves(certificate):
         return _certified(evidence, certificate, found)
     return _supported(evidence, found)
@@ -288,16 +291,40 @@ def _agreement(found: tuple[Criterion, ...]) -> str:
 
 
 def _not_supported(
-    evidence: Evidence, failed: Sequence[Criterion], found: tuple[Criterion, ...]
-) -> Verdict:
+    evidence: Evidence, failed: Sequence[Criterion], found: tuple[Criterion, ...],
+    certificate: Certificate | None,
+) -> Verdict:  # fmt: skip
     """The first condition that failed is the reason; the episodes must be enough for all."""
     first, most = failed[0], max((c.more for c in failed if c.more is not None), default=None)
     remedy = first.remedy
     if first.more is not None:
         remedy = more_episodes(most, evidence.problem.n_episodes)
+    assumed = _assumed(evidence)
+    if isinstance(certificate, ChangeCertificate):  # which uses no model
+        assumed = (*certificate.assumptions, *_single_steps(evidence))
     return Verdict(
-        Grade.NOT_SUPPORTED, first.why, _assumed(evidence), remedy, evidence.delta, None, found,
+        Grade.NOT_SUPPORTED, first.why, assumed, remedy, evidence.delta, None, found,
+        _shared_constant(evidence.problem.log),
     )  # fmt: skip
+
+
+def _shared_constant(log: Log | None) -> tuple[str, ...]:
+    """A doubt where rewards hardly differ and episodes do in length: returns then measure length.
+
+    A constant in all rewards adds c(1 + γ + …) to a return, so that chance in the length of
+    episodes hides what decisions earn. If decisions change the length, the constant is no accident.
+    """
+    if log is None or len(np.unique(np.diff(log.episode_starts))) == 1:
+        return ()
+    mean, spread = float(log.reward.mean()), float(log.reward.std())
+    if not 0 < spread * CONSTANT <= abs(mean):
+        return ()
+    low, high = (short(float(end)) for end in (log.reward.min(), log.reward.max()))
+    return (
+        f"all rewards are close to {number(mean)} (from {low} to {high}) and episodes differ in "
+        "length, so returns mostly tell how long an episode is; if its length does not depend on "
+        f"the decisions, subtract {number(mean)} from all rewards",
+    )
 
 
 def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...]:
@@ -369,7 +396,7 @@ def until_certified(evidence: Evidence) -> str:
     if problem.varying and not problem.counts.one_step:
         return (
             f"{CERTIFIED}, once the states contain what the recorded probabilities depend on "
-            "(--state ward,score): if episodes have several steps, it needs this."
+            "(add those columns to --state): if episodes have several steps, it needs this."
         )
     if evidence.memory is not None and evidence.memory.found:
         return (
@@ -404,4 +431,4 @@ def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
         return promise + (unless if evidence.held_out is not None else "")
     if (more := result.tested().more_episodes) is not None:
         return f"its first change needs about {roughly(more)} more episodes"
-    return "it accepts no change from this log, and needs more episodes"
+    return "it accepts no change from this log, which does not tell how many more it needs"

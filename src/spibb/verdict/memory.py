@@ -78,8 +78,8 @@ class Memory:
     def lacking(self) -> str:
         """What the states should contain."""
         if self.timed:
-            return "the number of the step (--state state,step)"
-        return "what matters from the past (such as --state ward,severity)"
+            return "the number of the step (add the column to --state)"
+        return "what matters from the past (add a column to --state)"
 
     @property
     def confounded(self) -> bool:

@@ -18,18 +18,18 @@ EPISODES = (
     "certified algorithm, which reads them all."
 )
 REMEMBER = (
-    "States that contain what matters from the past: add a column (--state ward,severity), such as "
-    "what was done before, or the step if time matters."
+    "States that contain what matters from the past: add a column to --state, such as what was "
+    "done before, or the step if time matters."
 )
 CLOCK = (
-    "States that contain the number of the step (--state state,step), or how many steps are left; "
-    "if only the records stop there and the process goes on, mark their last rows as truncated."
+    "States that contain the number of the step, or how many steps are left: add the column to "
+    "--state; if only the records stop there and the process goes on, mark their last rows as "
+    "truncated."
 )
-LOOKED_AT = (
-    "States that contain what the current policy looks at: add those columns (--state "
-    "ward,severity)."
+LOOKED_AT = "States that contain what the current policy looks at: add those columns to --state."
+DEPENDS = (
+    "States that contain what the recorded probabilities depend on: add those columns to --state"
 )
-DEPENDS = "States that contain what the recorded probabilities depend on (--state ward,score)"
 """What helps for good where they vary within a state."""
 BY_RECORD = "the certified algorithm, which divides by the probability that each row records"
 RECENT = "Only the recent part of the log, or states that contain the season."
@@ -41,6 +41,10 @@ ANOTHER = "another threshold: n_wedge = auto looks for one"
 FEWER = "fewer changes: a larger N∧"
 FEWEST_VISITS = 60
 """An event in 5 % of the cases stays away from 60 visits with a probability of 5 %."""
+UNTOLD = (
+    "More episodes in which the current policy takes several actions in the same states; this log "
+    "does not tell how many."
+)
 HOPELESS = 100
 """A forecast of more times the log says only that these differences cannot be told from none."""
 
@@ -50,7 +54,7 @@ class WhyUnchanged:
     """Why an algorithm left the policy as it is, and what would change that."""
 
     reason: str = "there is too little evidence for any change"
-    remedy: str = "More episodes of the current policy."
+    remedy: str = UNTOLD
 
     @classmethod
     def of(cls, result: Improvement) -> WhyUnchanged:
@@ -151,6 +155,11 @@ def until_shown(n: int, visits: int) -> float:
     return n * (FEWEST_VISITS / max(visits, 1) - 1)
 
 
+def until_enough(n: int, seen: float, fewest: float) -> float | None:
+    """How many more episodes show `fewest` of what n episodes show `seen` times, if ever."""
+    return n * (fewest / seen - 1) if seen > 0 else None
+
+
 def until_beyond_chance(n: int, surprise: float, mean: float, limit: float) -> float | None:
     """How many more episodes bring Σ z² above its limit; None where it is what chance gives.
 
@@ -185,7 +194,9 @@ def more_episodes(more: float | None, n: int, otherwise: str = "", *, about: str
     if more is not None and more <= HOPELESS * n:
         one = roughly(more) == "1"
         return f"{about} {roughly(more)} more episode{'' if one else 's'}, if they are like these."
-    many = "More episodes" if more is None else f"More than {HOPELESS} times as many episodes"
+    if more is None:
+        return f"{UNTOLD.removesuffix('.')}. Or {otherwise}." if otherwise else UNTOLD
+    many = f"More than {HOPELESS} times as many episodes (over {roughly(HOPELESS * n)})"
     return f"{many}, or {otherwise}." if otherwise else f"{many}."
 
 
@@ -201,7 +212,7 @@ def _before_states(evidence: Evidence, earned: LoggedReturn) -> str:
     if log is not None and log.hides_time:
         length = int(log.episode_starts[1])
         return (
-            "make the step a part of the state (--state ward,step): all episodes have "
+            "make the step a part of the state (add it to --state): all episodes have "
             f"{length:,} steps, and what can still be gained depends on how many are left; or, if "
             "only the record stops there, mark last rows as truncated"
         )

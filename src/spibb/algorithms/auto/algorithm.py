@@ -26,7 +26,7 @@ from spibb.mdp import MDP
 from spibb.ope import Candidates, Estimate, contributions
 from spibb.policy import Policy
 from spibb.solve import METHODS, Solution, evaluate
-from spibb.words import at_least, general
+from spibb.words import at_least, number
 
 KINDS = (CAUTIOUS, *SHARES)
 N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
@@ -263,13 +263,13 @@ class Auto(Algorithm):
             models += ", which the verdict does not trust alone: recorded probabilities vary"
         if chosen is not None:
             return (
-                f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower, 4)} "
-                f"{models}, and {general(chosen.gain, 4)} on average"
+                f"{chosen.title} was chosen: it gains at least {at_least(chosen.lower)} "
+                f"{models}, and {number(chosen.gain)} on average"
             )
         best = max(moving, key=lambda candidate: candidate.lower)
         return (
             f"no candidate is sure enough to gain: the best, {best.title}, gains at least "
-            f"{at_least(best.lower, 4)} {models}; the baseline is kept"
+            f"{at_least(best.lower)} {models}; the baseline is kept"
         )
 
 

@@ -11,17 +11,16 @@ import numpy as np
 
 from spibb import checks
 from spibb.algorithms.base import Algorithm, Truth
-from spibb.algorithms.baselines import Provenance
 from spibb.algorithms.certified.result import CertifiedImprovement, Grounds, reason_for
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
+from spibb.behaviour import Provenance
 from spibb.change_certificate import ChangeTest
 from spibb.changes.ahead import Ahead
 from spibb.changes.split_log import MadeBy, SplitLog, choosing_share, n_choosing
 from spibb.changes.tested import Tested
-from spibb.episodes.conformity import decisions, recorded_table
+from spibb.episodes.conformity import decisions
 from spibb.episodes.departures import values_where_seen
-from spibb.episodes.propensities import behaviour_probs, varies
 from spibb.episodes.visits import Declared, check_rewards
 from spibb.errors import InputError
 from spibb.log import Log
@@ -136,21 +135,23 @@ class Certified(Algorithm):
                 "certified needs the episodes, and this problem holds only counts: build it from a "
                 "log"
             )
-        problem, known = with_recorded_baseline(problem)
+        made_by = MadeBy.of(
+            log, problem.baseline.probs, problem.baseline_source, problem.counts.one_step
+        )
+        problem = _as_recorded(problem, made_by)
         algorithms = [replace(self, delta=delta) for delta in levels]
         share = self.choose_share
         if share is None:
-            share = choosing_share(log, problem.counts.pairs, known)
+            share = choosing_share(log, problem.counts.pairs, made_by.known)
         n_choose = n_choosing(log, share)
         if n_choose is None:
             few = log.n_episodes - max(1, round(share * log.n_episodes))
             reason = f"{counted(few, 'episode')} to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), reason) for one in algorithms]
         declared = self._declared(problem, log)
-        recorded = problem.baseline_source is Provenance.RECORDED
         own = _in_own_order(problem, log)
         assert own.log is not None
-        made_by = MadeBy(own.baseline.probs, known, recorded, problem.varying)
+        made_by = replace(made_by, probs=own.baseline.probs)
         split = SplitLog.of(
             own.log, made_by, problem.discount, declared, n_choose, self.seed, values_where_seen
         )
@@ -207,6 +208,14 @@ class Certified(Algorithm):
         )  # fmt: skip
 
 
+def _as_recorded(problem: Problem, made_by: MadeBy) -> Problem:
+    """The problem with the baseline that its log records, if that is what made the log."""
+    if not made_by.recorded:
+        return problem
+    recorded = Policy(made_by.probs, problem.states, problem.actions, "action_prob")
+    return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED)
+
+
 def _in_own_order(problem: Problem, log: Log) -> Problem:
     """The problem with labels in an order that depends on no name: it decides between changes with
     the same evidence, and so whether they are tested."""
@@ -235,29 +244,3 @@ def _guessed(problem: Problem, log: Log) -> bool:
     if problem.baseline_source is not Provenance.RECORDED:
         return False
     return bool((problem.baseline.probs[decisions(log) == 0] > 0).any())
-
-
-def with_recorded_baseline(problem: Problem) -> tuple[Problem, bool]:
-    """The problem with the baseline that the log records, if none was given; whether π_b is known.
-
-    Every recorded probability must be the given baseline's, or, if none was given, that of the same
-    pair elsewhere in the log, unless all episodes have one step. Actions that the log never takes
-    in a state share what is left; no change keeps them (`planned_tests`).
-    """
-    log = problem.log
-    assert log is not None  # `improve` has checked it
-    if problem.baseline_source is Provenance.GIVEN:
-        behaviour_probs(log, problem.baseline.probs)
-        return problem, True
-    if log.action_prob is None:
-        return problem, False
-    table = recorded_table(log)
-    differs = varies(log)
-    if differs and not problem.counts.one_step:
-        raise InputError(
-            f"{differs}: certified needs a log of longer episodes to be made by a policy that "
-            "looks only at the state, or an action that was taken in good cases looks good, with "
-            "or without the column; add to the state what the probability depends on"
-        )
-    recorded = Policy(table, log.states, log.actions, "action_prob")
-    return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED), True

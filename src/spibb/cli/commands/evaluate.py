@@ -91,8 +91,8 @@ def _evaluate(
     doubts: Sequence[str], bounds: dict[str, Any],
 ) -> None:  # fmt: skip
     """Off-policy estimates of a table."""
-    from spibb.algorithms.baselines import behaviour_of, is_of_log
     from spibb.cli import terminal
+    from spibb.ingest.baselines import behaviour_of, is_of_log
     from spibb.ope import off_policy_estimates
 
     with progress(console, "evaluating", compiles=ESTIMATORS):

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spibb.cli.options import ForceFolder, LogArgument, with_columns
+from spibb.cli.options import (
+    BaselineOption,
+    BaselineTable,
+    ForceFolder,
+    LogArgument,
+    baseline_of,
+    with_columns,
+)
 from spibb.cli.progress import SOLVER, new_console, stages
 from spibb.defaults import DISCOUNT
 from spibb.errors import InputError, masked
@@ -24,18 +30,6 @@ if TYPE_CHECKING:
 REPORT = "report.html"
 
 Out = Annotated[Path, typer.Option(help="Folder for the new policy, the summary and the report.")]
-Baseline = Annotated[
-    str | None,
-    typer.Option(
-        help="The policy that made the log: a table of state, action, probability. Or "
-        "recorded: use the column action_prob. Or estimate:SMOOTHING: estimate it from the "
-        "log. Default: recorded if the log has that column, otherwise estimate."
-    ),
-]
-BaselineTable = Annotated[
-    str | None,
-    typer.Option(help="Table of the baseline in the log's own database or workbook."),
-]
 Algorithm = Annotated[
     str,
     typer.Option(
@@ -94,7 +88,7 @@ Checkpoint = Annotated[
 def improve(  # noqa: PLR0913 (one parameter per option)
     log: LogArgument,
     out: Out,
-    baseline: Baseline = None,
+    baseline: BaselineOption = None,
     baseline_table: BaselineTable = None,
     algorithm: Algorithm = "pi-b",
     n_wedge: NWedge = None,
@@ -132,7 +126,7 @@ def improve(  # noqa: PLR0913 (one parameter per option)
     chosen, delta = _chosen(algorithm, _parse_options(option or [], n_wedge, delta), delta)
     with stages(console, compiles=None if deep else SOLVER) as tell:
         done: Run | VectorRun = run(
-            log, out, baseline=_baseline(log, baseline, baseline_table), algorithm=chosen,
+            log, out, baseline=baseline_of(log, baseline, baseline_table), algorithm=chosen,
             **column_map.reading, discount=discount, delta=delta, v_max=v_max, holdout=holdout,
             seed=seed, sceptic=sceptic, force=force, spreadsheet_safe=spreadsheet_safe,
             checkpoint=checkpoint, progress=tell,
@@ -176,15 +170,6 @@ def _chosen(
     from spibb.running.vector_work import settings_of
 
     return settings_of(algorithm, options), delta
-
-
-def _baseline(log: Any, baseline: Any, table: str | None) -> Any:
-    """The baseline as it is given, or a table beside the log's."""
-    if table is None:
-        return baseline
-    if baseline is not None:
-        raise InputError("--baseline and --baseline-table are both given: keep one of them")
-    return replace(log, place=log.of(log).place, table=table, query=None)
 
 
 def _parse_options(

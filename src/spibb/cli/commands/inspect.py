@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spibb.cli.options import LogArgument, with_columns
+from spibb.cli.options import (
+    BaselineOption,
+    BaselineTable,
+    LogArgument,
+    baseline_of,
+    with_columns,
+)
 from spibb.cli.progress import new_console, progress
 from spibb.errors import FixableError, InputError, masked
 
@@ -23,29 +29,31 @@ Discount = Annotated[
 
 
 @with_columns
-def inspect(log: LogArgument, discount: Discount = None, *, column_map: ColumnMap) -> None:
+def inspect(
+    log: LogArgument,
+    baseline: BaselineOption = None,
+    baseline_table: BaselineTable = None,
+    discount: Discount = None,
+    *,
+    column_map: ColumnMap,
+) -> None:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
     The first line says in how many states a change could be certified (logs of up to 200,000 rows).
+    With --baseline, more changes often can be.
     """
-    from spibb import checks
     from spibb.cli.tables import print_inspection
-    from spibb.defaults import DISCOUNT
-    from spibb.forecast import LARGEST, forecast
     from spibb.ingest import open_log
-    from spibb.ingest.inspection import inspect_log
+    from spibb.inspection import inspect_log
 
-    console, asked = new_console(), discount if discount is None else checks.discount(discount)
+    console, given = new_console(), baseline_of(log, baseline, baseline_table)
     try:
         with progress(console, "reading and counting") as tell:
             table = open_log(log, **column_map.reading, progress=tell)
-            rows = table.log() if table.rows <= LARGEST else None
-            inspection = inspect_log(table, rows=rows)
-            usual = 0.0 if table.handling.bandit else DISCOUNT
-            found = None if rows is None else forecast(rows, usual if asked is None else asked)
+            inspection = inspect_log(table, baseline=given, discount=discount)
     except FixableError as error:
         raise InputError(f"{error}{_proposal(log, column_map)}") from None
-    print_inspection(console, inspection, found)
+    print_inspection(console, inspection)
 
 
 def _proposal(log: str, column_map: ColumnMap) -> str:

@@ -10,7 +10,7 @@ from logs import COLUMNS, hospital
 
 import spibb
 from spibb import Counts, Log, inspect_log, open_log
-from spibb.ingest.inspection import Neighbours
+from spibb.inspection import Neighbours
 from spibb.tables import write_table
 
 TABLE = hospital()
@@ -69,7 +69,10 @@ def test_counts_at_hand_give_the_same_inspection():
 
 
 def test_a_sound_log_is_not_suspicious():
-    found = inspect_log(log_of(state=["a", "b"] * 200, action=["x", "x", "y", "y"] * 100))
+    clock = [
+        f"{place}{step}" for step, place in zip([0, 1, 2, 3] * 400, "aabb" * 200 + "bbaa" * 200)
+    ]
+    found = inspect_log(log_of(state=clock, action=["x", "x", "y", "y", "y", "y", "x", "x"] * 200))
     assert names(found) == []
     assert [finding.what for finding in found.findings[:2]] == ["Transitions", "Episodes"]
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 import numbers
 from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from spibb import checks
+from spibb.behaviour import Baseline, Counted, Provenance, as_policy, estimate_baseline
 from spibb.counts import Counts
 from spibb.episodes.conformity import misrecorded, recorded_table
 from spibb.episodes.propensities import varies
 from spibb.errors import InputError
-from spibb.estimate import Baseline, Counted, as_policy, estimate_baseline
 from spibb.ingest.policy_files import read_policy
 from spibb.ingest.policy_frames import is_frame, policy_from_frame
 from spibb.labels import Label, Vocabulary
@@ -26,12 +25,32 @@ RECORD, ESTIMATE = "recorded", "estimate"
 """Names of baselines that are in the log."""
 
 
-class Provenance(StrEnum):
-    """Where a baseline comes from."""
+class Attributed(NamedTuple):
+    """A log, its counts, and the policy that made it, with the same labels; and where the policy
+    comes from."""
 
-    GIVEN = "given"
-    RECORDED = "recorded"
-    ESTIMATED = "estimated"
+    log: Log
+    counts: Counts
+    policy: Policy
+    source: Provenance
+
+
+def attributed(given: Any, log: Log, smoothing: float = 0.0) -> Attributed:
+    """A log with the policy that made it, in any form that `Problem.from_log` takes."""
+    if is_of_log(given):
+        counts, log = Counts.from_log(log), without_record(given, log, smoothing)
+        return Attributed(log, counts, *baseline_of_log(given, log, counts, smoothing))
+    log, policy = align(log, given_baseline(given, log))
+    return Attributed(log, Counts.from_log(log), policy, Provenance.GIVEN)
+
+
+def attributed_counts(
+    given: Any, counts: Counts, smoothing: float = 0.0
+) -> tuple[Counts, Policy, Provenance]:
+    """The same of a log of which only the counts are known."""
+    if is_of_log(given):
+        return counts, *baseline_of_log(given, None, counts, smoothing)
+    return *align(counts, given_baseline(given, counts)), Provenance.GIVEN
 
 
 def is_of_log(given: Any) -> bool:
@@ -51,10 +70,11 @@ def _place(given: Any) -> Any:
 
 def given_baseline(given: Baseline, log: Log | Counts) -> Policy:
     """A baseline that the caller has: a policy, a file, a table, rows, or a function."""
-    if isinstance(given, str) and given.isidentifier() and not Path(given).exists():
-        hint = checks.did_you_mean(given, (RECORD, ESTIMATE))
+    place = _place(given)
+    if isinstance(place, str) and place.isidentifier() and not Path(place).exists():
+        hint = checks.did_you_mean(place, (RECORD, ESTIMATE))
         raise InputError(
-            f"baseline is {given!r}, and there is no such file{hint}: name a file, or write "
+            f"baseline is {place!r}, and there is no such file{hint}: name a file, or write "
             f"{RECORD!r} or {ESTIMATE!r}"
         )
     if isinstance(given, str | Path | Source):

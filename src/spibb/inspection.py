@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from spibb import checks
+from spibb.behaviour import Baseline
 from spibb.checks import takes
 from spibb.counts import BRACKETS, Counts
+from spibb.defaults import DISCOUNT
+from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.propensities import varies
+from spibb.forecast import LARGEST, Forecast, forecast
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.assumptions import WARNING, Finding, assumptions
+from spibb.ingest.baselines import align, given_baseline, is_of_log
 from spibb.log import Log
+from spibb.policy import Policy
 from spibb.showing import Range, Shown
 from spibb.sql import queries
+from spibb.sql.sources import Source
 
 NEARLY_ALWAYS = 0.99
 """A state in which one action has this share of the visits shows no alternatives."""
@@ -61,6 +70,8 @@ class Inspection(Shown):
     probabilities cannot be right, and `varying` where they differ within a state, if that was
     looked at. `clock` are the columns of the state and
     the step, if all episodes have as many steps and the states do not say how many are left.
+    `unlike` says why a baseline that was given cannot have made the log. `forecast` says in how
+    many states a change could be certified; None for more than 200,000 rows.
 
     >>> found = spibb.inspect_log(log)
     >>> found.rows, found.lengths, found.actions
@@ -86,6 +97,8 @@ class Inspection(Shown):
     misrecorded: str | None = None
     clock: tuple[str, ...] = ()
     varying: str | None = None
+    unlike: str | None = None
+    forecast: Forecast | None = None
 
     def _facts(self) -> Mapping[str, Any]:
         """Sizes, and what is suspicious, by name; `findings` has the words."""
@@ -150,6 +163,12 @@ class Inspection(Shown):
                 "add to the state what the probabilities depend on; otherwise a change counts "
                 "only if the recorded probabilities confirm it without a model, and "
                 f"certified {CERTIFIES if self.one_step else REFUSES}",
+            )  # fmt: skip
+        if self.unlike:
+            yield Finding(
+                "Baseline", f"it cannot have made this log: {self.unlike}",
+                "give the policy that made the log, and no other: until then nothing is supported "
+                "or certified",
             )  # fmt: skip
         yield from self._about_rewards_and_ends()
         yield from self._about_coverage()
@@ -241,28 +260,57 @@ class Inspection(Shown):
 
 @takes(log=(Log, LogTable), counts=(type(None), Counts), rows=(type(None), Log))
 def inspect_log(
-    log: LogTable | Log, counts: Counts | None = None, rows: Log | None = None
+    log: LogTable | Log,
+    counts: Counts | None = None,
+    rows: Log | None = None,
+    *,
+    baseline: Baseline | str | Path | Source | None = None,
+    discount: float | None = None,
 ) -> Inspection:
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
+
+    Of up to 200,000 rows it also says in how many states a change could be certified.
 
     Parameters:
         log: a log in memory, or a table that `open_log` opened.
         counts: its counts, if they are known already.
         rows: what the table holds, if that has been read already.
+        baseline: the policy that made the log, as in `run`: the forecast is made for it, and it is
+            a suspicion if it cannot have made the log. None is what the log records, or else
+            unknown.
+        discount: γ of the forecast, in [0, 1). None is 0.95, and 0 for single steps.
 
     Returns:
-        Sizes, coverage, `facts` and `suspicions` with their remedies.
+        Sizes, coverage, `facts` and `suspicions` with their remedies, and the `forecast`.
 
-    >>> for finding in spibb.inspect_log(log).facts[:3]:
+    >>> found = spibb.inspect_log(log, baseline=baseline)
+    >>> for finding in found.facts[:3]:
     ...     print(f"{finding.what}: {finding.value}")
     Transitions: 6
     Episodes: 3
     Episode lengths: 2 to 2, median 2
+    >>> found.forecast
+    Forecast(states=2, now=0, then=0, more_episodes=None, discount=0.95, delta=0.05)
     """
+    gamma = discount if discount is None else checks.discount(discount)
     table = LogTable.of(log) if isinstance(log, Log) else log
-    rows = log if isinstance(log, Log) else rows
+    if rows is None:
+        rows = log if isinstance(log, Log) else table.log() if table.rows <= LARGEST else None
     if counts is None:
         counts = table.counts() if rows is None else Counts.from_log(rows)
+    found = look_at(table, counts, rows)
+    policy = None if is_of_log(baseline) else given_baseline(baseline, counts)
+    if policy is not None:
+        found = replace(found, unlike=_unlike(counts if rows is None else rows, policy))
+    if rows is None or len(rows) > LARGEST:
+        return found
+    usual = 0.0 if table.handling.bandit else DISCOUNT
+    gamma = usual if gamma is None else gamma
+    return replace(found, forecast=forecast(rows, gamma, baseline=policy or baseline))
+
+
+def look_at(table: LogTable, counts: Counts, rows: Log | None) -> Inspection:
+    """The same without a forecast, of a table whose counts are known, and perhaps its rows."""
     row = table.ask(queries.episodes_query(table.x)).to_pylist()[0]
     visits = counts.pairs.sum(axis=1)
     visited = counts.pairs[visits > 0]
@@ -287,7 +335,7 @@ def inspect_log(
         backwards=_backwards(table),
         neighbours=_neighbours(table),
         assumptions=assumptions(table),
-        misrecorded=None if rows is None or rows.action_prob is None else _misrecorded(rows),
+        misrecorded=None if rows is None else misrecorded(rows),
         clock=() if rows is None or not rows.hides_time else _clock(table),
         varying=None if rows is None else varies(rows),
     )
@@ -298,10 +346,15 @@ def _clock(table: LogTable) -> tuple[str, ...]:
     return (*table.names["state"], *(table.names["step"] or ("step",)))
 
 
-def _misrecorded(log: Log) -> str | None:
-    from spibb.episodes.conformity import misrecorded  # with SciPy, which most logs do not need
-
-    return misrecorded(log)
+def _unlike(log: Log | Counts, baseline: Policy) -> str | None:
+    """Why a baseline cannot have made the log, if it cannot."""
+    if isinstance(log, Log):
+        rows, policy = align(log, baseline)
+        taken = decisions(rows)
+    else:
+        counts, policy = align(log, baseline)
+        taken = counts.pairs
+    return contradiction(taken, policy.probs, policy.states, policy.actions)
 
 
 def _coverage(pairs: np.ndarray) -> tuple[Bracket, ...]:
