@@ -640,12 +640,12 @@ def test_quantiles_at_the_joint_level_hold_together_and_at_a_larger_one_do_not(
     gains = drawn_gains(kind, policies)
 
     def missed(level: float) -> float:
-        return (gains < np.quantile(gains, level, axis=0) - 1e-12).any(axis=1).mean()
+        return (gains < np.quantile(gains, level, axis=0, method="lower")).any(axis=1).mean()
 
     level = joint_level(gains, delta)
     assert delta / policies - 1 / 399 <= level <= delta + 1e-12 or kind == "ties"
     assert missed(level) <= delta
-    assert missed(level + 2 / len(gains)) > delta or kind == "ties"
+    assert missed(level + 4 / len(gains)) > delta or kind == "ties"
 
 
 def test_the_joint_level_depends_neither_on_copies_nor_on_the_order_nor_on_the_unit():
@@ -656,3 +656,24 @@ def test_the_joint_level_depends_neither_on_copies_nor_on_the_order_nor_on_the_u
     assert joint_level(1e6 * gains, 0.05) == level
     assert joint_level(gains[:, :1], 0.05) == pytest.approx(0.05, abs=1 / 399)
     assert joint_level(gains[:, :0], 0.05) == 0.05
+
+
+# ---- actions of unequal noise -------------------------------------------------------------------
+
+
+def test_a_few_outcomes_of_a_noisy_action_are_read_with_its_own_noise():
+    """A sure thing and a gamble in twenty states: the drawn means of the gamble, seen three times
+    in each, spread as those of three outcomes with its noise do."""
+    state = np.repeat(np.arange(20), 23)
+    action = np.tile([0] * 20 + [1] * 3, 20)
+    reward = rng(3).standard_normal(len(state)) * np.where(action == 0, 0.1, 5.0)
+    log = Log.from_arrays(state, action, reward, terminated=[True] * len(state))
+    counts = Counts.from_log(log)
+    rows = PooledRows.of(counts)
+    pooled = pool(rows, Policy(np.tile([0.9, 0.1], (20, 1))), 0.0)
+    likeliest = max(pooled, key=lambda pooling: pooling.probability)
+    quiet, noisy = likeliest.error.reshape(20, 2).T / likeliest.weight.reshape(20, 2).T
+    own = np.array([reward[(state == s) & (action == 1)].var() for s in range(20)])
+    wanted = np.sqrt((2 * 25 + 3 * own) / 4 / 3 - 3 * own / 12)  # what resampling three misses
+    assert np.median(noisy / wanted) > 0.6
+    assert noisy.mean() > 3 * quiet.mean()

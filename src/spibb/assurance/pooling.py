@@ -43,7 +43,7 @@ EXTREME = 6.0
 EXACT = 1e-20
 """Squares within pairs that are rounding, relative to those of all targets."""
 NOISE_VISITS = 2.0
-"""Visits for which the pooled variance counts beside a pair's own."""
+"""Visits for which the pooled variance counts beside that of a pair, or of an action."""
 RAREST = 1e-3
 """Probabilities of the baseline below this are read as this when preferences are compared."""
 
@@ -254,7 +254,7 @@ def _poolings(pairs: _Pairs, alphas: np.ndarray, fits: _Fits) -> tuple[Pooling, 
     alpha, noise = alphas[:, None], fits.noise[:, None]
     weight = _share(pairs.n, alpha)
     spread = np.where(alpha > 0, noise / np.where(alpha > 0, alpha, 1.0), 0.0)
-    own = _thin(pairs.n, pairs.squares, noise)
+    own = _thin(pairs.n, pairs.squares, noise * _loudness(pairs))
     error = np.sqrt((1 - weight) ** 2 * spread + weight**2 * own + _odd(pairs, noise, spread))
     fields: list[Any] = [
         probability.tolist(), fits.noise.tolist(), fits.freedom.tolist(), spread[:, 0].tolist(),
@@ -262,6 +262,21 @@ def _poolings(pairs: _Pairs, alphas: np.ndarray, fits: _Fits) -> tuple[Pooling, 
         (1 - weight) * pairs.log_preference, error, np.sqrt(_thin(*pairs.by_state, noise)),
     ]  # fmt: skip
     return tuple(Pooling(*row) for row in zip(*fields))
+
+
+def _loudness(pairs: _Pairs) -> np.ndarray:
+    """The noise of each pair's action, in all states, over that of all actions, at least 1 [P].
+
+    A gamble is noisier than a sure thing: what few outcomes of it miss is more. Its weight stays:
+    unequal ones would move the value of the baseline, as noisy actions are often the bad ones.
+    """
+    free = np.maximum(pairs.n - 1, 0.0)
+    squares, freedom = (a.reshape(-1, pairs.n_actions).sum(axis=0) for a in (pairs.squares, free))
+    noise = squares.sum() / max(freedom.sum(), 1.0)
+    if noise == 0:
+        return np.ones(len(pairs.n))
+    by_action = (NOISE_VISITS * noise + squares) / (NOISE_VISITS + freedom)
+    return np.tile(np.maximum(by_action / noise, 1.0), len(pairs.n) // pairs.n_actions)
 
 
 def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -215,7 +215,8 @@ class Auto(Algorithm):
         gains = gains_over(rho[:, 1:], rho[:, 0])
         share = self._share(gains[:, moves], delta)
         tail = (1 - LEVEL) / 2
-        lower, low, high = np.quantile(gains, [share, tail, 1 - tail], axis=0).tolist()
+        lower = np.quantile(gains, share, axis=0, method="lower").tolist()
+        low, high = np.quantile(gains, [tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
         if problem.n_episodes < JUDGED_FROM:
@@ -235,7 +236,7 @@ class Auto(Algorithm):
     def _share(self, gains: np.ndarray, delta: float) -> float:
         """ℓ for gains [D, M]: what cannot be chosen at the largest level need not hold."""
         largest = delta / FEWEST_SHARES
-        hopeful = np.quantile(gains, largest, axis=0) > -self.zeta
+        hopeful = np.quantile(gains, largest, axis=0, method="lower") > -self.zeta
         return min(joint_level(gains[:, hopeful], delta), largest)
 
     def _drawn(self, ordered: OrderedProblem, policies: np.ndarray, draws: int) -> np.ndarray:
