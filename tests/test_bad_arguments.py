@@ -151,6 +151,14 @@ CASES = [
     (lambda: spibb.solve.optimise(WORLD, 4), "box is an int, expected a Box: spibb.solve.free_box"),
     (lambda: spibb.solve.evaluate(3, 4), "mdp is an int, expected an MDP"),
     (lambda: spibb.forecast.forecast(3), f"log is an int, expected a Log: {LOGS}"),
+    *(
+        (
+            lambda name=name, value=value: spibb.forecast.forecast(LOG, **{name: value}),
+            f"{name} is {shown(value)}, expected a number in (-inf, inf)",
+        )
+        for name in ("lowest_return", "highest_return")
+        for value in (np.nan, -np.inf, True, "1", [1], np.zeros(2), 10**400)
+    ),
     (lambda: spibb.run(3), "source is an int, expected a path, a dataframe, a Log"),
     (lambda: spibb.run(None), "source is None, expected a path, a dataframe, a Log"),
     (

@@ -55,6 +55,11 @@ def number(name: str, value: Any, low: float, high: float, brackets: str = "[]")
     return x
 
 
+def limit(name: str, value: Any) -> float | None:
+    """Check a declared limit of rewards or returns: a finite number, or None for no limit."""
+    return None if value is None else number(name, value, -math.inf, math.inf, "()")
+
+
 def as_float(value: Any) -> float:
     """A number as a float; NaN for anything else: text, None, true, a list."""
     if isinstance(value, np.ndarray) and value.ndim == 0:

@@ -198,8 +198,7 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     """
     checks.discount(discount)
     checks.delta(delta)
-    if lowest_return is not None:
-        checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    lowest_return = checks.limit("lowest_return", lowest_return)
     least = -math.inf if lowest_return is None else lowest_return
     checks.number("highest_return", highest_return, least, math.inf, "(]")
     for bound in checks.several("bounds", bounds, '("student-t",)'):

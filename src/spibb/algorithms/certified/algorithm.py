@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -93,8 +92,7 @@ class Certified(Algorithm):
         if self.horizon is not None:
             checks.positive("horizon", self.horizon)
         for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
-            if (value := getattr(self, name)) is not None:
-                checks.number(name, value, -math.inf, math.inf, "()")
+            checks.limit(name, getattr(self, name))
 
     def told(self, truth: Truth) -> Self:
         """The same with the limits of returns."""
