@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spibb.arrays import largest, owners
-from spibb.checks import choice, takes
+from spibb.checks import choice, number, takes
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
@@ -127,6 +127,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     [[0.5, 0.5], [1.0, 0.0]]
     """
     choice("method", method, METHODS)
+    tolerance = number("tolerance", tolerance, 0, math.inf, "()")
     mdp.check_fits(box.start, "the box of policies")
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit
@@ -152,6 +153,7 @@ def evaluate(
     [0.54, 0.6]
     """
     choice("method", method, METHODS)
+    tolerance = number("tolerance", tolerance, 0, math.inf, "()")
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit

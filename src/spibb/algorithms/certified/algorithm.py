@@ -87,6 +87,7 @@ class Certified(Algorithm):
 
     def __post_init__(self) -> None:
         checks.delta(self.delta)
+        checks.seed(self.seed)
         if self.choose_share is not None:
             checks.number("choose_share", self.choose_share, 0, 1, "()")
         if self.horizon is not None:
