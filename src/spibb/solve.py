@@ -19,6 +19,7 @@ from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.projection import free_box as free_box
+from spibb.kernels.projection import greedy
 from spibb.kernels.sparse import solve as sparse
 from spibb.kernels.tuples import Box as Box
 from spibb.mdp import MDP
@@ -174,11 +175,19 @@ def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: flo
         rows, rewards, mdp.discount, box, probs, q
     )
     rounding = largest(ties)
+    if not settled:
+        return Found(probs, q, v, iterations, False, _unsettled_error(q, box, v, rounding, mdp))
     wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
     if error > wanted:
         step = dense.doubt(rows, rewards, box, probs, q, ties)
         error = min(error, rounding + step / (1 - mdp.discount))
-    return Found(probs, q, v, iterations, settled and error <= wanted, error)
+    return Found(probs, q, v, iterations, error <= wanted, error)
+
+
+def _unsettled_error(q: np.ndarray, box: Box, v: np.ndarray, rounding: float, mdp: MDP) -> float:
+    """|v − v*| ≤ |T v − v| / (1 − γ), of any values: T v are those of the best rows of the box."""
+    best = greedy(q, box, np.zeros(len(v)), np.empty(q.shape))
+    return (largest(best - v) + rounding) / (1 - mdp.discount)
 
 
 def largest_error(rounding: float, discount: float) -> float:
