@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from datetime import UTC, datetime
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -30,11 +31,13 @@ from spibb import (
     Sampler,
     Vocabulary,
 )
+from spibb.assurance.posterior import Posterior
 from spibb.checks import as_float, column, flag, instance, number, positive, seed, several, shown
 from spibb.envs import Garnet, Gridworld
 from spibb.errors import InputError
 from spibb.outcomes import Outcomes
 from spibb.simulate import simulate
+from spibb.solve import free_box
 
 RNG = np.random.default_rng(0)
 LOG = Log.from_arrays(
@@ -109,6 +112,19 @@ def collected(**changes):
     return spibb.collect(**(given | changes))
 
 
+def paired(**changes):
+    """A posterior of two policies in five models, with some arguments replaced."""
+    return Posterior.of(**({"rho": np.zeros((5, 2))} | changes))
+
+
+class Rule:
+    """Not a baseline: a function would be."""
+
+
+LONG, NUL, BROKEN = "a" * 10_000, "a\x00", "\ud800"
+NO_NAME = "names no file: leave out its NUL or broken characters"
+TOO_LONG = "…' names no file: File name too long; shorten it"
+POINT = np.array(1)
 LOGS = "spibb.read_log, Log.from_frame and Log.from_arrays make one"
 GENERATORS = "np.random.default_rng(0) makes one"
 CASES = [
@@ -151,6 +167,86 @@ CASES = [
     (lambda: spibb.solve.optimise(WORLD, 4), "box is an int, expected a Box: spibb.solve.free_box"),
     (lambda: spibb.solve.evaluate(3, 4), "mdp is an int, expected an MDP"),
     (lambda: spibb.forecast.forecast(3), f"log is an int, expected a Log: {LOGS}"),
+    *(
+        (
+            lambda name=name, value=value: spibb.forecast.forecast(LOG, **{name: value}),
+            f"{name} is {shown(value)}, expected a number in (-inf, inf)",
+        )
+        for name in ("lowest_return", "highest_return")
+        for value in (np.nan, -np.inf, True, "1", [1], np.zeros(2), 10**400)
+    ),
+    # numbers that NumPy does not take, and limits of whole ones
+    *(
+        (
+            lambda call=call, name=name: call(**{name: Fraction(1, 3)}),
+            f"{name} is Fraction(1, 3), expected a float: write 0.3333333333333333",
+        )
+        for call, name in [
+            (lambda **given: spibb.improve(LOG, B, **given), "discount"),
+            (lambda **given: spibb.improve(LOG, B, **given), "v_max"),
+            (lambda **given: spibb.improve(LOG, B).certificate(**given), "delta"),
+            (judged, "level"),
+        ]
+    ),
+    (lambda: PiBSpibb(n_wedge=10**400), "expected a float: write inf"),
+    (lambda: judged(draws=1e308), "draws is 1e+308, expected a whole number below 9.2e18"),
+    (lambda: outcomes(n_actions=1e308), "n_actions is 1e+308, expected a whole number below"),
+    (lambda: outcomes(next_state=None), "next_state is None, expected one code per outcome"),
+    (
+        lambda: spibb.splits.split_episodes(LOG, 0.5, seed=-0.0),
+        "seed is -0.0, expected a whole number of at least 0",
+    ),
+    (lambda: spibb.Certified(seed=0.5), "seed is 0.5, expected a whole number"),
+    *(
+        (
+            lambda call=call, value=value: call(tolerance=value),
+            f"tolerance is {shown(value)}, expected a number in (0, inf)",
+        )
+        for call in (
+            lambda **given: spibb.solve.optimise(WORLD, free_box(PROBLEM.available), **given),
+            lambda **given: spibb.solve.evaluate(WORLD, B.probs, **given),
+        )
+        for value in (None, 0, np.nan, "x", np.zeros(2))
+    ),
+    (lambda: paired(rho=None), "rho is None, expected an array of numbers"),
+    (lambda: paired(rho=np.zeros(5)), "rho has shape (5,), expected (draws, 2)"),
+    (lambda: paired(rho=np.zeros((0, 2))), "rho has shape (0, 2), expected (draws, 2)"),
+    (lambda: paired(rho=[[0, np.nan]]), "rho in row 0 is nan, expected a finite number"),
+    (lambda: paired(zeta=None), "zeta is None, expected a number in (-inf, inf)"),
+    (lambda: paired(level=1.5), "level is 1.5, expected a number in (0, 1)"),
+    # arrays where something else belongs
+    (lambda: Vocabulary(POINT), "labels is array(1), expected a list of labels or a range"),
+    (lambda: Bins(POINT), "bin edges is array(1), expected one or more"),
+    (lambda: Policy([[1.0]], states=POINT), "array(1), expected one or more"),
+    (lambda: B.row(np.zeros((3, 3))), "state array([[0., 0., 0.], [0., 0., 0.]"),
+    (
+        lambda: spibb.judge(Auto(draws=20).improve(PROBLEM), delta=np.zeros(2)),
+        "delta is array([0., 0.]), expected a number in (0, 0.5]",
+    ),
+    (lambda: estimated(truncated=np.zeros(2)), "truncated is array([0., 0.]): choose one of"),
+    (lambda: exported(dialect=np.zeros(2), force=True), "dialect is array([0., 0.]): choose"),
+    (lambda: spibb.load_policy("x", columns=np.zeros(2)), "columns is array([0., 0.]), expected"),
+    (lambda: spibb.read_log(TABLE, columns=np.zeros(2)), "columns is array([0., 0.]), expected"),
+    (lambda: spibb.read_log(TABLE, bins=np.zeros(2)), "bins is array([0., 0.]), expected"),
+    (lambda: spibb.read_log(LOG, bins=np.zeros(2)), "columns and bins are for tables"),
+    (lambda: spibb.improve(LOG, Rule), "baseline is the class Rule, expected a Policy"),
+    # names that no file can have
+    *(
+        (lambda call=call, name=name: call(name), message)
+        for call in (
+            lambda name: spibb.read_policy(name),
+            lambda name: spibb.load_policy(name),
+            lambda name: spibb.read_log(f"{name}/log.csv"),
+            lambda name: spibb.run(LOG, name),
+            lambda name: spibb.monitor(name, LOG),
+            lambda name: exported(out=name),
+            lambda name: spibb.LivePolicy(name),
+            lambda name: LOG.save(f"{name}.csv"),
+        )
+        for name, message in ((LONG, TOO_LONG), (NUL, NO_NAME), (BROKEN, NO_NAME))
+    ),
+    (lambda: spibb.improve(LOG, LONG), "baseline is 'aaa"),
+    (lambda: exported(table=BROKEN, force=True), "'\\ud800' is no character of UTF-8"),
     (lambda: spibb.run(3), "source is an int, expected a path, a dataframe, a Log"),
     (lambda: spibb.run(None), "source is None, expected a path, a dataframe, a Log"),
     (
@@ -195,7 +291,7 @@ CASES = [
     (lambda: spibb.improve(LOG, B).posterior(seed=-1), "seed is -1, expected a whole number"),
     (lambda: spibb.Certified().improve_at(0.05, PROBLEM), "deltas is 0.05, expected one or more"),
     (lambda: spibb.Certified().improve_at((0.05,), None), "problem is None, expected a Problem"),
-    (lambda: Log.from_arrays([0], [0], [0], n_states=10**30), "expected at most 2,147,483,647"),
+    (lambda: Log.from_arrays([0], [0], [0], n_states=10**12), "expected at most 2,147,483,647"),
     (lambda: Log.from_arrays(TIMES, [0, 1], [0, 1]), "state mixes times with and without a time"),
     (
         lambda: Log.from_frame(

@@ -353,6 +353,11 @@ for line in ("0,1,b", "0,1,b,go,1,1,1,1", '0,1,"b,go,1,1'):
          log_csv="\n".join([*LOG.splitlines()[:2], line]))  # fmt: skip
 for text in ('{"a":1}\n{"a":\n', "x\n", "{"):
     case("improve log.jsonl --out out", "cannot read 'log.jsonl'", JSONL, log_jsonl=text)
+case("inspect log.jsonl", "reward is of mixed types or nested in column 'reward', expected numbers",
+     log_jsonl="".join(
+         f'{{"episode_id": 1, "step": {t}, "state": "a", "action": "x", "reward": {reward}}}\n'
+         for t, reward in enumerate(("0.5", '"abc"'))
+     ))  # fmt: skip
 case("improve log.jsonl --out out", "the log has no column 'episode_id'", log_jsonl="[1]\n")
 for name in LOG.splitlines()[0].split(","):
     bad_log(name, f"{name}x", f"the log has no column {name!r} (did you mean '{name}x'?)")

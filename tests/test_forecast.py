@@ -291,3 +291,8 @@ def test_inspect_takes_the_discount_of_the_forecast(tmp_path):
     write_table(log_table(coins(2000, 0.5)), tmp_path / "log.csv")
     words = ["inspect", str(tmp_path / "log.csv"), "--discount", "0.5"]
     assert "(discount 0.5, delta 0.05)" in " ".join(CliRunner().invoke(app, words).output.split())
+
+
+def test_limits_that_exclude_every_return_are_refused():
+    with pytest.raises(InputError, match="the declared limits exclude every return: lowest_return"):
+        forecast(coins(40, 0.5), 0, lowest_return=2, highest_return=1)

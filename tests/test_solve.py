@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from exact import Exact
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import lp_value, policy_values
@@ -14,9 +15,10 @@ from strategies import n_wedges, problems, random_problem
 
 from spibb.algorithms.threshold import spibb_box
 from spibb.errors import InputError
+from spibb.kernels import dense
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
-from spibb.solve import METHODS, evaluate, evaluate_exactly, free_box, optimise
+from spibb.solve import METHODS, Box, evaluate, evaluate_exactly, free_box, optimise
 
 
 def spread(n_states):
@@ -165,3 +167,36 @@ def test_codes_of_any_whole_type_mean_the_same(kind, method):
     found = evaluate(mdp, np.ones((3, 1)), method=method)
     assert found.converged
     assert found.v[0] == pytest.approx(1 / (1 - 0.125))
+
+
+def circling():
+    """Ties that go back to `start` undo a gain of 1e8 here, for ever; and the box."""
+    following = np.array([0, 0, 0, 1, 0, 2, 2, 2, 0])
+    rewards = np.array([[0.0, 0.1, 0.1], [0.1, 0.0, 0.0], [0.0, 0.1, 1e8]])
+    mdp = MDP(
+        np.arange(10), following, np.ones(9), rewards, np.full(3, 1 / 3), 1 - 1e-12,
+        vocabulary(range(3), "state"), vocabulary(range(3), "action"),
+    )  # fmt: skip
+    start = np.array([[0.25, 0.625, 0.125], [0.28125, 0.375, 0.34375], [0.25, 0.125, 0.625]])
+    return mdp, Box(np.zeros((3, 3)), np.ones((3, 3)), start)
+
+
+def test_policy_iteration_does_not_go_in_circles():
+    mdp, box = circling()
+    found = optimise(mdp, box)
+    wanted = np.array([float(x) for x in Exact(mdp).optimum(box)[1]])
+    assert dense.PATIENCE < found.iterations < dense.MAX_ITERATIONS
+    assert np.abs(found.v - wanted).max() <= found.error
+
+
+@pytest.mark.parametrize("most", [1, 2, 3])
+def test_the_error_holds_where_policy_iteration_gives_up(monkeypatch, most):
+    monkeypatch.setattr(dense, "MAX_ITERATIONS", most)
+    monkeypatch.setattr(dense, "policy_iteration", dense.policy_iteration.py_func)
+    for seed in range(20):
+        problem = random_problem(seed, 4, 3, 40, 0.9)
+        box = free_box(problem.available)
+        found = optimise(problem.model, box)
+        wanted = np.array([float(x) for x in Exact(problem.model).optimum(box)[1]])
+        assert np.abs(found.v - wanted).max() <= found.error + 1e-12
+        assert found.iterations <= most

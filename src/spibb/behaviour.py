@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
 
-from spibb.checks import number, shown, some, takes
+from spibb.checks import iterable, number, shown, some, takes
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.labels import Label, Vocabulary
@@ -64,7 +64,7 @@ def as_policy(baseline: Baseline, log: Log | Counts) -> Policy:
 
 def _row(given: Any, state: Label, actions: Vocabulary) -> list[float]:
     """A function's answer for a state: a mapping from actions, or numbers in their order."""
-    if not isinstance(given, Iterable):
+    if not iterable(given):
         raise InputError(
             f"baseline gives {shown(given)} in state {state!r}, expected the probability of each "
             "action: return a mapping from actions, or numbers in their order"

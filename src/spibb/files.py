@@ -42,13 +42,30 @@ TRIES = 1_000
 """How often a place that others remove meanwhile is made again: no process waits for ever."""
 
 
+def possible(name: str | Path) -> Path:
+    """The path that a name gives; one that no file can have is refused, whatever the disk."""
+    path = Path(name)
+    try:
+        os.lstat(path)
+    except ValueError:
+        raise InputError(
+            f"{str(name)[:60]!r} names no file: leave out its NUL or broken characters"
+        ) from None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            raise InputError(
+                f"'{str(name)[:60]}…' names no file: {error.strerror}; shorten it"
+            ) from None
+    return path
+
+
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Call `write` on a temporary file beside `path`, then rename: never half a file.
 
     `write` must write into the file that is there, and not replace it: the lock on it tells others
     that its writer lives.
     """
-    sweep(path.parent)
+    sweep(possible(path).parent)
     temporary = path.with_name(f"{OURS}{uuid.uuid4().hex}{path.suffix}")
     with disk_errors(path), _exclusively(temporary, wait=True) as handle:
         try:
@@ -63,7 +80,14 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file whole."""
-    write_whole(path, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+    try:
+        encoded = text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"cannot write {str(path)!r}: {text[error.start]!r} is no character of UTF-8; rename "
+            "what has it"
+        ) from None
+    write_whole(path, lambda temporary: temporary.write_bytes(encoded))
 
 
 def sha256(path: Path) -> str:
@@ -198,7 +222,7 @@ def hold(folder: Path) -> Iterator[Held]:
     Refused with the holder's name while another has it. What killed processes left is cleared, and
     folders that were made for nothing are removed at the end.
     """
-    with disk_errors(folder):
+    with disk_errors(possible(folder)):
         made = [path for path in (folder, *folder.absolute().parents) if not path.exists()]
     try:
         with _lock(folder):

@@ -122,9 +122,12 @@ def forecast(
     """
     checks.discount(discount)
     checks.delta(delta)
+    limits = (
+        checks.limit("lowest_return", lowest_return),
+        checks.limit("highest_return", highest_return),
+    )
     made = attributed(baseline, log)
     none = Forecast(len(np.unique(log.state)), 0, 0, None, discount, delta, source=made.source)
-    limits = lowest_return, highest_return
     try:
         return _forecast(made, none, limits)
     except InputError as error:
@@ -143,7 +146,8 @@ def _forecast(
     source = Provenance.RECORDED if made_by.recorded else none.source
     none = replace(none, limits=limits, declared=None not in given, source=source)
     n_choose = n_choosing(log, choosing_share(log, made.counts.pairs, made_by.known))
-    if n_choose is None or not limits[0] < limits[1] or not made.counts.n.sum():
+    apart = none.declared or limits[0] < limits[1]  # limits declared in vain are refused below
+    if n_choose is None or not apart or not made.counts.n.sum():
         return none
     single = len(log) == log.n_episodes and bool(log.terminated.all())
     declared = Declared(*limits, horizon=1 if single else None)

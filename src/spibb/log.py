@@ -328,7 +328,8 @@ class Log(Transitions):
                 f"frame is {shown(str(frame))}, expected a dataframe: spibb.read_log reads files"
             )
         handling = Handling(bandit, missing, duplicates)
-        table = TypedTable.open(open_frame(frame, "frame"), columns or {}, {}, handling)
+        columns = {} if columns is None else columns
+        table = TypedTable.open(open_frame(frame, "frame"), columns, {}, handling)
         return table.time_order().of(cls(**table.fields(state_labels, action_labels)))
 
     @takes(path=(str, Path))

@@ -20,6 +20,7 @@ from spibb.checks import (
     probability_rows,
     real_array,
     same_length,
+    shown,
     sparse_rows,
     whole_array,
     whole_rows,
@@ -259,6 +260,8 @@ def _successors(next_state: Any, ends: np.ndarray, n_states: int) -> np.ndarray:
     """Codes of the next states [N], END where the process ends: they are not read there."""
     going_on = np.flatnonzero(~ends)
     given = np.asanyarray(next_state)
+    if given.ndim == 0:
+        raise InputError(f"next_state is {shown(next_state)}, expected one code per outcome")
     if given.ndim == 1:  # a masked entry is missing where the process goes on
         check_present(ends | ~np.ma.getmaskarray(given), "next_state")
     successor = np.full(len(ends), END, dtype=np.int64)

@@ -14,11 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from spibb.arrays import largest, owners
-from spibb.checks import choice, takes
+from spibb.checks import choice, number, takes
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
 from spibb.kernels.projection import free_box as free_box
+from spibb.kernels.projection import greedy
 from spibb.kernels.sparse import solve as sparse
 from spibb.kernels.tuples import Box as Box
 from spibb.mdp import MDP
@@ -127,6 +128,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     [[0.5, 0.5], [1.0, 0.0]]
     """
     choice("method", method, METHODS)
+    tolerance = number("tolerance", tolerance, 0, math.inf, "()")
     mdp.check_fits(box.start, "the box of policies")
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit
@@ -152,6 +154,7 @@ def evaluate(
     [0.54, 0.6]
     """
     choice("method", method, METHODS)
+    tolerance = number("tolerance", tolerance, 0, math.inf, "()")
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit
@@ -172,11 +175,19 @@ def _by_policy_iteration(mdp: MDP, rewards: np.ndarray, box: Box, tolerance: flo
         rows, rewards, mdp.discount, box, probs, q
     )
     rounding = largest(ties)
+    if not settled:
+        return Found(probs, q, v, iterations, False, _unsettled_error(q, box, v, rounding, mdp))
     wanted, error = tolerance / dense.ROUNDING * rounding, largest_error(rounding, mdp.discount)
     if error > wanted:
         step = dense.doubt(rows, rewards, box, probs, q, ties)
         error = min(error, rounding + step / (1 - mdp.discount))
-    return Found(probs, q, v, iterations, settled and error <= wanted, error)
+    return Found(probs, q, v, iterations, error <= wanted, error)
+
+
+def _unsettled_error(q: np.ndarray, box: Box, v: np.ndarray, rounding: float, mdp: MDP) -> float:
+    """|v − v*| ≤ |T v − v| / (1 − γ), of any values: T v are those of the best rows of the box."""
+    best = greedy(q, box, np.zeros(len(v)), np.empty(q.shape))
+    return (largest(best - v) + rounding) / (1 - mdp.discount)
 
 
 def largest_error(rounding: float, discount: float) -> float:

@@ -246,7 +246,7 @@ def test_mixed_types_in_a_column_are_refused(tmp_path):
     import json
 
     path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    with pytest.raises(InputError, match="column 'drug' mixes types or is nested"):
+    with pytest.raises(InputError, match="column 'drug' is of mixed types or nested"):
         count_log(path, columns=COLUMNS)
     frame = TABLE.to_pandas().astype({"drug": object})
     frame.loc[7, "drug"] = 3

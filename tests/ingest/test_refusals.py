@@ -63,7 +63,7 @@ def messages(tmp_path, **columns):
         ({"episode_id": [0.0, 0.0, NAN, 1.0]}, "column 'episode_id' is missing in row 2"),
         ({"state": pa.array([1, 2**63, 1, 2], "uint64")}, "state in row 1 is 9223372036854775808"),
         ({"next_state": [0.5, 1.0, 1.0, 1.0], "state": [1.0] * 4}, "next_state in row 0 is 0.5"),
-        ({"state": [{"a": 1}] * 4}, "column 'state' mixes types or is nested"),
+        ({"state": [{"a": 1}] * 4}, "column 'state' is of mixed types or nested"),
         ({"reward": [0.0, NAN, 0.0, 0.0]}, "reward in row 1 is nan, expected a finite number"),
         ({"reward": [0.0, -INF, 0.0, 0.0]}, "reward in row 1 is -inf, expected a finite number"),
         ({"reward": pa.array([0] * 4, "timestamp[us]")}, "reward is time in column 'reward'"),

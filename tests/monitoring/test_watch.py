@@ -87,6 +87,7 @@ def test_more_episodes_for_a_drop():
     found = spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=0.2)
     assert (found.drop, 10 < found.more_episodes < 400) == (pytest.approx(0.2), True)
     assert spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=0.01).more_episodes == math.inf
+    assert spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=1e308).more_episodes == 0
     shown = spibb.monitor(old, episodes(coins(0.6, 50, 1)))
     again = spibb.monitor(old, episodes(coins(0.6, 50, 1)), drop=shown.drop)
     assert again.more_episodes == pytest.approx(shown.more_episodes, abs=1)

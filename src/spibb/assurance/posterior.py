@@ -76,6 +76,7 @@ class Posterior(Frozen):
     @classmethod
     def of(cls, rho: np.ndarray, *, zeta: float = 0.0, level: float = 0.95) -> Posterior:
         """From ρ(π, M) and ρ(π_b, M) in drawn models [draws, 2]."""
+        rho, zeta, level = _pairs(rho), _zeta(zeta), _level(level)
         gains, tail = gains_over(rho[:, :1], rho[:, 1])[:, 0], (1 - level) / 2
         low, high = np.quantile(gains, [tail, 1 - tail])
         probability, gain = float((gains >= -zeta).mean()), float(gains.mean())
@@ -95,6 +96,24 @@ class Posterior(Frozen):
         """The gain, its interval, and how many models were drawn."""
         return {"gain": self.gain, "interval": Range(*self.interval), "level": self.level,
                 "draws": len(self.gains)}  # fmt: skip
+
+
+def _zeta(value: float) -> float:
+    return checks.number("zeta", value, -np.inf, np.inf, "()")
+
+
+def _level(value: float) -> float:
+    return checks.number("level", value, 0, 1, "()")
+
+
+def _pairs(given: np.ndarray) -> np.ndarray:
+    """Check the values of two policies in drawn models [draws, 2]."""
+    rho = checks.real_array("rho", given)
+    if rho.ndim != 2 or rho.shape[1] != 2 or not len(rho):
+        raise InputError(f"rho has shape {rho.shape}, expected (draws, 2): a row for each model")
+    for values in rho.T:
+        checks.finite(values, "rho")
+    return rho
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,8 +306,7 @@ def posterior_improvement(
     >>> posterior.gain, posterior.probability
     (0.0, 1.0)
     """
-    checks.number("level", level, 0, 1, "()")
-    checks.number("zeta", zeta, -np.inf, np.inf, "()")
+    zeta, level = _zeta(zeta), _level(level)
     counts = Counts.from_log(log) if isinstance(log, Log) else log
     counts, (policy, baseline) = in_common(counts, {"policy": policy, "baseline": baseline})
     states, actions = by_content(counts)

@@ -13,6 +13,8 @@ from spibb.checks.arguments import discount as discount
 from spibb.checks.arguments import flag as flag
 from spibb.checks.arguments import flags as flags
 from spibb.checks.arguments import instance as instance
+from spibb.checks.arguments import iterable as iterable
+from spibb.checks.arguments import limit as limit
 from spibb.checks.arguments import mapping as mapping
 from spibb.checks.arguments import n_wedge as n_wedge
 from spibb.checks.arguments import number as number

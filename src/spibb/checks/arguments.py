@@ -52,7 +52,20 @@ def number(name: str, value: Any, low: float, high: float, brackets: str = "[]")
         _, least, most = words.apart(x, low, high)
         limits = f"{brackets[0]}{least}, {most}{brackets[1]}"
         raise InputError(f"{name} is {shown(value)}, expected a number in {limits}")
+    _check_machine_number(name, value, x)
     return x
+
+
+def _check_machine_number(name: str, value: Any, x: float) -> None:
+    """Refuse a number that NumPy does not compute with, such as a fraction; x is its float."""
+    plain = isinstance(value, float | int | np.number | np.ndarray)
+    if not plain or (isinstance(value, int) and math.isinf(x)):
+        raise InputError(f"{name} is {shown(value)}, expected a float: write {x!r}")
+
+
+def limit(name: str, value: Any) -> float | None:
+    """Check a declared limit of rewards or returns: a finite number, or None for no limit."""
+    return None if value is None else number(name, value, -math.inf, math.inf, "()")
 
 
 def as_float(value: Any) -> float:
@@ -156,8 +169,10 @@ def n_wedge(value: float) -> float:
 def positive(name: str, value: Any) -> int:
     """Check a whole number of at least one."""
     x = as_float(value)
-    if not (1 <= x < math.inf and x.is_integer()):
+    if not (x >= 1 and x.is_integer()):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 1")
+    if x >= 2**63:
+        raise InputError(f"{name} is {shown(value)}, expected a whole number below 9.2e18")
     return int(value)
 
 
@@ -178,7 +193,7 @@ def flags(configuration: Any) -> None:
 def seed(value: Any, name: str = "seed") -> int:
     """Check a seed: a whole number of at least 0."""
     x = as_float(value)
-    if not (x >= 0 and x.is_integer()):
+    if not (x >= 0 and x.is_integer() and isinstance(value, numbers.Integral)):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 0")
     return int(value)
 
@@ -196,9 +211,14 @@ def callable_(name: str, value: Any, example: str) -> None:
         raise InputError(f"{name} is {shown(value)}, expected a function: write {example}")
 
 
+def iterable(value: Any) -> bool:
+    """Whether one can go through the values of something; an array without dimensions has none."""
+    return isinstance(value, Iterable) and getattr(value, "ndim", 1) != 0
+
+
 def several(name: str, value: Any, example: str) -> tuple[Any, ...]:
     """Check that an argument is one or more values: a list, a tuple, a range, an array."""
-    single = isinstance(value, str | bytes | dict) or not isinstance(value, Iterable)
+    single = isinstance(value, str | bytes | dict) or not iterable(value)
     values = () if single else tuple(value)
     if not values:
         raise InputError(f"{name} is {shown(value)}, expected one or more: write {example}")

@@ -154,7 +154,8 @@ def open_log(
     if isinstance(source, Log):
         _check_plain(columns, bins, handling)
         return LogTable.of(source)
-    return LogTable.open(open_engine(source, progress), columns or {}, bins or {}, handling)
+    columns, bins = {} if columns is None else columns, {} if bins is None else bins
+    return LogTable.open(open_engine(source, progress), columns, bins, handling)
 
 
 def column_names(source: Any) -> list[str]:
@@ -163,7 +164,8 @@ def column_names(source: Any) -> list[str]:
 
 
 def _check_plain(columns: Any, bins: Any, handling: Handling) -> None:
-    if columns or bins:
+    if not all(given is None or (isinstance(given, Mapping) and not given)
+               for given in (columns, bins)):  # fmt: skip
         raise InputError(
             "columns and bins are for tables, and the source is a Log, which already has them: "
             "leave them out, or give the table"

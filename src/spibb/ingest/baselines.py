@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -61,7 +62,7 @@ def is_of_log(given: Any) -> bool:
         return False
     place = _place(given)
     named = place == RECORD or place.partition(":")[0] == ESTIMATE
-    return named and not Path(place).exists()
+    return named and not os.path.exists(place)
 
 
 def _place(given: Any) -> Any:
@@ -71,15 +72,15 @@ def _place(given: Any) -> Any:
 def given_baseline(given: Baseline, log: Log | Counts) -> Policy:
     """A baseline that the caller has: a policy, a file, a table, rows, or a function."""
     place = _place(given)
-    if isinstance(place, str) and place.isidentifier() and not Path(place).exists():
+    if isinstance(place, str) and place.isidentifier() and not os.path.exists(place):
         hint = checks.did_you_mean(place, (RECORD, ESTIMATE))
         raise InputError(
-            f"baseline is {place!r}, and there is no such file{hint}: name a file, or write "
-            f"{RECORD!r} or {ESTIMATE!r}"
+            f"baseline is {checks.shown(place)}, and there is no such file{hint}: name a file, or "
+            f"write {RECORD!r} or {ESTIMATE!r}"
         )
     if isinstance(given, str | Path | Source):
         return read_policy(given, log)
-    if isinstance(given, numbers.Number):
+    if isinstance(given, numbers.Number | type):
         raise InputError(
             f"baseline is {checks.named(given)}, expected a Policy, rows [states, actions], a "
             f"dataframe, a function of the state, or a file: give one of these, or {ESTIMATE!r}"

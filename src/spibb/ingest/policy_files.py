@@ -19,7 +19,7 @@ from spibb.checks import finite, takes
 from spibb.columns import check_given
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.files import check_manifest, read_manifest, sha256, write_text
+from spibb.files import check_manifest, possible, read_manifest, sha256, write_text
 from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.ingest.mapping import MAPPING, ColumnMap, ColumnNames
@@ -177,7 +177,7 @@ def _of_log(policy: Policy, log: Log | Counts | None, what: str) -> Policy:
 
 def vector_policy_file(given: str | Path | Source) -> Path | None:
     """The .npz file of a policy on vectors: itself, or that in a result folder; None if none is."""
-    path = given if isinstance(given, Path) else Source.of(given).path
+    path = possible(given) if isinstance(given, Path) else Source.of(given).path
     file = path / VECTORS if path is not None and path.is_dir() else path
     return file if file is not None and file.suffix == ".npz" and file.is_file() else None
 
@@ -288,8 +288,9 @@ def load_policy(path: str | Path | Source, *, columns: ColumnNames | None = None
     >>> spibb.load_policy("improved").best({"state": "severe"})
     'treat'
     """
-    check_given(columns or {})
-    return PolicyFile.of(path).loaded(columns or {})
+    columns = {} if columns is None else columns
+    check_given(columns)
+    return PolicyFile.of(path).loaded(columns)
 
 
 def _sidecar_of(file: Path) -> dict[str, Any] | None:

@@ -138,7 +138,8 @@ def open_vectors(
         )
     callable_("progress", progress, "progress=print")
     handling = Handling(bandit, missing, duplicates)
-    return VectorTable.open(open_engine(source, progress), columns or {}, {}, handling)
+    columns = {} if columns is None else columns
+    return VectorTable.open(open_engine(source, progress), columns, {}, handling)
 
 
 def _matrix(columns: Any) -> np.ndarray:

@@ -15,9 +15,12 @@ from numba import njit
 from spibb.kernels import simd
 from spibb.kernels.projection import project
 from spibb.kernels.simd import LANES
+from spibb.kernels.tuples import Box
 
 MAX_ITERATIONS = 1_000
 """Evaluations after which policy iteration gives up."""
+PATIENCE = 200
+"""Evaluations after which it keeps rows that tie, so that it cannot go in circles."""
 ROUNDING = 4e-15
 """Error of a value and of Q, in terms of the size of the value; measured: below 6e-16."""
 WHOLE = 1e-14
@@ -299,11 +302,15 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
     """Policy iteration over a box of policies: fills `pi` and `q` [S, A].
 
     Starts from the policy in `pi`, which must be feasible. Returns V [S], its rounding [S], the
-    number of evaluations, and whether the last improvement step found nothing more to gain.
+    number of evaluations, and whether the last improvement step found nothing more to gain. Ties
+    that go back to `box.start` can undo a gain elsewhere, and again: after many steps they keep the
+    row that is there.
     """
     v, ties = np.empty(0), np.empty(0)
     gain, iterations = np.inf, 0
     while gain > 0.0 and iterations < MAX_ITERATIONS:
+        if iterations >= PATIENCE:
+            box = Box(box.lower, box.upper, pi.copy())
         v, ties = values(rows, rewards, discount, pi)
         scale_by(ROUNDING, ties)
         gain = improve(rows, rewards, discount, box, v, ties, pi, q)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spibb.checks import positive, several, shown, some
+from spibb.checks import iterable, positive, several, shown, some
 from spibb.errors import InputError
 from spibb.labels.kinds import (
     Label,
@@ -51,7 +51,7 @@ class Vocabulary(Shown):
         if isinstance(self.labels, range):
             return
         labels = self.labels
-        if isinstance(labels, str) or not isinstance(labels, Iterable):
+        if isinstance(labels, str) or not iterable(labels):
             raise InputError(
                 f"labels is {shown(labels)}, expected a list of labels or a range: write "
                 'Vocabulary(["mild", "severe"]) or Vocabulary(range(3))'
@@ -133,7 +133,7 @@ class Vocabulary(Shown):
         """The code of one label."""
         code = self.find(label)
         if code is None:
-            raise InputError(f"{self.kind} {label!r} is unknown: {self._known()}")
+            raise InputError(f"{self.kind} {shown(label)} is unknown: {self._known()}")
         return code
 
     def _known(self) -> str:

@@ -13,7 +13,7 @@ from spibb.arrays import from_arrow
 from spibb.defaults import DISCOUNT
 from spibb.episodes.returns import FILE
 from spibb.errors import InputError
-from spibb.files import check_manifest, read_manifest
+from spibb.files import check_manifest, possible, read_manifest
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import Loaded
 from spibb.loading import either, null, read_json, real, record, row
@@ -44,7 +44,7 @@ class Deployed(Frozen):
 
 def load_deployed(folder: str | Path) -> Deployed:
     """Read the folder that `spibb improve` wrote."""
-    folder = Path(folder)
+    folder = possible(folder)
     if not folder.is_dir():
         what = "a file" if folder.is_file() else "not there"
         raise InputError(f"{str(folder)!r} is {what}, expected the folder that spibb improve wrote")

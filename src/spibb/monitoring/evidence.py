@@ -110,7 +110,7 @@ def episodes_to_show(drop: float, spread: float, old_error: float, delta: float)
     `spread` σ is the standard deviation of the new returns, `old_error` σ_b/√n_b. Infinite where
     the baseline's mean is not known well enough to show such a drop at all.
     """
-    left = drop**2 / (2 * _price(delta)) - old_error**2
+    left = drop * drop / (2 * _price(delta)) - old_error**2
     return spread**2 / left if left > 0 else math.inf
 
 

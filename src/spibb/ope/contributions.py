@@ -92,8 +92,7 @@ def contributions(
         _check_model(model, discount, truncated, names)
     _check_shapes(log, candidates, propensities, model)
     checks.discount(discount)
-    if lowest_return is not None:
-        checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    checks.limit("lowest_return", lowest_return)
     sweep = Sweep(log, candidates, propensities, discount, model, truncated)
     return Contributions(
         sweep.plain.weights, {name: TERMS[name](sweep) for name in names},

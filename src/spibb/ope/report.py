@@ -24,7 +24,7 @@ from spibb.grade import Grade, headline
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.ope.bounds import BOUNDS, EXACT, BoundedEstimate, with_bounds
-from spibb.ope.contributions import ESTIMATORS, contributions
+from spibb.ope.contributions import ESTIMATORS, TRUNCATED, contributions
 from spibb.ope.estimate import Estimate, beyond_reach
 from spibb.ope.sweep import Candidates
 from spibb.policy import Policy
@@ -198,8 +198,8 @@ def off_policy_estimates(  # noqa: PLR0913 (one parameter per assumption)
     """
     checks.discount(discount)
     checks.delta(delta)
-    if lowest_return is not None:
-        checks.number("lowest_return", lowest_return, -math.inf, math.inf, "()")
+    checks.choice("truncated", truncated, TRUNCATED)
+    lowest_return = checks.limit("lowest_return", lowest_return)
     least = -math.inf if lowest_return is None else lowest_return
     checks.number("highest_return", highest_return, least, math.inf, "(]")
     for bound in checks.several("bounds", bounds, '("student-t",)'):

@@ -9,7 +9,7 @@ from spibb import checks
 from spibb.algorithms import Improvement
 from spibb.counts import Counts
 from spibb.errors import InputError
-from spibb.files import Held, write_text
+from spibb.files import Held, possible, write_text
 from spibb.ingest.aggregate import LogTable
 from spibb.ingest.assumptions import Finding
 from spibb.inspection import look_at
@@ -66,4 +66,4 @@ def _command(result: Improvement) -> str:
 def claimed(name: str, folder: str | Path, force: bool) -> AbstractContextManager[Held]:
     """A folder to write into, which an argument of that name gave."""
     checks.instance(name, folder, (str, Path), "give the name of a folder")
-    return claim(Path(folder), checks.flag("force", force))
+    return claim(possible(folder), checks.flag("force", force))

@@ -63,9 +63,10 @@ def export_policy(
     if kind == "file":
         loaded.save(path)
     elif kind == "sql":
+        dialect = next(iter(DIALECTS)) if dialect is None else dialect
         text = sql_of(
-            loaded, dialect=dialect or next(iter(DIALECTS)), table=table or "cases",
-            uniform=uniform, deterministic=deterministic,
+            loaded, dialect=dialect, table=table or "cases", uniform=uniform,
+            deterministic=deterministic,
         )  # fmt: skip
         write_text(path, text)
     elif kind == "rules":
@@ -89,5 +90,5 @@ def _check_options(kind: str, **given: object) -> None:
         if value is not None and name not in TAKES[kind]:
             kinds = " and ".join(other for other in KINDS if name in TAKES[other])
             raise InputError(f"{name} is for {kinds}, and not for {kind}: leave it out")
-        if value == "":
+        if isinstance(value, str) and not value:
             raise InputError(f"{name} is empty: give a name, or leave it out")

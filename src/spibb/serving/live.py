@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spibb.checks import takes
+from spibb.files import possible
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.policy_files import SIDECAR, VECTORS
 from spibb.policies import load_any
@@ -35,7 +36,7 @@ class LivePolicy(Shown):
 
     @takes(path=(str, Path))
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = possible(path)
         self.problem: str | None = None
         self._lock = threading.Lock()
         self._seen = self._signature()

@@ -210,8 +210,7 @@ class Reader:
         kind, name = self.engine.kinds[column], quoted(column)
         if kind == OTHER:
             raise InputError(
-                f"column {column!r} mixes types or is nested: make every value a string, or a "
-                "whole number"
+                f"column {column!r} is {_said(kind)}: make every value a string, or a whole number"
             )
         if kind == NUMBER:
             whole = f"{name} = FLOOR({name}) AND ABS({name}) < 9007199254740992"
@@ -231,8 +230,8 @@ class Reader:
             return f"CASE WHEN {quoted(column)} THEN 1.0 WHEN NOT {quoted(column)} THEN 0.0 END"
         if kind not in (INTEGER, WIDE, NUMBER):
             raise InputError(
-                f"{name} is {kind} in column {column!r}, expected numbers: cast the column, or map "
-                "another"
+                f"{name} is {_said(kind)} in column {column!r}, expected numbers: cast the column, "
+                "or map another"
             )
         return f"CAST({quoted(column)} AS DOUBLE)"
 
@@ -251,8 +250,8 @@ class Reader:
         if kind == TEXT and self.engine.casts_text:
             return self._step_in_text(name)
         raise InputError(
-            f"step is {kind} in column {column!r}, expected numbers or times: cast the column, or "
-            "map another"
+            f"step is {_said(kind)} in column {column!r}, expected numbers or times: cast the "
+            "column, or map another"
         )
 
     def _step_in_text(self, name: str) -> str:
@@ -287,7 +286,12 @@ class Reader:
             point = name if self.engine.decimal == "." else f"REPLACE({name}, ',', '.')"
             word = f"LOWER({point})"
             return f"CASE WHEN {word} IN ({yes}) THEN TRUE WHEN {word} IN ({no}) THEN FALSE END"
-        raise InputError(f"column {column!r} is {kind}, expected true/false or 0/1: cast it")
+        raise InputError(f"column {column!r} is {_said(kind)}, expected true/false or 0/1: cast it")
+
+
+def _said(kind: str) -> str:
+    """A kind of column, in words."""
+    return "of mixed types or nested" if kind == OTHER else kind
 
 
 def possible(prob: str) -> str:

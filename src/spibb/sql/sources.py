@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from spibb.checks import choice, instance, some
 from spibb.errors import InputError, masked, without_secrets
+from spibb.files import possible
 
 KINDS = {
     ".csv": ".csv", ".tsv": ".tsv", ".tab": ".tsv", ".parquet": ".parquet", ".jsonl": ".jsonl",
@@ -152,7 +153,7 @@ class Source:
     @property
     def path(self) -> Path | None:
         """The one file or folder that it names; None for lists and addresses."""
-        return None if isinstance(self.place, tuple) or self.scheme else Path(self.place)
+        return None if isinstance(self.place, tuple) or self.scheme else possible(self.place)
 
     @property
     def short(self) -> str:
@@ -218,7 +219,7 @@ def find_files(source: PathLike | Sequence[PathLike]) -> Files:
 
 
 def _expand(source: PathLike) -> tuple[list[Path], bool]:
-    path = Path(source)
+    path = possible(source)
     if path.is_dir() and ending(path) not in KINDS:
         return _in_folder(path)
     if _exists(path) or not glob.has_magic(str(source)):

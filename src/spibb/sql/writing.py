@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spibb.errors import InputError
-from spibb.files import write_whole
+from spibb.files import possible, write_whole
 from spibb.sql.duck import open_duckdb, os_errors
 from spibb.sql.engines import Engine
 from spibb.tables import write_table
@@ -33,7 +33,7 @@ def check_ending(path: Path) -> None:
 
 def check_free(path: Path, *, force: bool) -> None:
     """A file that is there stays, unless it may be overwritten; its folder must be there."""
-    if path.is_dir():
+    if possible(path).is_dir():
         raise InputError(f"cannot write {str(path)!r}: it is a folder, name a file")
     if not path.parent.is_dir():
         raise InputError(

@@ -317,14 +317,15 @@ def gather_for(
     policy that was chosen at one level cannot be judged at another.
     """
     own = getattr(result.algorithm, "delta", DELTA)
+    delta = None if delta is None else checks.delta(delta)
     if result.sweep and delta is not None and delta != own:
         raise InputError(
-            f"delta is {checks.delta(delta):g}, and {own:g} as an option of "
+            f"delta is {delta:g}, and {own:g} as an option of "
             f"{result.algorithm.name}, which chose the policy at that level: give it once"
         )
     if delta is None and result.algorithm.answers_at_delta:
         delta = own
-    delta = DELTA if delta is None else checks.delta(delta)
+    delta = DELTA if delta is None else delta
     by_tests = result.tested() is not None
     level = DELTA if by_tests else delta  # tests draw no models
     found = gather(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
@@ -88,13 +87,13 @@ class Certified(Algorithm):
 
     def __post_init__(self) -> None:
         checks.delta(self.delta)
+        checks.seed(self.seed)
         if self.choose_share is not None:
             checks.number("choose_share", self.choose_share, 0, 1, "()")
         if self.horizon is not None:
             checks.positive("horizon", self.horizon)
         for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
-            if (value := getattr(self, name)) is not None:
-                checks.number(name, value, -math.inf, math.inf, "()")
+            checks.limit(name, getattr(self, name))
 
     def told(self, truth: Truth) -> Self:
         """The same with the limits of returns."""

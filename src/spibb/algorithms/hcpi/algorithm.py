@@ -131,8 +131,7 @@ class HCPI(Algorithm):
             checks.instance("trainer", self.trainer, Algorithm, "give one, such as BasicRL()")
         checks.number("step_size", self.step_size, 0, 1, "(]")
         checks.choice("truncated", self.truncated, ope.TRUNCATED)
-        if self.lowest_return is not None:
-            checks.number("lowest_return", self.lowest_return, -math.inf, math.inf, "()")
+        checks.limit("lowest_return", self.lowest_return)
         if isinstance(self.behaviour, str):
             checks.choice("behaviour", self.behaviour, SOURCES)
         elif not isinstance(self.behaviour, Policy):
