@@ -213,6 +213,9 @@ class Problem(Shown):
 
         What the order of labels decides, such as which of two equal actions is taken, is then the
         same whatever they are called.
+
+        >>> sorted(problem.in_own_order().states.labels)
+        ['mild', 'severe']
         """
         if self.log is None:
             return self
