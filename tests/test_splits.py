@@ -44,16 +44,6 @@ def test_the_held_out_mean_is_that_of_a_fair_sample(make, n):
     assert_fair(held)
 
 
-@pytest.mark.parametrize("make", [of_few_kinds, of_clicks, of_amounts])
-@pytest.mark.parametrize("n", [50, 400])
-def test_so_is_that_of_a_split_without_names(make, n):
-    """`certified` judges with it."""
-    logs = (make(np.random.default_rng([i, n]), n) for i in range(LOGS))
-    assert_fair(
-        log.episodes(shuffled_by_content(log, 0, named=False)[: 3 * n // 10]) for log in logs
-    )
-
-
 def assert_fair(held: Iterable[Log]) -> None:
     errors = np.array([(x.reward.mean() - 0.5) * math.sqrt(len(x) / 0.25) for x in held])
     assert abs(errors.mean()) < 4 / math.sqrt(LOGS)

@@ -41,19 +41,18 @@ def split_episodes(log: Log, share: float, seed: int) -> tuple[Log, Log]:
     return log.episodes(order[:kept]), log.episodes(order[kept:])
 
 
-def shuffled_by_content(log: Log, seed: int, *, named: bool = True) -> np.ndarray:
+def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
     """A random order of the episodes [E] that depends on what they are, not on where they stand.
 
-    Each episode gets a number made of its labels, its rewards and its ends. Sorted by it, the
+    Each episode gets numbers made of its labels, its rewards and its ends. Sorted by them, the
     episodes stand in an order that any permuted log has too, because only equal episodes tie; then
     `fair_permutation` shuffles them, so that every share is a fair sample. The order of the labels
-    and the unit and zero of the rewards do not matter. The *names* of states and actions do: a log
-    with other names is split in another way, no less fair. If not `named`, a label is known by what
-    the log says of it instead, and names decide only between labels of which it says the same.
+    and the unit and zero of the rewards do not matter. Neither do the names of states and actions:
+    a label is known by what the log says of it, and names decide only between labels of which it
+    says the same.
     """
-    keys = _sorting_keys(log, _label_numbers(log.states), _label_numbers(log.actions))
-    if not named:
-        keys = (*_sorting_keys(log, *_numbers_without_names(log)), *keys)
+    keys = _sorting_keys(log, *_numbers_without_names(log))
+    keys += _sorting_keys(log, _label_numbers(log.states), _label_numbers(log.actions))
     return np.asarray(np.lexsort(keys[::-1])[fair_permutation(keys[0], seed)])
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from spibb.algorithms.auto import Auto
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import by_content
+from spibb.assurance.label_order import by_content
 from spibb.counts import Counts
 from spibb.log import Log
 from spibb.policy import Policy

@@ -8,6 +8,9 @@ import numpy as np
 import pytest
 from inside import spibb
 
+from spibb import load_policy
+from spibb.cli.terminal import with_letters
+
 TRAINED = "This log trained A, so it adds no evidence"
 
 
@@ -42,6 +45,27 @@ def test_the_log_that_trained_a_policy_promises_no_more_than_improve_did(folder)
     assert gained(same.stdout) == gained(made.stdout)
     assert TRAINED in " ".join(same.stdout.split())
     assert TRAINED not in " ".join(other.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "options", [("auto",), ("pi-b",), ("certified", "--v-max", "1"), ("auto", "--holdout", "0.4")]
+)
+def test_the_log_that_trained_a_policy_repeats_what_improve_said(folder, options):
+    made, same, again = (
+        " ".join(spibb(*words, folder=folder).stdout.split())
+        for words in (
+            ("improve", "log.csv", "--bandit", "--baseline", "baseline.csv", "--out", "said",
+             "--force", "--algorithm", *options),
+            ("compare", "said", "baseline.csv", "--log", "log.csv"),
+            ("compare", "said", "baseline.csv", "--log", "log.csv", "--discount", "0.5"),
+        )
+    )  # fmt: skip
+    verdict = load_policy(folder / "said").verdict
+    first = " ".join(f"{verdict['headline']}. {verdict['sentence']}".split())
+    assert made.startswith(first)
+    assert same.startswith(with_letters(first))
+    assert "its verdict may differ" not in same
+    assert "its verdict may differ" in again
 
 
 def test_a_policy_compared_with_itself_does_the_same(folder):

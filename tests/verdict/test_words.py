@@ -181,3 +181,12 @@ def test_a_baseline_that_did_not_make_the_log_has_a_remedy_in_a_sentence():
     wrong = Problem.from_log(log, Policy([[1.0, 0.0]], ["x"], ["a", "b"]), discount=0.9)
     verdict = PiBSpibb(10).improve(wrong).verdict
     assert named(verdict, "baseline").remedy.startswith("Give as baseline ")
+
+
+@pytest.mark.parametrize(("v_max", "excluded"), [(None, False), (2.0, True), (100.0, False)])
+def test_a_declared_limit_may_exclude_the_event_that_would_undo_a_gain(v_max, excluded):
+    baseline = Policy([[0.5, 0.5]], ["x"], ["a", "b"])
+    problem = Problem.from_log(bandit(200), baseline, discount=0.9, v_max=v_max)
+    sentence = PiBSpibb(5).improve(problem).verdict.sentence
+    assert ("which v_max = 2 excludes" in sentence) == excluded
+    assert ("a loss of" in sentence) != excluded

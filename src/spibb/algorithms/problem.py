@@ -31,6 +31,7 @@ from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.showing import Shown
 from spibb.solve import Box, free_box, unit_of
+from spibb.splits import ordered_without_names
 from spibb.words import apart
 
 _INT, _INT32, _FLOAT = np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0)
@@ -205,6 +206,24 @@ class Problem(Shown):
         return cls(
             counts, policy, discount, bound, v_max_given=v_max is not None, log=log,
             baseline_source=source,
+        )  # fmt: skip
+
+    def in_own_order(self) -> Problem:
+        """The problem with labels in an order that depends on no name, if it has its log.
+
+        What the order of labels decides, such as which of two equal actions is taken, is then the
+        same whatever they are called.
+
+        >>> sorted(problem.in_own_order().states.labels)
+        ['mild', 'severe']
+        """
+        if self.log is None:
+            return self
+        states, actions = ordered_without_names(self.log)
+        return replace(
+            self, counts=self.counts.with_labels(states, actions),
+            baseline=self.baseline.aligned(states, actions),
+            log=self.log.with_labels(states, actions),
         )  # fmt: skip
 
     @property

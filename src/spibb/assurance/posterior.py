@@ -12,6 +12,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import RETURN_ROUNDING
+from spibb.assurance.label_order import by_content
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rates import SuccessRates
@@ -22,7 +23,6 @@ from spibb.behaviour import in_common
 from spibb.counts import Counts
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.showing import Range
@@ -36,8 +36,6 @@ BELOW = 2
 MOST_DRAWS = 100_000
 SUMMED_UP_TO = 3
 """Visits up to which a gamma variate is quicker to draw as a sum of exponential ones."""
-SUM_DIGITS = 6
-"""Of sums of rewards in units of their range: those beyond are rounding."""
 ASSUMES = (
     "states are Markov, and episodes are independent",
     "the process did not change while the log was made, and will not change",
@@ -309,7 +307,7 @@ def posterior_improvement(
     zeta, level = _zeta(zeta), _level(level)
     counts = Counts.from_log(log) if isinstance(log, Log) else log
     counts, (policy, baseline) = in_common(counts, {"policy": policy, "baseline": baseline})
-    states, actions = by_content(counts)
+    states, actions = by_content(counts, baseline, policy)
     counts = counts.with_labels(states, actions)
     policy, baseline = (p.aligned(states, actions) for p in (policy, baseline))
     rho = Belief.of(counts, baseline, discount).values([policy.probs, baseline.probs], draws, rng)
@@ -338,32 +336,6 @@ def draws_for(level: float, usual: int) -> int:
             f"drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
         )
     return max(usual, math.ceil(BELOW / level))
-
-
-def by_content(counts: Counts) -> tuple[Vocabulary, Vocabulary]:
-    """States and actions by what the log says of them: visits, first states, rewards.
-
-    So draws depend neither on the order of labels nor on their names, except between labels of
-    which the log says the same.
-    """
-    visits, paid = counts.pairs, _above_centre(counts)
-    states = in_order(counts.states, visits.sum(axis=1), counts.starts, paid.sum(axis=1))
-    return states, in_order(counts.actions, visits.sum(axis=0), paid.sum(axis=0))
-
-
-def in_order(labels: Vocabulary, *facts: np.ndarray) -> Vocabulary:
-    """The labels sorted by facts of each [K], the first one first, and at last by their names."""
-    columns = zip(*(fact.tolist() for fact in facts), map(repr, labels.labels), labels.labels)
-    return Vocabulary(tuple(row[-1] for row in sorted(columns, key=lambda row: row[:-1])),
-                      labels.names)  # fmt: skip
-
-
-def _above_centre(counts: Counts) -> np.ndarray:
-    """Sums of rewards above the middle of their range [S, A], in terms of it, without rounding."""
-    low, high = counts.reward_range
-    above = (counts.reward_sum - counts.n * counts.centre) / ((high - low) or counts.unit)
-    sums = np.bincount(counts.pair_of_outcome, above, minlength=counts.pairs.size)
-    return np.round(sums, SUM_DIGITS).reshape(counts.shape)
 
 
 def gains_over(rho: np.ndarray, base: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ class SplitLog:
         """Let the first `n_choose` shuffled episodes choose."""
         bounds = declared.bounds(discount)
         scaled = bounds.in_spans()
-        order = shuffled_by_content(log, seed, named=False)
+        order = shuffled_by_content(log, seed)
         inside = replace(log, reward=log.reward / scaled.unit)
         check_returns(inside, discount, scaled)
         chosen, judged = inside.episodes(order[:n_choose]), inside.episodes(order[n_choose:])

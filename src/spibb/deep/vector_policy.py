@@ -27,6 +27,7 @@ from spibb.frozen import Frozen
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.mapping import MAPPING, ColumnMap
 from spibb.ingest.policy_files import vector_policy_file
+from spibb.ingest.whole_policy import STORED_VERDICT
 from spibb.labels import Label, Vocabulary
 from spibb.loading import (
     anything,
@@ -56,7 +57,7 @@ _PART = either(flag(), whole(), text())
 LABELS = list_of(either(_PART, list_of(_PART, least=2)), least=1)
 KNOWN = record({
     "origin": table_of(anything()), "reading": either(null(), MAPPING),
-    "verdict": either(null(), record({"grade": text(), "headline": text()})),
+    "verdict": either(null(), STORED_VERDICT),
 })  # fmt: skip
 FARTHEST = 1e12
 """Standard deviations from the log's mean beyond which numbers of 32 bits may overflow."""

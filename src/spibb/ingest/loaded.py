@@ -39,7 +39,7 @@ class Loaded(Frozen):
 
         @property
         def verdict(self) -> Mapping[str, str] | None:
-            """`grade` and `headline` of the verdict when it was made, if known."""
+            """`grade`, `headline` and `sentence` of the verdict when it was made, if known."""
 
         @property
         def discount(self) -> float | None:
@@ -121,7 +121,7 @@ class LoadedPolicy(Loaded):
         bins: how numeric columns of the state were cut.
         origin: command, files and versions that it was made with; empty where not known.
         visits: how often the log was in each state [S], if known.
-        verdict: `grade` and `headline` of the verdict when it was made, if known.
+        verdict: `grade`, `headline` and `sentence` of the verdict when it was made, if known.
         discount: the one that it was made with, if known.
         reading: how its log was read, if known: columns, and what was done with rows.
 

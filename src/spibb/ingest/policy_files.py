@@ -24,7 +24,7 @@ from spibb.ingest.cells import Cells, read_cells
 from spibb.ingest.loaded import LoadedPolicy
 from spibb.ingest.mapping import MAPPING, ColumnMap, ColumnNames
 from spibb.ingest.policy_cells import check_covers, policy_of_cells
-from spibb.ingest.whole_policy import ENDING, read_whole_policy
+from spibb.ingest.whole_policy import ENDING, STORED_VERDICT, read_whole_policy
 from spibb.labels import Vocabulary, encode
 from spibb.loading import anything, list_of, read_json, real, record, table_of, text, whole
 from spibb.log import Log
@@ -47,7 +47,7 @@ FORM = record(
     {
         "origin": table_of(anything()),
         "discount": real(0, 1, "[)"),
-        "verdict": record({"grade": text(), "headline": text()}),
+        "verdict": STORED_VERDICT,
         "reading": MAPPING,
     },
     more=True,

@@ -47,13 +47,15 @@ _PART = either(text(), flag(), whole(LEAST, LARGEST))
 _LABELS = record(
     {"columns": list_of(text(), least=1), "labels": list_of(either(_PART, list_of(_PART, least=1)))}
 )
+STORED_VERDICT = record({"grade": text(), "headline": text()}, {"sentence": text()})
+"""What a policy knows of its verdict."""
 _CONTENT: Mapping[str, Form] = {
     "state": _LABELS,
     "action": _LABELS,
     "bins": table_of(list_of(real(), least=1)),
     "probabilities": list_of(list_of(row(whole(0), real(0, 1, "[]")), least=1), least=1),
     "visits": either(null(), list_of(real(0, brackets="[)"))),
-    "verdict": either(null(), record({"grade": text(), "headline": text()})),
+    "verdict": either(null(), STORED_VERDICT),
     "discount": either(null(), real(0, 1, "[)")),
     "origin": table_of(anything()),
     "reading": either(null(), MAPPING),

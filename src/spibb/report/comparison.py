@@ -72,7 +72,8 @@ def compare(
 ) -> Comparison:
     """Compare two policies in the states that both know; with a log, judge A in the place of B.
 
-    Where the log `trained` A, it judges its own choice: δ is divided by 4.
+    Where the log `trained` A, it judges its own choice: δ is divided by 4. The verdict of the
+    improvement itself knows how A was made, and may differ: rely on that one.
     """
     b = b.named(a.states.names, a.actions.names)
     known = b.states.index

@@ -162,7 +162,9 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
 
 def verdict_in_short(verdict: Verdict) -> dict[str, str]:
     """What a policy knows of its verdict."""
-    return {"grade": str(verdict.grade), "headline": verdict.headline}
+    return {
+        "grade": str(verdict.grade), "headline": verdict.headline, "sentence": verdict.sentence,
+    }  # fmt: skip
 
 
 def _values(evidence: Evidence) -> dict[str, Any]:

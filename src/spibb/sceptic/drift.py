@@ -14,7 +14,7 @@ from spibb.frozen import Frozen
 from spibb.log import Log
 from spibb.sceptic import echoes
 from spibb.sceptic.echoes import echo_p
-from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, ordered_episodes
+from spibb.sceptic.exchange import SUSPICIOUS, Exchange, exchange_test, in_time
 
 CYCLES = (20, 5)
 """Lengths of the groups of consecutive episodes that may be seasons, beside both halves."""
@@ -85,7 +85,7 @@ def season_check(log: Log, rng: np.random.Generator) -> Season | None:
     """
     if log.n_episodes < 2:
         return None
-    log = ordered_episodes(log, rng)
+    log = in_time(log, rng)
     halves = -(-log.n_episodes // 2)
     groups = [_InTime.of(log, n) for n in (halves, *(n for n in CYCLES if n < halves))]
     asked = len(groups) + 1
@@ -119,7 +119,7 @@ def drift_check(log: Log, discount: float, rng: np.random.Generator) -> Drift | 
     if log.n_episodes < 2 or log.untimed:
         return None
     earned, late = returns(log, discount), _InTime.halves(log).group == 1
-    halves = _InTime.halves(ordered_episodes(log, rng))
+    halves = _InTime.halves(in_time(log, rng))
     told = varies(log) is not None
     return Drift(
         float(earned[~late].mean()), float(earned[late].mean()),

@@ -23,10 +23,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spibb.assurance.posterior import in_order
 from spibb.frozen import Frozen
 from spibb.kernels import exchange as kernel
 from spibb.log import Log
+from spibb.splits import ordered_without_names, shuffled_by_content
 
 SUSPICIOUS = 0.01
 """p-values below this are worth a word."""
@@ -279,18 +279,22 @@ def centred(x: np.ndarray, stratum: np.ndarray) -> np.ndarray:
     return np.asarray(apart / largest if largest > CANCELLED else np.zeros(len(x)))
 
 
-def ordered_episodes(log: Log, rng: np.random.Generator) -> Log:
-    """The log with labels by their visits, so that no p-value depends on their order or names.
+def in_time(log: Log, rng: np.random.Generator) -> Log:
+    """About `MOST_ROWS` rows of a log, as whole episodes in their order, with labels in an order
+    that depends on no name."""
+    if (n := _most_episodes(log)) < log.n_episodes:
+        log = log.episodes(np.sort(rng.permutation(log.n_episodes)[:n]))
+    return log.with_labels(*ordered_without_names(log))
 
-    Of a long one about `MOST_ROWS` rows: whole episodes in their order.
-    """
-    visits = [
-        np.bincount(codes, minlength=len(labels))
-        for codes, labels in ((log.state, log.states), (log.action, log.actions))
-    ]
-    states, actions = in_order(log.states, visits[0]), in_order(log.actions, visits[1])
-    log = log.with_labels(states, actions)
+
+def in_any_order(log: Log) -> Log:
+    """The same where time does not matter: the order of the episodes depends on what they are."""
+    log = log.episodes(shuffled_by_content(log, seed=0)[: _most_episodes(log)])
+    return log.with_labels(*ordered_without_names(log))
+
+
+def _most_episodes(log: Log) -> int:
+    """How many episodes have about `MOST_ROWS` rows."""
     if len(log) <= MOST_ROWS:
-        return log
-    n = max(2, log.n_episodes * MOST_ROWS // len(log))
-    return log.episodes(np.sort(rng.permutation(log.n_episodes)[:n]))
+        return log.n_episodes
+    return max(2, log.n_episodes * MOST_ROWS // len(log))

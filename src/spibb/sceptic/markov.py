@@ -9,7 +9,7 @@ import numpy as np
 from spibb.log import Log
 from spibb.sceptic import echoes
 from spibb.sceptic.echoes import slope_p
-from spibb.sceptic.exchange import Exchange, exchange_test, ordered_episodes
+from spibb.sceptic.exchange import Exchange, exchange_test, in_any_order
 
 
 def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
@@ -22,7 +22,7 @@ def markov_check(log: Log, rng: np.random.Generator) -> Exchange:
     them is in doubt. First steps of episodes have nothing before them and are left out, as are rows
     whose successor is not known.
     """
-    log = ordered_episodes(log, rng)
+    log = in_any_order(log)
     pair = log.pair
     rows = _with_a_past(log, log.known)
     found = exchange_test(pair[rows], log.next_state[rows], log.reward[rows], pair[rows - 1], rng)
@@ -34,7 +34,7 @@ def clock_check(log: Log, rng: np.random.Generator) -> Exchange:
 
     It does where episodes have a fixed length and the states do not say how many steps are left.
     """
-    log = ordered_episodes(log, rng)
+    log = in_any_order(log)
     rows = np.flatnonzero(log.known)
     return exchange_test(
         log.pair[rows], log.next_state[rows], log.reward[rows], log.step[rows], rng
@@ -46,7 +46,7 @@ def decisions_remember(log: Log, rng: np.random.Generator) -> float:
 
     If it does, whoever decided may have looked at something that the states lack.
     """
-    log = ordered_episodes(log, rng)
+    log = in_any_order(log)
     rows = _with_a_past(log, np.ones(len(log), dtype=bool))
     state, nothing = log.state.astype(np.int64), np.zeros(len(rows))
     found = exchange_test(

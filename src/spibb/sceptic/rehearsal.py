@@ -63,7 +63,7 @@ def rehearse(
     2. Episodes are cut where the log's longest ended. The baseline counts as known.
     3. The policy is judged exactly, in the world that made its log.
     """
-    problem = result.problem
+    problem = result.problem.in_own_order()
     log, (n_states, n_actions) = problem.log, problem.counts.shape
     if log is None:
         return Rehearsal.refused("only counts of the log were kept")

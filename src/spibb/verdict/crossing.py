@@ -19,11 +19,9 @@ import numpy as np
 
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import by_content
 from spibb.counts import Counts
 from spibb.episodes.departures import Departures, single_departures, values_where_seen
 from spibb.errors import InputError
-from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.splits import shuffled_by_content
 
@@ -45,8 +43,9 @@ def crossed(algorithm: Algorithm, problem: Problem) -> float | None:
 
 def cross_fitted_departures(algorithm: Algorithm, problem: Problem, parts: int) -> list[Departures]:
     """What single departures gain in each part of a problem's log, if the other parts train."""
+    problem = problem.in_own_order()
     assert problem.log is not None
-    log, orders = problem.log, np.array_split(_shuffled(problem, problem.log), parts)
+    log, orders = problem.log, np.array_split(shuffled_by_content(problem.log, seed=0), parts)
     return [
         _departures(algorithm, problem, log.episodes(np.concatenate(orders[:k] + orders[k + 1 :])),
                     log.episodes(orders[k]))
@@ -59,13 +58,3 @@ def _departures(algorithm: Algorithm, problem: Problem, training: Log, testing: 
     policy, baseline = algorithm.improve(part).policy.probs, problem.baseline.probs
     q, _ = values_where_seen(part.counts, baseline, problem.discount)
     return single_departures(testing, policy, baseline, q, problem.discount)
-
-
-def _shuffled(problem: Problem, log: Log) -> np.ndarray:
-    """A fair order of the episodes [E], the same one whatever labels are called."""
-    states, actions = by_content(problem.counts)
-    numbered = replace(
-        log.with_labels(states, actions), states=Vocabulary(tuple(range(len(states)))),
-        actions=Vocabulary(tuple(range(len(actions)))),
-    )  # fmt: skip
-    return shuffled_by_content(numbered, seed=0)

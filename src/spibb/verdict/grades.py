@@ -264,7 +264,8 @@ def _undone(evidence: Evidence, gain: float) -> str:
     """What a log cannot show: how rare and how costly an event would undo the gain.
 
     At a rate of `UNSEEN`/n it may stay away from the n visits behind the changes. An episode has
-    Σ_x n(x)/E · ‖π − π_b‖₁/2 changed decisions.
+    Σ_x n(x)/E · ‖π − π_b‖₁/2 changed decisions. Two returns within ±v_max differ by at most twice
+    as much, so that a v_max that was declared may exclude such an event.
     """
     problem, visits = evidence.problem, int(evidence.tried.sum())
     moved = np.abs(evidence.policy.probs - problem.baseline.probs).sum(axis=1) / 2
@@ -272,7 +273,14 @@ def _undone(evidence: Evidence, gain: float) -> str:
     if visits <= UNSEEN or not decisions:
         return ""
     rate = UNSEEN / visits
-    cost = at_most(gain / (rate * decisions), 2)
+    loss = gain / (rate * decisions)
+    cost = at_most(loss, 2)
+    if problem.v_max_given and loss > 2 * problem.v_max:
+        return (
+            f" To undo this gain in {percent(rate)} of the changed decisions, an event that the "
+            f"log does not show would have to cost {cost}, which v_max = {problem.v_max:g} "
+            "excludes."
+        )
     return (
         " An event that the log does not show would undo this gain if it occurs in "
         f"{percent(rate)} of the changed decisions: a loss of {cost} after an action that becomes "

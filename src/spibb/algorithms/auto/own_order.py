@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import Belief, by_content
+from spibb.assurance.label_order import by_content
+from spibb.assurance.posterior import Belief
 from spibb.counts import Counts
 from spibb.frozen import Frozen
 from spibb.policy import Policy
@@ -31,7 +32,7 @@ class OrderedProblem(Frozen):
     @classmethod
     def of(cls, problem: Problem) -> OrderedProblem:
         """The labels of a problem's log in that order."""
-        states, actions = by_content(problem.counts)
+        states, actions = by_content(problem.counts, problem.baseline)
         baseline = problem.baseline.aligned(states, actions)
         counts = problem.counts.with_labels(states, actions)
         rows, columns = problem.states.codes(states)[:, None], problem.actions.codes(actions)

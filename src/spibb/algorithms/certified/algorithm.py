@@ -25,7 +25,6 @@ from spibb.errors import InputError
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.solve import evaluate
-from spibb.splits import ordered_without_names
 from spibb.words import counted
 
 
@@ -148,7 +147,7 @@ class Certified(Algorithm):
             reason = f"{counted(few, 'episode')} to judge with, and at least 2 are needed"
             return [one._result(problem, problem.baseline.probs, (), reason) for one in algorithms]
         declared = self._declared(problem, log)
-        own = _in_own_order(problem, log)
+        own = problem.in_own_order()
         assert own.log is not None
         made_by = replace(made_by, probs=own.baseline.probs)
         split = SplitLog.of(
@@ -213,16 +212,6 @@ def _as_recorded(problem: Problem, made_by: MadeBy) -> Problem:
         return problem
     recorded = Policy(made_by.probs, problem.states, problem.actions, "action_prob")
     return replace(problem, baseline=recorded, baseline_source=Provenance.RECORDED)
-
-
-def _in_own_order(problem: Problem, log: Log) -> Problem:
-    """The problem with labels in an order that depends on no name: it decides between changes with
-    the same evidence, and so whether they are tested."""
-    states, actions = ordered_without_names(log)
-    return replace(
-        problem, counts=problem.counts.with_labels(states, actions),
-        baseline=problem.baseline.aligned(states, actions), log=log.with_labels(states, actions),
-    )  # fmt: skip
 
 
 def _as_given(test: ChangeTest, problem: Problem) -> ChangeTest:

@@ -57,11 +57,12 @@ def compare(
         policies = {named(a): first, named(b): second}
         gamma, source = discount_for(discount, policies if log is not None else {})
         table = None if log is None else open_as(log, column_map, first, second)
-        trained = log is not None and _trained(first, log)
+        trained = log is not None and _used(first, "log", log)
+        said = trained and gamma == first.discount and _used(first, "baseline", b)
         both = (files[0], first), (files[1], second)
         doubts = doubts_about(table)
         if tables[0]:
-            show = _compare_tables(*both, table, gamma, seed, trained)
+            show = _compare_tables(*both, table, gamma, seed, trained, said)
         else:
             show = _compare_vectors(*both, table, gamma, seed)
     show(console, doubts)
@@ -76,19 +77,21 @@ def compare(
         say_discount(console, table, gamma, source)
 
 
-def _trained(policy: Any, log: str) -> bool:
-    """Whether a policy was made from this very file, by the hash that it knows."""
+def _used(policy: Any, role: str, file: str) -> bool:
+    """Whether a policy was made with this very file as log or baseline, by the hash that it
+    knows."""
     from spibb.report.origin import digest
 
-    found = digest(log)
+    found = digest(file)
     used = ((source["role"], source["sha256"]) for source in policy.origin.get("sources", ()))
-    return found is not None and ("log", found) in used
+    return found is not None and (role, found) in used
 
 
 def _compare_tables(
-    a: tuple[Any, Any], b: tuple[Any, Any], table: Any, gamma: float, seed: int, trained: bool
-) -> Show:
-    """Compare two tables; the answer prints."""
+    a: tuple[Any, Any], b: tuple[Any, Any], table: Any, gamma: float, seed: int, trained: bool,
+    said: bool,
+) -> Show:  # fmt: skip
+    """Compare two tables; the answer prints, with the verdict that A has if it is one on B."""
     from spibb.cli.terminal import print_comparison
     from spibb.report.comparison import compare as compare_policies
 
@@ -97,7 +100,8 @@ def _compare_tables(
         policy.policy if records is None else file.policy(records) for file, policy in (a, b)
     )
     found = compare_policies(left, right, records, discount=gamma, seed=seed, trained=trained)
-    return lambda console, doubts: print_comparison(console, found, doubts)
+    known = a[1].verdict if said else None
+    return lambda console, doubts: print_comparison(console, found, doubts, known)
 
 
 def _compare_vectors(
