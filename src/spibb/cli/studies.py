@@ -59,20 +59,21 @@ def show_progress(console: Console, todo: Plan, chunks: Generator[Chunk, None, N
         TimeRemainingColumn,
     )
 
+    from spibb.experiments.runner import stored_runs
+
     columns = (
         TextColumn("{task.description}"), BarColumn(BAR), MofNCompleteColumn(),
         TextColumn("{task.fields[rate]}"), TimeElapsedColumn(), TimeRemainingColumn(),
     )  # fmt: skip
-    stored = todo.done
     with Progress(*columns, console=console) as progress, closing(chunks):
         task = progress.add_task(todo.experiment.study, total=todo.missing, rate="")
         try:
             with unwrapped():
                 for chunk in chunks:
-                    stored += len(chunk)
                     rate = _rate(progress.tasks[0].speed)
                     progress.update(task, advance=len(chunk), rate=rate)
         except (Stopped, KeyboardInterrupt) as stop:
             number = stop.number if isinstance(stop, Stopped) else signal.SIGINT
+            stored = stored_runs(todo)  # a signal may come between storing and counting a part
             note = f"{stored:,} of {todo.runs:,} runs are stored; the same command continues"
             raise Stopped(number, note) from None

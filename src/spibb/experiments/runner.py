@@ -68,8 +68,16 @@ def plan(
         broken = stored.damaged if dry else tuple(map(_set_aside, stored.damaged))
     chunks = tuple(_missing(stored.chunks, runs, _chunk_size(experiment, runs, jobs)))
     seconds = study_of(experiment).seconds(experiment, chunks[0].start) if chunks else 0.0
-    finished = sum(min(c.stop, runs) - min(c.start, runs) for c in stored.chunks)
-    return Plan(experiment, folder, runs, finished, chunks, broken, seconds)
+    return Plan(experiment, folder, runs, _finished(stored.chunks, runs), chunks, broken, seconds)
+
+
+def _finished(chunks: Iterable[Chunk], runs: int) -> int:
+    return sum(min(chunk.stop, runs) - min(chunk.start, runs) for chunk in chunks)
+
+
+def stored_runs(plan: Plan) -> int:
+    """How many of the wanted runs the folder holds now, by the names of its parts."""
+    return _finished(map(chunk_of, part_files(plan.folder)), plan.runs)
 
 
 def execute(plan: Plan, *, jobs: int = 1, dask: str | None = None) -> Generator[Chunk, None, None]:

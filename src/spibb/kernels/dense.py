@@ -307,13 +307,14 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
     row that is there.
     """
     v, ties = np.empty(0), np.empty(0)
+    within = Box(box.lower, box.upper, box.start.copy())
     gain, iterations = np.inf, 0
     while gain > 0.0 and iterations < MAX_ITERATIONS:
         if iterations >= PATIENCE:
-            box = Box(box.lower, box.upper, pi.copy())
+            within.start[...] = pi
         v, ties = values(rows, rewards, discount, pi)
         scale_by(ROUNDING, ties)
-        gain = improve(rows, rewards, discount, box, v, ties, pi, q)
+        gain = improve(rows, rewards, discount, within, v, ties, pi, q)
         iterations += 1
     return v, ties, iterations, gain <= 0.0
 
