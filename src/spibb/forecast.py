@@ -28,7 +28,7 @@ from spibb.splits import ordered_without_names
 from spibb.sql.sources import Source
 from spibb.words import roughly, short
 
-LARGEST = 200_000
+FORECAST_ROWS = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
 POLICIES = {
     Provenance.GIVEN: "those of the baseline",

@@ -32,7 +32,7 @@ from spibb.policy import Policy
 
 FIRST_VISITS = 8.0
 """α with which V̄ is found."""
-FEWEST_VISITS = 1.0
+LEAST_VISITS = 1.0
 """The smallest α of the grid: one visit tells no more of a pair than its state does."""
 MOST_VISITS = 16.0
 """The largest α of the grid, in visits of the pair that was seen most."""
@@ -193,10 +193,10 @@ def _grid(pairs: _Pairs) -> list[float]:
     A single difference tells neither α nor the slope, so that hardly anything is pooled.
     """
     if pairs.n_actions == 1 or _between(pairs) == 1:
-        return [FEWEST_VISITS]
+        return [LEAST_VISITS]
     most = max(float(pairs.n.max()), 1.0)
     last = math.ceil(math.log2(MOST_VISITS * most))
-    return [*(2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)), ALIKE * most]
+    return [*(2.0**k for k in range(round(math.log2(LEAST_VISITS)), last + 1)), ALIKE * most]
 
 
 def _within(pairs: _Pairs, unseen_variance: float) -> _Within | None:

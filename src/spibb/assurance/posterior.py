@@ -12,12 +12,12 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import RETURN_ROUNDING
+from spibb.assurance.disasters import Disasters
 from spibb.assurance.label_order import by_content
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rates import SuccessRates
 from spibb.assurance.rows import Models, Paid, PooledRows
-from spibb.assurance.surprises import Surprises
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.behaviour import in_common
 from spibb.counts import Counts
@@ -139,7 +139,7 @@ class Belief:
     counts: Counts
     rows: PooledRows
     poolings: tuple[Pooling, ...]
-    surprises: Surprises
+    disasters: Disasters
     discount: float
     unit: float
 
@@ -155,10 +155,10 @@ class Belief:
         v = Evaluator(
             rows, baseline.probs[None], discount, rows.mean(likeliest.weight)
         ).mean_values()[0]
-        surprises = Surprises.of(
+        disasters = Disasters.of(
             rows, baseline.probs, v, discount, counts.reward_range[0], likeliest.noise
         )
-        return cls(counts, rows, poolings, surprises, discount, unit)
+        return cls(counts, rows, poolings, disasters, discount, unit)
 
     def values(
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
@@ -218,9 +218,9 @@ class Belief:
         models.rewards[...] += noise * of["error"] * rng.standard_normal(models.rewards.shape)
         of_state = noise * of["state_error"] * rng.standard_normal((size, self.rows.shape[0]))
         models.rewards[...] += (1 - of["weight"]) * np.repeat(of_state, self.rows.shape[1], axis=1)
-        if self.surprises.size:
-            own = of["weight"][:, self.surprises.pairs]
-            models.rewards[:, self.surprises.pairs] -= own * self.surprises.draw(size, rng)
+        if self.disasters.size:
+            own = of["weight"][:, self.disasters.pairs]
+            models.rewards[:, self.disasters.pairs] -= own * self.disasters.draw(size, rng)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:

@@ -7,6 +7,10 @@ import math
 import numpy as np
 
 _ERFC = np.frompyfunc(math.erfc, 1, 1)
+ONE_SIDED_95 = 1.645
+"""Standard errors below a mean that a one-sided 95 % interval begins."""
+TWO_SIDED_95 = 1.96
+"""Standard errors on each side of a mean that a two-sided 95 % interval holds."""
 MANY = 1 << 16
 """Values from which loading SciPy is quicker."""
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb.checks import callable_
 from spibb.errors import InputError
+from spibb.ingest import open_engine
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
 from spibb.labels import Vocabulary
@@ -129,8 +130,6 @@ def open_vectors(
     duplicates: str = ERROR,
 ) -> VectorTable:
     """Find the columns of a log of vectors in place; see `read_vectors`."""
-    from spibb.ingest import open_engine
-
     if missing == AS_LEVEL:
         raise InputError(
             "missing is 'as-level', which is for labels, and the columns of the state are numbers: "

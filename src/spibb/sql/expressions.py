@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spibb.binning import Bins
 from spibb.columns import FLAGS, UNIT
 from spibb.errors import InputError
-from spibb.irregular_tables import ERROR, LEVEL, STRICT, WORDS, Handling
+from spibb.irregular_tables import ERROR, MISSING_LABEL, STRICT, WORDS, Handling
 from spibb.sql.engines import (
     FLAG,
     INTEGER,
@@ -156,7 +156,7 @@ class Reader:
             return label
         there = self.present("state", column, like)
         return (
-            f"CASE WHEN {there} IS NULL THEN {text_literal(LEVEL)} "
+            f"CASE WHEN {there} IS NULL THEN {text_literal(MISSING_LABEL)} "
             f"ELSE CAST({label} AS VARCHAR) END"
         )
 

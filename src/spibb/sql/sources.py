@@ -42,7 +42,7 @@ NO_TABLES = ("thumbs.db",)
 OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*\{|\{.*\}\s*?\n\s*\{)")
 """How a JSON file of rows begins: with a list of objects, or with two objects on two lines."""
 WRITTEN = ("encoding", "decimal", "separator")
-"""Options of a source that say how text is written."""
+"""How text is written: options of the command line, and fields of a `Source`."""
 SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://|(minari):")
 """How an address begins."""
 

@@ -17,6 +17,7 @@ from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
+from spibb.bounds.normal import TWO_SIDED_95
 from spibb.defaults import DELTA
 from spibb.episodes.departures import (
     MOVED,
@@ -38,8 +39,6 @@ from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
 from spibb.verdict.recorded import CrossFittedGain, ModelFreeGain, cross_fitted_gain, direct_limits
 
-Z95 = 1.96
-"""Standard errors of a 95 % interval."""
 DRAWS = 1000
 LARGE_DRAWS = 100
 """Models drawn from the posterior of a problem too large for exact evaluation."""
@@ -91,7 +90,7 @@ class LoggedReturn:
     @property
     def reach(self) -> float:
         """Half of the mean's 95 % interval."""
-        return Z95 * self.standard_error
+        return TWO_SIDED_95 * self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,8 +297,19 @@ def gather(
         refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
     return Evidence(
-        problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
-        unfair, problem.log is not None and problem.log.ends_assumed,
+        problem,
+        policy,
+        delta,
+        posterior,
+        lower,
+        shared=False,
+        earned=earned,
+        departures=single,
+        estimates=estimates,
+        no_estimates=refusal,
+        held_out=fair,
+        no_held_out=unfair,
+        ends_assumed=problem.log is not None and problem.log.ends_assumed,
     )  # fmt: skip
 
 
@@ -341,7 +351,7 @@ def gather_for(
         return replace(found, certified=True)
     if (chosen := result.chosen) is None:
         return found
-    return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
+    return replace(found, lower=chosen.lower, shared=True, share=chosen.level)
 
 
 def whole_episodes(result: Improvement, delta: float) -> OffPolicyReport | None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from spibb.algorithms.auto.algorithm import ESTIMATOR
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.problem import Problem
 from spibb.episodes.departures import Departures
@@ -25,7 +26,6 @@ from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict.crossing import cross_fitted_departures
 
-ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
 SINGLE = "the changes one at a time"
 CROSS_FITTED = "changes chosen and judged by different episodes"

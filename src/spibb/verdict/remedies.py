@@ -69,7 +69,7 @@ class WhyUnchanged:
     @classmethod
     def _said(cls, result: Improvement) -> WhyUnchanged:
         """What the algorithm itself says."""
-        reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
+        reason, n = result.reason or NO_REASON.reason, result.problem.n_episodes
         tested = result.tested()
         if tested is not None and (more := tested.more_episodes) is not None:
             return cls(reason, more_episodes(more, n))
@@ -96,7 +96,7 @@ def _until(result: Improvement, candidate: Candidate) -> float | None:
     return None if more is None else max(more, until_shown(n, int(visits.sum())))
 
 
-UNKNOWN = WhyUnchanged()
+NO_REASON = WhyUnchanged()
 STATES = "other states: the present ones leave out something that matters."
 NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
 VARIATION = (

@@ -164,7 +164,7 @@ def _chosen(
         from spibb.algorithms import configured
 
         return configured(algorithm, options, delta)
-    from spibb.policies import need_deep
+    from spibb.stored_policies import need_deep
 
     need_deep()
     from spibb.running.vector_work import settings_of

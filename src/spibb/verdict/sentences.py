@@ -1,36 +1,25 @@
-"""The verdict: certified, supported, or not supported."""
+"""The sentences of a verdict: what was found, what it assumes, and what would raise the grade."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, TypeGuard
-
 import numpy as np
 
-from spibb import checks
 from spibb.algorithms.certified import Certified, CertifiedImprovement
-from spibb.algorithms.improvement import Improvement
 from spibb.assurance.posterior import ASSUMES
-from spibb.bounds.chance import UNSEEN
-from spibb.certificate import Certificate
+from spibb.bounds.chance import RULE_OF_THREE
 from spibb.change_certificate import ChangeCertificate
-from spibb.checks import takes
 from spibb.errors import InputError
-from spibb.grade import Grade, headline
 from spibb.log import Log
-from spibb.showing import Shown
-from spibb.verdict.criteria import VARYING, criteria, surely_worse
-from spibb.verdict.criterion import DECISIVE, Condition, Criterion, lacking
-from spibb.verdict.evidence import Evidence, gather_for, whole_episodes
-from spibb.verdict.remedies import UNKNOWN, WhyUnchanged, more_episodes
+from spibb.verdict.criteria import VARYING, surely_worse
+from spibb.verdict.criterion import Condition, Criterion
+from spibb.verdict.evidence import Evidence, whole_episodes
 from spibb.words import at_least, at_most, counted, level, listed, number, percent, roughly, short
 
-UNSOLVED = (
-    "the solver stopped before the values in the model had settled, so they may be wrong; a "
-    "smaller discount helps"
+CERTIFIED = "The certified algorithm"
+LIMITS = (
+    "after you declare limits that every return stays within, whatever happens (v_max, or "
+    "lowest_reward and highest_reward): a log cannot prove such limits"
 )
-
 TRIED_UP_TO = 100_000
 """Rows of a log up to which it is tried, unasked, what `certified` would accept."""
 
@@ -40,11 +29,8 @@ CONSTANT = 5
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
 
-FEW_EPISODES = 100
-"""In the assurance benchmark, supported policies gained less than stated in 30 % of the logs of 30
-episodes, in 5 % of those of 100 and less often beyond; their sign was right at all sizes. Nearly
-all of these logs are of one cell (river-swim, uniform baseline), in which the current policy
-reaches a prize that short logs do not show; elsewhere they are 4 % with 30 episodes."""
+OVERSTATED_BELOW = 100
+"""Policies supported by fewer episodes often gain less than stated (docs/choosing.md)."""
 
 REMEMBERING = (
     "the state and {} contain all that matters from the past (states alone do not: this log "
@@ -53,155 +39,8 @@ REMEMBERING = (
 """What takes the place of Markov states in models that remember something."""
 
 
-@dataclass(frozen=True)
-class Verdict(Shown):
-    """The verdict on a new policy: its grade, what it assumes, and what would raise it.
-
-    Certified: P(ρ(π, M) ≥ ρ(π_b, M)) ≥ 1 − δ, given the `assumptions`. Supported: so says the
-    posterior of the model, and all `criteria` hold. Not supported: keep the current policy.
-
-    Attributes:
-        grade: certified, supported, or not supported.
-        sentence: the verdict in one sentence.
-        assumptions: they complete "It assumes that …".
-        remedy: what would raise the grade.
-        delta: δ, the failure probability.
-        lower_bound: what the new policy gains per episode at level 1 − δ, given the model
-            (supported); 0 for a certified policy, which is no worse at that level whatever the
-            model; None where the log supports nothing.
-        criteria: the conditions of "supported"; the first that failed is the reason why a policy
-            is not supported.
-        doubts: reasons why its numbers may not hold; they stand beside the grade and do not change
-            it.
-
-    >>> spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.grade
-    <Grade.NOT_SUPPORTED: 'not supported'>
-    """
-
-    grade: Grade
-    sentence: str
-    assumptions: tuple[str, ...]
-    remedy: str
-    delta: float
-    lower_bound: float | None
-    criteria: tuple[Criterion, ...]
-    doubts: tuple[str, ...] = ()
-
-    def _facts(self) -> Mapping[str, Any]:
-        """The grade and its numbers; what failed, if anything did."""
-        failed = ", ".join(criterion.name for criterion in lacking(self.criteria)) or None
-        return {
-            "grade": self.grade.value, "sentence": self.sentence, "delta": self.delta,
-            "lower_bound": self.lower_bound, "failed": failed, "doubts": len(self.doubts),
-        }  # fmt: skip
-
-    @property
-    def headline(self) -> str:
-        """The grade as a heading."""
-        return headline(self.grade, self.doubts)
-
-    @property
-    def advice(self) -> str:
-        """What would raise the grade, as a line of its own."""
-        if self.grade is Grade.CERTIFIED:
-            return self.remedy
-        return f"What would raise the grade: {self.remedy}"
-
-    @property
-    def favourable(self) -> bool:
-        """Whether the log speaks for the new policy."""
-        return self.grade is not Grade.NOT_SUPPORTED
-
-    def leaves(self, certificate: ChangeCertificate) -> ChangeCertificate:
-        """The certificate, refused for the reason of this verdict if it is not a certified one."""
-        if certificate.refusal or self.grade is Grade.CERTIFIED:
-            return certificate
-        reason = self.sentence[:1].lower() + self.sentence[1:].removesuffix(".")
-        refusal = f"the changes passed their tests, but {reason}"
-        return replace(certificate, bounds=(), refusal=refusal)
-
-    def __str__(self) -> str:
-        return f"{self.headline}. {self.sentence}"
-
-
-@takes(result=Improvement, held_out=(type(None), Log))
-def judge(
-    result: Improvement, *, delta: float | None = None, seed: int = 0, held_out: Log | None = None
-) -> Verdict:
-    """Judge how sure the log is of an improvement: `Improvement.verdict` with other settings.
-
-    Parameters:
-        result: what an algorithm made of a problem.
-        delta: failure rate; None takes that of `auto` and `certified`, and 0.05 for others.
-        seed: seed of the models drawn given the log.
-        held_out: episodes that trained nothing, in the problem's labels (`--holdout`).
-
-    Returns:
-        The grade, and the criteria that it rests on.
-
-    >>> result = spibb.PiBSpibb(n_wedge=1).improve(problem)
-    >>> spibb.judge(result, delta=0.1).grade
-    <Grade.NOT_SUPPORTED: 'not supported'>
-    """
-    evidence = gather_for(result, delta=delta, seed=checks.seed(seed), held_out=held_out)
-    return judge_by(evidence, result)[0]
-
-
-def judge_by(evidence: Evidence, result: Improvement) -> tuple[Verdict, Certificate]:
-    """The verdict on an improvement, and the certificate that it leaves."""
-    proof = _proof(result, evidence.delta)
-    verdict = decide(evidence, proof, WhyUnchanged.of(result))
-    if not result.converged and not isinstance(proof, ChangeCertificate):  # which needs no values
-        verdict = replace(verdict, doubts=(*verdict.doubts, UNSOLVED))
-    return verdict, verdict.leaves(proof) if isinstance(proof, ChangeCertificate) else proof
-
-
-def _proof(result: Improvement, delta: float) -> Certificate:
-    """What is proven before the verdict, which may withdraw a certificate, is asked."""
-    tested = result.tested(delta)
-    return result.certificate(delta) if tested is None else tested
-
-
-def decide(
-    evidence: Evidence, certificate: Certificate | None = None, unchanged: WhyUnchanged = UNKNOWN
-) -> Verdict:
-    """The grade that the evidence gives; `unchanged` says why nothing changed, if that is so."""
-    found = criteria(evidence, unchanged)
-    if failed := _failed(evidence, certificate, found):
-        return _not_supported(evidence, failed, found, certificate)
-    if _proves(certificate):
-        return _certified(evidence, certificate, found)
-    return _supported(evidence, found)
-
-
-def is_favourable(result: Improvement) -> bool:
-    """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
-    not tried."""
-    evidence = gather_for(result)
-    proof = _proof(result, evidence.delta)
-    return not _failed(evidence, proof, criteria(evidence, WhyUnchanged.of(result)))
-
-
-def _proves(certificate: Certificate | None) -> TypeGuard[ChangeCertificate]:
-    return isinstance(certificate, ChangeCertificate) and not certificate.refusal
-
-
-def _failed(
-    evidence: Evidence, certificate: Certificate | None, found: Sequence[Criterion]
-) -> list[Criterion]:
-    """The criteria that speak against the policy: of a certified one, few matter."""
-    failed = lacking(found)
-    if not _proves(certificate):
-        return failed
-    against = DECISIVE
-    if surely_worse(evidence.estimates):
-        against |= {Condition.WHOLE_EPISODES}
-    return [criterion for criterion in failed if criterion.name in against]
-
-
-def _certified(
-    evidence: Evidence, certificate: ChangeCertificate, found: tuple[Criterion, ...]
-) -> Verdict:
+def certified(certificate: ChangeCertificate) -> str:
+    """Which changes passed, and what they gain."""
     accepted = certificate.accepted
     least, most = (f(test.lower_bound for test in accepted) for f in (min, max))
     each = "The change" if len(accepted) == 1 else "Each change"
@@ -211,25 +50,25 @@ def _certified(
     if len(certificate.tests) > 1:
         passed = f"{len(accepted):,} of {len(certificate.tests):,} changes ({states}) passed tests"
         one = "them"
-    sentence = (
+    return (
         f"At level {level(certificate.delta)} the new policy is no worse: {passed} on "
         f"{certificate.judging:,} episodes that were not used to choose {one}. {each} gains at "
         f"least {at_least(least)} per visit{best}."
     )
+
+
+def beyond_certified(certificate: ChangeCertificate) -> str:
+    """What more episodes would add to the highest grade."""
     next_one = certificate.more_episodes
     more = f"; the next change needs about {roughly(next_one)} more episodes" if next_one else ""
-    return Verdict(
-        Grade.CERTIFIED, sentence, (*certificate.assumptions, *_single_steps(evidence)),
-        f"This is the highest grade{more}.", certificate.delta, 0.0, found,
-    )  # fmt: skip
+    return f"This is the highest grade{more}."
 
 
-def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
+def supported(evidence: Evidence, found: tuple[Criterion, ...], lower: float) -> str:
+    """What the policy gains at least, who says so, and how sure that is."""
     shared = ", delta shared because this log chose the policy" if evidence.shared else ""
-    remembered = None if evidence.memory is None else evidence.memory.lower
-    lower = evidence.sure if remembered is None else min(evidence.sure, remembered)
     source = "According to the model"
-    if evidence.memory is not None and remembered is not None:
+    if evidence.memory is not None and evidence.memory.lower is not None:
         source = f"According to models with and without memory of {evidence.memory.remembered}"
     doubted = ""
     if evidence.binding is not None and lower == evidence.sure:
@@ -237,21 +76,17 @@ def _supported(evidence: Evidence, found: tuple[Criterion, ...]) -> Verdict:
         doubted = (
             f" The model says at least {at_least(evidence.lower)}, and is not trusted: {VARYING}."
         )
-    sentence = (
+    return (
         f"{source}, the new policy gains at least {at_least(lower)} per episode "
         f"(level {level(evidence.delta)}{shared}).{_amount(evidence)}{doubted} {_agreement(found)}."
         f"{_undone(evidence, lower)}"
     )
-    return Verdict(
-        Grade.SUPPORTED, sentence, _assumed(evidence, remembering=remembered is not None),
-        until_certified(evidence), evidence.delta, lower, found,
-    )  # fmt: skip
 
 
 def _amount(evidence: Evidence) -> str:
     """Why the amount of a gain is less sure than its sign: the best of what a log allows looks
     better than it is, and what the current policy earns at times may be missing from the log."""
-    few = evidence.problem.n_episodes < FEW_EPISODES
+    few = evidence.problem.n_episodes < OVERSTATED_BELOW
     less = "The amount is less sure than the sign"
     advice = "Rely on the sign, not on the amount" if few else less
     return (
@@ -263,16 +98,16 @@ def _amount(evidence: Evidence) -> str:
 def _undone(evidence: Evidence, gain: float) -> str:
     """What a log cannot show: how rare and how costly an event would undo the gain.
 
-    At a rate of `UNSEEN`/n it may stay away from the n visits behind the changes. An episode has
-    Σ_x n(x)/E · ‖π − π_b‖₁/2 changed decisions. Two returns within ±v_max differ by at most twice
-    as much, so that a v_max that was declared may exclude such an event.
+    At a rate of `RULE_OF_THREE`/n it may stay away from the n visits behind the changes. An episode
+    has Σ_x n(x)/E · ‖π − π_b‖₁/2 changed decisions. Two returns within ±v_max differ by at most
+    twice as much, so that a v_max that was declared may exclude such an event.
     """
     problem, visits = evidence.problem, int(evidence.tried.sum())
     moved = np.abs(evidence.policy.probs - problem.baseline.probs).sum(axis=1) / 2
     decisions = float(problem.decisions.sum(axis=1) @ moved) / problem.n_episodes
-    if visits <= UNSEEN or not decisions:
+    if visits <= RULE_OF_THREE or not decisions:
         return ""
-    rate = UNSEEN / visits
+    rate = RULE_OF_THREE / visits
     loss = gain / (rate * decisions)
     cost = at_most(loss, 2)
     if problem.v_max_given and loss > 2 * problem.v_max:
@@ -298,25 +133,7 @@ def _agreement(found: tuple[Criterion, ...]) -> str:
     return f"{agreeing} do not contradict this{silent}"
 
 
-def _not_supported(
-    evidence: Evidence, failed: Sequence[Criterion], found: tuple[Criterion, ...],
-    certificate: Certificate | None,
-) -> Verdict:  # fmt: skip
-    """The first condition that failed is the reason; the episodes must be enough for all."""
-    first, most = failed[0], max((c.more for c in failed if c.more is not None), default=None)
-    remedy = first.remedy
-    if first.more is not None:
-        remedy = more_episodes(most, evidence.problem.n_episodes)
-    assumed = _assumed(evidence)
-    if isinstance(certificate, ChangeCertificate):  # which uses no model
-        assumed = (*certificate.assumptions, *_single_steps(evidence))
-    return Verdict(
-        Grade.NOT_SUPPORTED, first.why, assumed, remedy, evidence.delta, None, found,
-        _shared_constant(evidence.problem.log),
-    )  # fmt: skip
-
-
-def _shared_constant(log: Log | None) -> tuple[str, ...]:
+def shared_constant(log: Log | None) -> tuple[str, ...]:
     """A doubt where rewards hardly differ and episodes do in length: returns then measure length.
 
     A constant in all rewards adds c(1 + γ + …) to a return, so that chance in the length of
@@ -335,14 +152,15 @@ def _shared_constant(log: Log | None) -> tuple[str, ...]:
     )
 
 
-def _assumed(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...]:
+def assumptions(evidence: Evidence, *, remembering: bool = False) -> tuple[str, ...]:
+    """What a verdict by the model assumes."""
     made = "the current policy made the log"
     if evidence.problem.baseline_estimated:
         made = "the current policy takes actions as often as the log shows"
     process = ASSUMES
     if remembering and evidence.memory is not None:
         process = (REMEMBERING.format(evidence.memory.remembered), *ASSUMES[1:])
-    beside = (*_recorded(evidence), *_single_steps(evidence), *_unseen(evidence.tried))
+    beside = (*_recorded(evidence), *single_steps(evidence), *_unseen(evidence.tried))
     return made, *process, *beside
 
 
@@ -359,7 +177,7 @@ def _recorded(evidence: Evidence) -> tuple[str, ...]:
     )
 
 
-def _single_steps(evidence: Evidence) -> tuple[str, ...]:
+def single_steps(evidence: Evidence) -> tuple[str, ...]:
     """What a log of single decisions cannot show: whether rows belong together."""
     problem = evidence.problem
     if problem.n_episodes < problem.decisions.sum():
@@ -386,7 +204,9 @@ def _unseen(tried: np.ndarray) -> tuple[str, ...]:
             "that become more frequent there, or to those that become less frequent; the fewest "
             f"are {fewest:,}"
         )
-    rare = f"an event in {_up_to(UNSEEN / fewest)} of the cases" if fewest > UNSEEN else "any event"
+    rare = "any event"
+    if fewest > RULE_OF_THREE:
+        rare = f"an event in {_up_to(RULE_OF_THREE / fewest)} of the cases"
     return (f"nothing that matters is missing from the log: {rests}, where {rare} may have gone "
             "unseen",)  # fmt: skip
 
@@ -416,13 +236,6 @@ def until_certified(evidence: Evidence) -> str:
         return f"{CERTIFIED}: {_promise(evidence, Certified(evidence.delta).improve(problem))}."
     except InputError:
         return f"{CERTIFIED}, {LIMITS}."
-
-
-CERTIFIED = "The certified algorithm"
-LIMITS = (
-    "after you declare limits that every return stays within, whatever happens (v_max, or "
-    "lowest_reward and highest_reward): a log cannot prove such limits"
-)
 
 
 def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
