@@ -31,7 +31,7 @@ def largest(a: np.ndarray) -> float:
 
 
 def rounding_of(*returns: np.ndarray | float) -> float:
-    """What is no difference between returns or values of such a size."""
+    """Differences below this are rounding, for returns or values of such a size."""
     return RETURN_ROUNDING * max(largest(np.asarray(some)) for some in returns)
 
 

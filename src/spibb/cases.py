@@ -52,7 +52,7 @@ class CaseEncoder:
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
     def label(self, case: Mapping[str, Any] | Label) -> Label:
-        """The label of the state that a case is in; what is no state at all stays as it is."""
+        """The label of the state that a case is in; what is not a state stays as it is."""
         names = self.states.names
         if isinstance(case, Mapping):
             check_case(case, names)
@@ -268,8 +268,8 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
     parts = label_parts(labels_column(cases, "cases"), "/".join(names))
     if len(parts) != len(names):
         raise InputError(
-            f"cases are labels of {len(parts)} parts, and a state here is {', '.join(names)}: give "
-            "a table with these columns"
+            f"each case has {len(parts)} parts, but a state has the columns {', '.join(names)}: "
+            "give a table with these columns"
         )
     return [_array(part, name) for part, name in zip(parts, names)]
 

@@ -11,7 +11,7 @@ SECRETS = (
                 r"('[^']*'|\"[^\"]*\"|[^\s,;&)}]+?(?=['\"]?[:.]?(?:[\s,;&)}]|$)))"), r"\1\2***"),
 )  # fmt: skip
 """What names a person or proves who they are, in addresses and in settings of a connection. The
-quote after an address that ends with such a setting is no part of it."""
+quote after an address that ends with such a setting is not part of it."""
 PERSON = re.compile(r"""(?i)\b(user|role)[ =:]*("[^"]*"|'[^']*'(?:@'[^']*')?)""")
 """How PostgreSQL, MySQL and MariaDB name somebody in their messages."""
 

@@ -84,8 +84,8 @@ def write_text(path: Path, text: str) -> None:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"cannot write {str(path)!r}: {text[error.start]!r} is no character of UTF-8; rename "
-            "what has it"
+            f"cannot write {str(path)!r}: {text[error.start]!r} cannot be written as UTF-8; rename "
+            "what contains it"
         ) from None
     write_whole(path, lambda temporary: temporary.write_bytes(encoded))
 

@@ -282,8 +282,8 @@ def _loudness(pairs: _Pairs) -> np.ndarray:
 def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """The variance that extreme rewards of a pair add [L, P]: their squared distance over n³.
 
-    Seen once they are no further from the others than their error, and not read with the noise of
-    ordinary rewards; seen often they are trusted.
+    Seen once they differ from the others by no more than their error, and not read with the noise
+    of ordinary rewards; seen often they are trusted.
     """
     n = np.maximum(pairs.n, 1)
     extreme = pairs.lead**2 > EXTREME**2 * (noise / n + spread)

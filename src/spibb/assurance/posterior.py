@@ -331,15 +331,15 @@ def draws_for(level: float, usual: int) -> int:
     """How many models to draw for a quantile at this level: more than usual if it is small."""
     if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
-            f"delta is {level:g} where a policy is judged (a share of it, if it was "
-            f"chosen among several), which needs more models than the {MOST_DRAWS:,} that are "
-            f"drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
+            f"delta (or a candidate's share of it) is {level:g}, which is too small: it needs more "
+            f"than {MOST_DRAWS:,} models, the most that are drawn; give "
+            f"{BELOW / MOST_DRAWS:g} or more for each candidate"
         )
     return max(usual, math.ceil(BELOW / level))
 
 
 def gains_over(rho: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """ρ(π, M) − ρ(π_b, M) [D, M]; 0 where it is rounding, which is no deterioration."""
+    """ρ(π, M) − ρ(π_b, M) [D, M]; 0 where it is rounding."""
     gains = rho - base[:, None]
     gains[np.abs(gains) <= ROUNDING * np.abs(base).max() + STEP_ROUNDING * base.std()] = 0.0
     return gains

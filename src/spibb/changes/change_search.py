@@ -42,7 +42,7 @@ AT_ONCE = 1 << 23
 NOTHING = 1e-9
 """Avoiding actions of so little mass changes nothing that could be tested."""
 INVISIBLE = 1e-100
-"""Values of such a size, in units of the span of returns, are no evidence in any log."""
+"""Values of such a size, in units of the span of returns, are never evidence."""
 SAME_RETURN = 1e-12
 """Relative to the limits of returns: values that differ by less are the same."""
 
@@ -137,7 +137,7 @@ class Chooser:
 
     @property
     def rounding(self) -> float:
-        """What is no difference between values."""
+        """Differences below this are rounding."""
         return SAME_RETURN * max(abs(self.bounds.low), abs(self.bounds.high))
 
     @property

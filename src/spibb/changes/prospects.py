@@ -35,7 +35,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """Of means over a normal distribution."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 MOST_TIMES = 100.0
-"""More times the log are no forecast."""
+"""No forecast goes further than this many times the log."""
 
 
 @dataclass(frozen=True, eq=False)

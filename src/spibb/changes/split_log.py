@@ -52,9 +52,10 @@ class MadeBy(Frozen):
         table, differs = recorded_table(log), varies(log)
         if differs and not one_step:
             raise InputError(
-                f"{differs}: certified needs a log of longer episodes to be made by a policy that "
-                "looks only at the state, or an action that was taken in good cases looks good, "
-                "with or without the column; add to the state what the probability depends on"
+                f"{differs}: for episodes of several steps, certified requires that decisions "
+                "depended on the state only; otherwise an action that was taken in good cases "
+                "looks good, with or without the column; add to the state what the probability "
+                "depends on"
             )
         return cls(table, known=True, recorded=True, varying=differs is not None)
 

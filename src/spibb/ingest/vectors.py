@@ -102,7 +102,7 @@ def read_vectors(
             mapped to `next_state`, or in the next row of the episode.
         progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends.
-        missing: ``"error"`` or ``"drop"``, as in `count_log`; a number that is missing is no level.
+        missing: ``"error"`` or ``"drop"``, as in `count_log`; a missing number is not a level.
         duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
 
     Returns:

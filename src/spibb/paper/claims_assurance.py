@@ -115,7 +115,7 @@ promise(
 )  # fmt: skip
 
 promise(
-    "auto-safer-than-prototype", "auto", "auto is no more often worse than its prototype.",
+    "auto-safer-than-prototype", "auto", "auto is worse no more often than its prototype.",
     "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes "
     "that both have", below(0),
     lambda view: _less_often(view, PROTOTYPE),

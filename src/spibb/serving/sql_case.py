@@ -210,8 +210,8 @@ def _label_text(column: StateColumn, name: str, dialect: Dialect) -> str:
     """The text that a value has as a label, as `CaseEncoder.part` makes it.
 
     A whole number has its digits, whatever its type; a float that several whole numbers round to
-    has none. Labels such as 'north' are no text of a number or a boolean: only bytes are told apart
-    from text there. True and false are compared in lower case.
+    has none. Labels such as 'north' cannot be read as a number or a boolean: only bytes are told
+    apart from text there. True and false are compared in lower case.
     """
     text = f"CAST({name} AS {dialect.text})"
     no_label = f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"

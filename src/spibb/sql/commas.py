@@ -39,7 +39,7 @@ def cells_with_points(column: Any, labels: Iterable[Any]) -> Any:
 
 
 def _distinct(column: Any) -> Any:
-    """The texts that a column has; a missing value that is a level is no text."""
+    """The texts in a column, without the label of missing values."""
     from pyarrow import compute
 
     found = compute.unique(column).cast("string").drop_null()

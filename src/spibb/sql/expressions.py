@@ -265,7 +265,7 @@ class Reader:
     def _cast_text(self, name: str, kind: str) -> str:
         """A number in text; DuckDB would read 1_000 as 1000, and with decimal commas 1.000 is one.
 
-        A point between thousands is no number either: it is refused rather than guessed.
+        A point between thousands is refused too, rather than guessed.
         """
         if self.engine.decimal == ".":
             return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"

@@ -208,7 +208,7 @@ def find_files(source: PathLike | Sequence[PathLike]) -> Files:
     """The files that a path, a pattern such as ``logs/*.parquet``, a folder, or a list names.
 
     A name that exists is taken as it is written, even if it looks like a pattern. Of a folder, what
-    is no table is left out, and what has a name that begins with a dot or an underscore.
+    is not a table is left out, and so is a name that begins with a dot or an underscore.
     """
     if isinstance(source, str | Path):
         return _of_kind(*_expand(source))

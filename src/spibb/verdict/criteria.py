@@ -91,7 +91,7 @@ def _changes(evidence: Evidence, unchanged: WhyUnchanged) -> Criterion:
 
 FOUND = {
     Provenance.GIVEN: "as given",
-    Provenance.RECORDED: "as the log's action_prob says",
+    Provenance.RECORDED: "taken from action_prob",
     Provenance.ESTIMATED: "estimated from how often the log takes each action",
 }
 
@@ -110,7 +110,7 @@ def _baseline(evidence: Evidence) -> Criterion:
     return Criterion(
         Condition.BASELINE, "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",
-        "Give as baseline the policy that really made the log.",
+        "Set the baseline to the policy that made the log.",
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def _rewards(evidence: Evidence) -> Criterion:
 
 def _sure_gain(evidence: Evidence) -> Criterion:
     at, sure = level(evidence.delta), evidence.sure
-    worst = f"may lose up to {at_most(-sure)}" if sure < 0 else "may gain nothing"
+    worst = f"may lose up to {at_most(-sure)}" if sure < 0 else "may not gain anything"
     why = f"At level {at} the new policy {worst} per episode{_not_by_the_model(evidence)}."
     if sure > 0:
         why = "According to the model, the new policy loses on average."
@@ -347,7 +347,7 @@ def _against(
     error, promised = TWO_SIDED_95 * standard_error(found.contributions), max(evidence.sure, 0.0)
     text = f"{signed(found.value)} ± {number(error)}"
     why = f"the model: they say {text} per episode, the model at least {surely(evidence.sure)}."
-    remedy = "Other states, or fewer changes: the model has too little evidence."
+    remedy = "Use other states or make fewer changes: the model has too little evidence."
     if evidence.direct:
         why = (
             f"the gain: they say {text} per episode, the other estimates at least "

@@ -140,7 +140,7 @@ class Evidence(Frozen):
     def direct(self) -> tuple[ModelFreeGain, ...]:
         """Limits of the gain by the rows' own probabilities, where these vary within a state.
 
-        Nobody trusts a model there alone (`verdict.recorded`). Empty elsewhere.
+        There, the model alone is not enough (`verdict.recorded`). Empty elsewhere.
         """
         problem = self.problem
         if not problem.varying or self.departures is None:

@@ -14,8 +14,8 @@ from spibb.verdict.evidence import Evidence, LoggedReturn, visits_behind
 from spibb.words import roughly
 
 EPISODES = (
-    "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
-    "certified algorithm, which reads them all."
+    "A part of the log small enough to keep its episodes (spibb split), or the certified "
+    "algorithm, which reads them all."
 )
 REMEMBER = (
     "States that contain what matters from the past: add a column to --state, such as what was "

@@ -137,7 +137,7 @@ def shared_constant(log: Log | None) -> tuple[str, ...]:
     """A doubt where rewards hardly differ and episodes do in length: returns then measure length.
 
     A constant in all rewards adds c(1 + γ + …) to a return, so that chance in the length of
-    episodes hides what decisions earn. If decisions change the length, the constant is no accident.
+    episodes hides what decisions earn. If decisions change the length, the constant matters.
     """
     if log is None or len(np.unique(np.diff(log.episode_starts))) == 1:
         return ()

@@ -257,7 +257,7 @@ class Auto(Algorithm):
                 "is too few to learn from: the baseline is kept"
             )
         models = (
-            "in all but a few of the models drawn given the log (delta = "
+            "in nearly all models drawn given the log (delta = "
             f"{self.delta:g}, shared among the candidates)"
         )
         if problem.varying:
