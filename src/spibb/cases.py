@@ -41,7 +41,7 @@ UNKNOWN = -1
 PANDAS_MISSING = ("NAType", "NaTType")
 """Types of pandas' missing values, by name: pandas need not be there."""
 DENSE = 1 << 22
-"""Up to so many entries a table is looked up directly."""
+"""Tables with up to this many entries are looked up directly."""
 
 
 @dataclass(frozen=True, eq=False)

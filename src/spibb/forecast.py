@@ -35,7 +35,7 @@ POLICIES = {
     Provenance.RECORDED: "recorded",
     Provenance.ESTIMATED: "not known (--baseline FILE gives them)",
 }
-"""Where the probabilities of the current policy come from, as a forecast says it."""
+"""Where the probabilities of the current policy come from, in a forecast's words."""
 
 
 @dataclass(frozen=True)

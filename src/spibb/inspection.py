@@ -32,7 +32,7 @@ VARYING = "Recorded probabilities vary within a state"
 CERTIFIES = "divides by them"
 REFUSES = "refuses such a log of longer episodes"
 REGULAR = 0.1
-"""Steps are numbered, and not irregular times, where so many differences are the smallest one."""
+"""Steps count as numbers, not times, where this share of the differences is the smallest one."""
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def by_names(names: Sequence[str], how: str) -> TimeOrder:
 
 def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:
     """Numbers of names [E] by the numbers in them; None where they differ in anything else, or in
-    several numbers of which it is not certain that the first counts most, as in 31.01.2026."""
+    several numbers of which the first may not count most, as in 31.01.2026."""
     parts = [_NUMBER.split(name) for name in names]
     if len({tuple(part[::2]) for part in parts}) > 1 or len(parts[0]) == 1:
         return None

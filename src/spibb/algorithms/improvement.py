@@ -38,7 +38,7 @@ ESTIMATED = (
     "the estimate: how far this lies from the policy that really acted is not counted"
 )
 RECORDED = (
-    "the baseline collected the log; it is what the log's action_prob says, and actions never "
+    "the baseline collected the log; it is taken from action_prob, and actions never "
     "taken in a state share what is left of 1 there"
 )
 VARIES = (

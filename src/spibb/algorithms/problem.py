@@ -332,7 +332,7 @@ class Problem(Shown):
 
     @cached_property
     def decisions(self) -> np.ndarray:
-        """How often each action was taken [S, A], also where nothing is known of what followed."""
+        """How often each action was taken [S, A], even where what followed is unknown."""
         return self.counts.pairs if self.log is None else decisions(self.log)
 
     @cached_property

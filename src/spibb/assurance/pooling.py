@@ -33,7 +33,7 @@ from spibb.policy import Policy
 FIRST_VISITS = 8.0
 """α with which V̄ is found."""
 LEAST_VISITS = 1.0
-"""The smallest α of the grid: one visit tells no more of a pair than its state does."""
+"""The smallest α of the grid: one visit says as much about a pair as its state does."""
 MOST_VISITS = 16.0
 """The largest α of the grid, in visits of the pair that was seen most."""
 ALIKE = 2.0**40
@@ -188,7 +188,7 @@ def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> fl
 
 def _grid(pairs: _Pairs) -> list[float]:
     """Powers of two, and that actions are alike; where all that the log compares is two actions in
-    one state, the least, and where there is one action only, which has nothing to differ from.
+    one state, the least, and the same where there is only one action.
 
     A single difference tells neither α nor the slope, so that hardly anything is pooled.
     """

@@ -182,7 +182,7 @@ class Belief:
 
     @property
     def _batch(self) -> int:
-        """How many models to draw at once, whatever policies they evaluate."""
+        """How many models to draw at once, for any policies."""
         return max(1, BATCH_NUMBERS // max(len(self.rows.n), len(self.rows.visits)))
 
     def world(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

@@ -36,7 +36,7 @@ def below(x: float) -> float:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """How often χ² of so many degrees of freedom exceeds a statistic.
+    """How often χ² with this many degrees of freedom exceeds a statistic.
 
     Q(k/2, x) = Σ x^i e^{−x} / Γ(i + 1) over i = k/2 − 1, k/2 − 2, … ≥ 0, plus erfc(√x) if k is odd,
     at half the statistic x.

@@ -61,7 +61,7 @@ class MadeBy(Frozen):
 
 
 def choosing_share(log: Log, pairs: np.ndarray, known: bool) -> float:
-    """The share of the episodes that choose, in a log with so many visits of `pairs` [S, A]."""
+    """The share of the episodes that choose, in a log with these visits of `pairs` [S, A]."""
     single = known and len(log) == log.n_episodes
     return CHOOSE_AMONG_MANY if single and np.count_nonzero(pairs) > MANY else CHOOSE
 
@@ -74,7 +74,7 @@ def n_choosing(log: Log, share: float) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class SplitLog:
-    """A log as `certified` reads it, whatever δ is.
+    """A log as `certified` reads it, for any δ.
 
     `chooser` knows the choosing episodes, `judging` are the visits of the others; both are in units
     of the span of `bounds`. `sizes` are their numbers of episodes.

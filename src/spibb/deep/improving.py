@@ -43,7 +43,7 @@ from spibb.verdict import Verdict
 SMALLEST, LARGEST = 1e-100, 1e100
 """The largest reward lies between them: squares must not overflow, nor vanish."""
 FEWEST = 2
-"""Episodes that can be held out: one tells nothing of how much episodes differ."""
+"""Fewest episodes to hold out: a single one cannot show how much episodes differ."""
 
 
 @dataclass(frozen=True)

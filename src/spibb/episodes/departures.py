@@ -80,7 +80,7 @@ def values_where_seen(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Q [S, A] and V [S] in M̂ of the baseline [S, A] without the pairs that the log never has.
 
-    Of an action never seen in a state nothing is known: it counts as the others do there.
+    An action never seen in a state counts as the others do there.
     """
     seen = np.where(counts.pairs > 0, baseline, 0.0)
     mass = seen.sum(axis=1, keepdims=True)

@@ -132,12 +132,12 @@ def shares(experiment: Experiment) -> list[str]:
 
 @lru_cache(maxsize=8)
 def improved(algorithm: Algorithm, problem: Problem) -> Improvement:
-    """What an algorithm makes of a log, once: two columns may need it."""
+    """An algorithm's result for a log, found once: two columns may need it."""
     return algorithm.improve(problem)
 
 
 def all_improved(algorithms: Sequence[Algorithm], problem: Problem) -> list[Improvement]:
-    """What each algorithm makes of a log; `certified` reads it once for all levels."""
+    """Each algorithm's result for a log; `certified` reads it once for all levels."""
     several = [a for a in algorithms if isinstance(a, Certified)]
     found: dict[Algorithm, Improvement] = dict(
         zip(several, Certified.improve_each(several, problem))

@@ -36,13 +36,13 @@ class CompiledTrainer:
     v_max: float
 
     def performances(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """True performance of what each member makes of drawn episodes [M], in their order."""
+        """True performance of each member's policy for drawn episodes [M], in their order."""
         found = np.empty(len(self._order))
         found[self._order] = self._train(codes, lengths).performances
         return found
 
     def policies(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """What each member makes of drawn episodes [M, S, A], in their order."""
+        """Each member's policy for drawn episodes [M, S, A], in their order."""
         found = np.empty((len(self._order), *self.sampler.mdp.shape))
         found[self._order] = self._train(codes, lengths).policies
         return found
@@ -103,7 +103,7 @@ class CompiledTrainer:
     def _grids(self, n_episodes: int) -> tuple[Any, ...]:
         """The columns of every kind for data sets of a size.
 
-        Where no episodes are looked at, their number says nothing.
+        Grids that need no episodes do not depend on their number.
         """
         known = self._grids_of_size
         if n_episodes not in known:

@@ -101,7 +101,7 @@ class Source:
 
     @classmethod
     def of(cls, given: Any) -> Self:
-        """A source, or whatever names one, with its table apart from its place."""
+        """A source, or what names one, with its table apart from its place."""
         source = given if isinstance(given, cls) else cls(given)
         place = source.place
         if source.table or source.query or isinstance(place, tuple) or "#" not in str(place):

@@ -306,7 +306,7 @@ def _visits(evidence: Evidence) -> Criterion:
 
 
 def weak(evidence: Evidence) -> bool:
-    """Whether whole episodes, weighted, say nothing of the new policy."""
+    """Whether whole episodes, weighted, are inconclusive."""
     return says_nothing(evidence.estimates)
 
 

@@ -159,7 +159,7 @@ class Evidence(Frozen):
 
     @property
     def binding(self) -> ModelFreeGain | None:
-        """The estimate without a model that the sure gain is the limit of, if it is one's."""
+        """The model-free estimate whose limit is the sure gain; None if the model's is lower."""
         return next((one for one in self.direct if one.lower == self.sure), None)
 
     @cached_property

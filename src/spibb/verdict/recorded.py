@@ -43,7 +43,7 @@ class ModelFreeGain:
 
 
 def says_nothing(report: OffPolicyReport | None) -> bool:
-    """Whether whole episodes, weighted, say nothing of a new policy."""
+    """Whether whole episodes, weighted, are inconclusive."""
     if report is None or report.effective_sample_size < FEW_EPISODES:
         return True
     return report.warning_about(ESTIMATOR) is not None

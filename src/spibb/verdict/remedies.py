@@ -121,7 +121,7 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
     """How many more episodes bring the lower bound above 0; None where that cannot be said.
 
     Its distance from the gain shrinks as 1/√n. As with all forecasts here, half of such logs are
-    then above the limit: with so many more, the odds are even.
+    then above the limit: with that many more, the odds are even.
     """
     if gain <= 0 or lower > 0:
         return None
@@ -151,7 +151,7 @@ def until_confirmed(n: int, gain: float, error: float, z: float) -> float | None
 
 
 def until_shown(n: int, visits: int) -> float:
-    """How many more episodes give changes that rest on so many visits the fewest that count."""
+    """How many more episodes bring changes with this many visits to the fewest that count."""
     return n * (FEWEST_VISITS / max(visits, 1) - 1)
 
 

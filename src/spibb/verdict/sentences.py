@@ -21,10 +21,10 @@ LIMITS = (
     "lowest_reward and highest_reward): a log cannot prove such limits"
 )
 TRIED_UP_TO = 100_000
-"""Rows of a log up to which it is tried, unasked, what `certified` would accept."""
+"""Logs with up to this many rows are also given to `certified`."""
 
 CONSTANT = 5
-"""Rewards whose mean is so many standard deviations from 0 share a constant."""
+"""Rewards whose mean is this many standard deviations from 0 share a constant."""
 
 FEW_VISITS = 100
 """After fewer visits an event of three in a hundred may not have shown."""
@@ -217,7 +217,7 @@ def _up_to(share: float) -> str:
 
 
 def until_certified(evidence: Evidence) -> str:
-    """What `certified` would make of the same log, where that is quickly known."""
+    """What `certified` would find in the same log, where that is quickly known."""
     problem = evidence.problem
     if problem.log is None or len(problem.log) > TRIED_UP_TO:
         return f"{CERTIFIED}, which tests every change on episodes that were not used to choose it."
@@ -239,7 +239,7 @@ def until_certified(evidence: Evidence) -> str:
 
 
 def _promise(evidence: Evidence, result: CertifiedImprovement) -> str:
-    """What `certified` makes of the log; what would withdraw its certificate is asked too.
+    """What `certified` finds in the log, and whether its certificate would be withdrawn.
 
     The log's baseline and seasons were found to be fine, or nothing would be supported.
     """

@@ -104,7 +104,7 @@ def judge(
     """Judge how sure the log is of an improvement: `Improvement.verdict` with other settings.
 
     Parameters:
-        result: what an algorithm made of a problem.
+        result: an algorithm's answer to a problem.
         delta: failure rate; None takes that of `auto` and `certified`, and 0.05 for others.
         seed: seed of the models drawn given the log.
         held_out: episodes that trained nothing, in the problem's labels (`--holdout`).
@@ -148,8 +148,7 @@ def decide(
 
 
 def is_favourable(result: Improvement) -> bool:
-    """`Verdict.favourable` of `judge`, without its words: what `certified` would make of the log is
-    not tried."""
+    """`Verdict.favourable` of `judge`, without its words, and without trying `certified`."""
     evidence = gather_for(result)
     proof = _proof(result, evidence.delta)
     return not _failed(evidence, proof, criteria(evidence, WhyUnchanged.of(result)))

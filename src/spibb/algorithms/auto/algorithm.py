@@ -38,7 +38,7 @@ FEARED_SHARES = 3
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
-"""Rewards that must carry the return, in effect, before any candidate is trusted."""
+"""Fewest effective rewards that carry the return before a candidate is trusted."""
 DIGITS = 6
 """Of the number of telling rewards: those beyond are rounding, and depend on the unit."""
 INTERVAL = 0.95

@@ -159,7 +159,7 @@ def _say_written(console: Console, done: Run | VectorRun, out: Path) -> None:
 def _chosen(
     algorithm: str, options: dict[str, Any], delta: float | None
 ) -> tuple[Any, float | None]:
-    """The configured algorithm, and its δ: options are its own, whatever `run` calls its."""
+    """The configured algorithm and its δ, from its own options and those of `run`."""
     if algorithm.lower() != DQN:
         from spibb.algorithms import configured
 
