@@ -32,7 +32,7 @@ Kind = TypeVar("Kind", bound=HasEpisodes)
 class TimeOrder(Frozen):
     """Numbers of the episodes [E] in the order of time, None for that of the log; and in words.
 
-    Where nothing tells the order it is not `known`.
+    `known` is false where the order is unknown.
     """
 
     places: np.ndarray | None

@@ -186,7 +186,7 @@ class Evidence(Frozen):
 
     @property
     def untimed(self) -> bool:
-        """Whether time could matter, and nothing tells the order of the episodes."""
+        """Whether time could matter, and the time order of the episodes is unknown."""
         log = self.problem.log
         return log is not None and log.untimed and self.asks_season
 
