@@ -21,8 +21,9 @@ ORDER = [
     "counts", "outcomes", "behaviour", "mdp", "estimate", "ties", "solve", "certificate",
     "change_certificate", "simulate", "evaluate", "bounds", "episodes", "changes", "assurance",
     "ope", "stats", "envs",
-    "ingest", "forecast", "inspection", "algorithms", "sceptic", "verdict", "deep", "policies",
-    "serving", "monitoring", "report", "running", "experiments", "paper", "cli", "__main__",
+    "ingest", "forecast", "inspection", "algorithms", "sceptic", "verdict", "deep",
+    "stored_policies", "serving", "monitoring", "report", "running", "experiments", "paper",
+    "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent
@@ -178,6 +179,27 @@ def test_one_word_names_one_thing():
     found = Counter(word for path in FILES for word in words_of(path))
     assert found["Verdict"] == found["Labels"] == 1
     assert {name for name, times in found.items() if times > 1} == {"Grid"}
+
+
+def constants_of(path: Path) -> set[str]:
+    """The constants that a file defines."""
+    parts = [node for node in tree_of(path).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    names = {node for part in parts for node in ast.walk(part) if isinstance(node, ast.Name)}
+    return {node.id for node in names if isinstance(node.ctx, ast.Store) and node.id.isupper()}
+
+
+def test_a_constant_that_is_imported_by_name_means_one_thing():
+    """Each world has its own discount."""
+    imported = {
+        (node.module, alias.name)
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    constants = [(module, name) for module, path in MODULES.items() for name in constants_of(path)]
+    found = Counter(name for module, name in constants if (module, name) in imported)
+    assert {name for name, times in found.items() if times > 1} == {"DISCOUNT"}
 
 
 IMPORTERS = {"__init__.py", "algorithms/__init__.py"}

@@ -246,7 +246,7 @@ CASES = [
         for name, message in ((LONG, TOO_LONG), (NUL, NO_NAME), (BROKEN, NO_NAME))
     ),
     (lambda: spibb.improve(LOG, LONG), "baseline is 'aaa"),
-    (lambda: exported(table=BROKEN, force=True), "'\\ud800' is no character of UTF-8"),
+    (lambda: exported(table=BROKEN, force=True), "'\\ud800' cannot be written as UTF-8"),
     (lambda: spibb.run(3), "source is an int, expected a path, a dataframe, a Log"),
     (lambda: spibb.run(None), "source is None, expected a path, a dataframe, a Log"),
     (

@@ -260,7 +260,7 @@ def test_inspect_ends_in_it(tmp_path):
 def test_a_baseline_that_did_not_make_the_log_is_suspicious(rows, monkeypatch):
     """Also where there are too many rows for a forecast."""
     log = coins(rows, 0.5)
-    monkeypatch.setattr("spibb.inspection.LARGEST", 1000)
+    monkeypatch.setattr("spibb.inspection.FORECAST_ROWS", 1000)
     probs = np.tile([0.9, 0.1], (len(log.states), 1))
     found = spibb.inspect_log(log, baseline=probs)
     assert (found.forecast is None) == (rows > 1000)

@@ -72,7 +72,7 @@ def _interrupted() -> int:
 
 
 def _open_outputs() -> None:
-    """Give what was closed (`spibb … >&-`) a place where nothing is kept: Python has None there.
+    """Replace a closed stream (`spibb … >&-`), which is None in Python, by one that discards all.
 
     Else the next file that is opened would take its number, and what is printed. Signs that the
     encoding of the output does not have (γ in cp1252) become question marks, and end no command.

@@ -31,7 +31,7 @@ def largest(a: np.ndarray) -> float:
 
 
 def rounding_of(*returns: np.ndarray | float) -> float:
-    """What is no difference between returns or values of such a size."""
+    """Differences below this are rounding, for returns or values of this size."""
     return RETURN_ROUNDING * max(largest(np.asarray(some)) for some in returns)
 
 
@@ -183,7 +183,7 @@ def _packed(flags: np.ndarray) -> Any:
 
 
 def python_values(array: pa.Array) -> list[Any]:
-    """The values of an array; a time that Python has none for is text that no label is."""
+    """The values of an array; times that Python cannot hold become text that is never a label."""
     try:
         return list(array.to_pylist())
     except (OverflowError, ValueError):

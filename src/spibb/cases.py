@@ -30,7 +30,7 @@ from spibb.checks import (
 from spibb.columns import labels_column, to_arrow_table
 from spibb.errors import InputError
 from spibb.frozen import Frozen
-from spibb.irregular_tables import LEVEL, WORDS
+from spibb.irregular_tables import MISSING_LABEL, WORDS
 from spibb.labels import Label, Vocabulary, check_exact, label_parts
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ UNKNOWN = -1
 PANDAS_MISSING = ("NAType", "NaTType")
 """Types of pandas' missing values, by name: pandas need not be there."""
 DENSE = 1 << 22
-"""Up to so many entries a table is looked up directly."""
+"""Tables with up to this many entries are looked up directly."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class CaseEncoder:
     bins: Mapping[str, Bins] = field(default_factory=dict)
 
     def label(self, case: Mapping[str, Any] | Label) -> Label:
-        """The label of the state that a case is in; what is no state at all stays as it is."""
+        """The label of the state that a case is in; what is not a state stays as it is."""
         names = self.states.names
         if isinstance(case, Mapping):
             check_case(case, names)
@@ -75,7 +75,7 @@ class CaseEncoder:
         Where the log had missing values as a level of their own, that is the part.
         """
         name, raw = self.states.names[position], _plain(value)
-        level = LEVEL if LEVEL in self._index[position] else None
+        level = MISSING_LABEL if MISSING_LABEL in self._index[position] else None
         if raw is None:
             return level
         if name in self.bins:
@@ -117,14 +117,14 @@ class CaseEncoder:
         cut, index = self.bins.get(self.states.names[position]), self._index[position]
         if cut is not None and _is_number(column):
             values = from_arrow(column.cast("float64", safe=False))
-            known = np.array([index.get(label, UNKNOWN) for label in (*cut.labels, LEVEL)])
+            known = np.array([index.get(label, UNKNOWN) for label in (*cut.labels, MISSING_LABEL)])
             place = np.searchsorted(np.array(cut.edges), values, side="right")
             return known[np.where(np.isnan(values), -1, place)]
         coded = column if _is_dictionary(column) else column.dictionary_encode()
         rows = from_arrow(coded.indices.cast("int32"), missing=-1).astype(np.int32)
         distinct = python_values(coded.dictionary)
         codes = _each(lambda value: self._code(position, value), distinct, rows, UNKNOWN)
-        return np.array([*codes, index.get(LEVEL, UNKNOWN)], dtype=np.int64)[rows]
+        return np.array([*codes, index.get(MISSING_LABEL, UNKNOWN)], dtype=np.int64)[rows]
 
     def _code(self, position: int, value: Any) -> int:
         """The code of a value."""
@@ -268,8 +268,8 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
     parts = label_parts(labels_column(cases, "cases"), "/".join(names))
     if len(parts) != len(names):
         raise InputError(
-            f"cases are labels of {len(parts)} parts, and a state here is {', '.join(names)}: give "
-            "a table with these columns"
+            f"each case has {len(parts)} parts, but a state has the columns {', '.join(names)}: "
+            "give a table with these columns"
         )
     return [_array(part, name) for part, name in zip(parts, names)]
 

@@ -92,7 +92,7 @@ class Counts(Frozen):
         object.__setattr__(self, name, value)
 
     def _check_arrays(self) -> None:
-        """Kernels read without a check: whatever they index must be there."""
+        """Kernels do not check indices: all that they index must exist."""
         n_states, n_actions = self.shape
         checks.sparse_rows(
             "the counts", self.indptr, n_states * n_actions, successors=self.successors, n=self.n,

@@ -16,7 +16,7 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import python_value, scrambled
-from spibb.cases import UNKNOWN, CaseEncoder
+from spibb.cases import UNKNOWN, CaseEncoder, case_columns
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.labels import Label, Vocabulary
@@ -169,8 +169,6 @@ def _unknown_states(
     cases: Any, encoder: CaseEncoder, rows: np.ndarray, first_row: int
 ) -> InputError:
     """The refusal of cases in states that the policy does not know: the first ones, with rows."""
-    from spibb.cases import case_columns
-
     columns = case_columns(cases, encoder.states.names)
     shown = []
     for row in rows[:LISTED].tolist():

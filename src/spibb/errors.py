@@ -11,7 +11,7 @@ SECRETS = (
                 r"('[^']*'|\"[^\"]*\"|[^\s,;&)}]+?(?=['\"]?[:.]?(?:[\s,;&)}]|$)))"), r"\1\2***"),
 )  # fmt: skip
 """What names a person or proves who they are, in addresses and in settings of a connection. The
-quote after an address that ends with such a setting is no part of it."""
+quote after an address that ends with such a setting is not part of it."""
 PERSON = re.compile(r"""(?i)\b(user|role)[ =:]*("[^"]*"|'[^']*'(?:@'[^']*')?)""")
 """How PostgreSQL, MySQL and MariaDB name somebody in their messages."""
 
@@ -58,7 +58,7 @@ def without_people(text: str, names: Iterable[str] = ()) -> str:
 
 
 def masked(text: str) -> str:
-    """A path or an address without what proves who somebody is, whatever signs a password has.
+    """A path or an address without credentials, whatever characters a password has.
 
     All that follows a ``?`` goes too: signatures, tokens, and users and passwords of databases.
 
@@ -73,7 +73,7 @@ def masked(text: str) -> str:
 
 
 def cause_of(error: BaseException) -> str:
-    """What another library's error says, on one line; its kind where it says nothing."""
+    """Another library's error on one line; its kind where it has no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 

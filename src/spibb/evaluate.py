@@ -27,7 +27,7 @@ def exact_value(mdp: MDP, policy: Policy | HasPolicy) -> float:
 
     Parameters:
         mdp: the world.
-        policy: what acts in it, or what has one, as a loaded policy and an improvement do; rows are
+        policy: what acts in it, or a loaded policy or an improvement; rows are
             found by label.
 
     Returns:

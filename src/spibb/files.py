@@ -43,7 +43,7 @@ TRIES = 1_000
 
 
 def possible(name: str | Path) -> Path:
-    """The path that a name gives; one that no file can have is refused, whatever the disk."""
+    """The path of a name; a name that no file can have is refused on any disk."""
     path = Path(name)
     try:
         os.lstat(path)
@@ -84,8 +84,8 @@ def write_text(path: Path, text: str) -> None:
         encoded = text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise InputError(
-            f"cannot write {str(path)!r}: {text[error.start]!r} is no character of UTF-8; rename "
-            "what has it"
+            f"cannot write {str(path)!r}: {text[error.start]!r} cannot be written as UTF-8; rename "
+            "what contains it"
         ) from None
     write_whole(path, lambda temporary: temporary.write_bytes(encoded))
 
@@ -122,7 +122,7 @@ def _dead_link(path: Path) -> str | None:
 
 
 def is_full(error: OSError) -> bool:
-    """Whether a disk, a quota or a limit on files is used up; Arrow says so in words only."""
+    """Whether a disk, a quota or a limit on files is used up; Arrow says it only in its message."""
     return error.errno in FULL or any(os.strerror(number) in str(error) for number in FULL)
 
 

@@ -28,14 +28,14 @@ from spibb.splits import ordered_without_names
 from spibb.sql.sources import Source
 from spibb.words import roughly, short
 
-LARGEST = 200_000
+FORECAST_ROWS = 200_000
 """Rows up to which `spibb inspect` makes a forecast."""
 POLICIES = {
     Provenance.GIVEN: "those of the baseline",
     Provenance.RECORDED: "recorded",
     Provenance.ESTIMATED: "not known (--baseline FILE gives them)",
 }
-"""Where the probabilities of the current policy come from, as a forecast says it."""
+"""Where the probabilities of the current policy come from, in a forecast's words."""
 
 
 @dataclass(frozen=True)

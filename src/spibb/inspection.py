@@ -16,7 +16,7 @@ from spibb.counts import BRACKETS, Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.propensities import varies
-from spibb.forecast import LARGEST, Forecast, forecast
+from spibb.forecast import FORECAST_ROWS, Forecast, forecast
 from spibb.ingest.aggregate import ORDER_UP_TO, LogTable
 from spibb.ingest.assumptions import WARNING, Finding, assumptions
 from spibb.ingest.baselines import align, given_baseline, is_of_log
@@ -32,7 +32,7 @@ VARYING = "Recorded probabilities vary within a state"
 CERTIFIES = "divides by them"
 REFUSES = "refuses such a log of longer episodes"
 REGULAR = 0.1
-"""Steps are numbered, and not irregular times, where so many differences are the smallest one."""
+"""Steps count as numbers, not times, where this share of the differences is the smallest one."""
 
 
 @dataclass(frozen=True)
@@ -295,14 +295,14 @@ def inspect_log(
     gamma = discount if discount is None else checks.discount(discount)
     table = LogTable.of(log) if isinstance(log, Log) else log
     if rows is None:
-        rows = log if isinstance(log, Log) else table.log() if table.rows <= LARGEST else None
+        rows = log if isinstance(log, Log) else table.log() if table.rows <= FORECAST_ROWS else None
     if counts is None:
         counts = table.counts() if rows is None else Counts.from_log(rows)
     found = look_at(table, counts, rows)
     policy = None if is_of_log(baseline) else given_baseline(baseline, counts)
     if policy is not None:
         found = replace(found, unlike=_unlike(counts if rows is None else rows, policy))
-    if rows is None or len(rows) > LARGEST:
+    if rows is None or len(rows) > FORECAST_ROWS:
         return found
     usual = 0.0 if table.handling.bandit else DISCOUNT
     gamma = usual if gamma is None else gamma

@@ -10,7 +10,7 @@ from spibb.errors import InputError
 ERROR, DROP, AS_LEVEL = "error", "drop", "as-level"
 MISSING = (ERROR, AS_LEVEL, DROP)
 DUPLICATES = (ERROR, DROP)
-LEVEL = "(missing)"
+MISSING_LABEL = "(missing)"
 """The label of a missing value that is a level of its own."""
 WORDS = ("", "na", "n/a", "nan", "null", "none", "nil", "-", "?")
 """Texts that stand for a missing value where a number, a time or a flag is wanted."""

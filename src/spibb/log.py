@@ -150,7 +150,7 @@ class Log(Transitions):
         ends_assumed: no column told what terminated, so the last row of every episode that is not
             truncated was taken to end it.
         one_per: columns of the unit, such as a user, of which only one row was read.
-        untimed: nothing tells whether the order of the episodes is that of time.
+        untimed: the time order of the episodes is unknown.
 
     >>> log
     Log(transitions=6, episodes=3, states=2, actions=2, rewards=0 to 1)

@@ -172,7 +172,7 @@ class MDP(Frozen):
             )
 
     def _check_arrays(self) -> None:
-        """Kernels read without a check: whatever they index must be there."""
+        """Kernels do not check indices: all that they index must exist."""
         n_states, n_actions = self.shape
         shapes = {
             "rewards": (n_states, n_actions), "initial": (n_states,),

@@ -59,8 +59,7 @@ def shuffled_by_content(log: Log, seed: int) -> np.ndarray:
 def ordered_without_names(log: Log) -> tuple[Vocabulary, Vocabulary]:
     """The states and actions in an order that depends on where the log has them, not on names.
 
-    Names decide only between labels of which it says the same. As an order it means nothing: what
-    it decides is decided as by a coin.
+    Names decide only between labels that the log treats alike. The order is arbitrary.
     """
     found = zip((log.states, log.actions), _numbers_without_names(log))
     states, actions = (_sorted(labels, numbers.tolist()) for labels, numbers in found)

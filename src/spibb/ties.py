@@ -18,7 +18,7 @@ from spibb.kernels.tuples import Box
 
 PASSES = 1_000
 STALLED = 0.999
-"""Errors of states are pinned down in so many passes, or until none falls below this share."""
+"""Errors of states are pinned down in this many passes, or until none falls below this share."""
 
 Backup = Callable[[np.ndarray], np.ndarray]
 """γ P e [S, A] of a vector e [S]."""

@@ -32,7 +32,7 @@ Kind = TypeVar("Kind", bound=HasEpisodes)
 class TimeOrder(Frozen):
     """Numbers of the episodes [E] in the order of time, None for that of the log; and in words.
 
-    Where nothing tells the order it is not `known`.
+    `known` is false where the order is unknown.
     """
 
     places: np.ndarray | None
@@ -58,7 +58,7 @@ def by_names(names: Sequence[str], how: str) -> TimeOrder:
 
 def _by_numbers_within(names: Sequence[str]) -> np.ndarray | None:
     """Numbers of names [E] by the numbers in them; None where they differ in anything else, or in
-    several numbers of which it is not certain that the first counts most, as in 31.01.2026."""
+    several numbers of which the first may not count most, as in 31.01.2026."""
     parts = [_NUMBER.split(name) for name in names]
     if len({tuple(part[::2]) for part in parts}) > 1 or len(parts[0]) == 1:
         return None

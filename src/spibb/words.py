@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 LONGEST = 60
 """Characters of a label that are shown."""
 FEWEST = 5
-"""Characters below which a part of a label says nothing."""
+"""Shorter parts of a label are not shown."""
 _BETWEEN = " · "
 """What stands between the parts of a label."""
 _UNIT = "\N{NO-BREAK SPACE}%"
@@ -42,7 +42,7 @@ def number(value: float, rounding: str = ROUND_HALF_EVEN) -> str:
 
 
 def at_least(value: float, digits: int | None = None) -> str:
-    """A lower bound: never more than it is. With `digits`, so many significant ones.
+    """A lower bound: never more than it is. With `digits`, to that many significant ones.
 
     >>> from spibb.words import at_least
     >>> at_least(8.299e-07), at_least(0.6259), at_least(0.3)
@@ -104,7 +104,7 @@ def apart(*values: float) -> list[str]:
 
 
 def signed(value: float, digits: int | None = None, rounding: str = ROUND_HALF_EVEN) -> str:
-    """A difference: always with its sign. With `digits`, so many significant ones.
+    """A difference: always with its sign. With `digits`, to that many significant ones.
 
     >>> from spibb.words import signed
     >>> signed(-0.15791, 4), signed(0.5)

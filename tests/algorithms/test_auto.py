@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from strategies import random_problem
 
-from spibb.algorithms.auto.algorithm import N_WEDGES, Auto, telling_rewards
+from spibb.algorithms.auto.algorithm import SWEPT_N_WEDGES, Auto, telling_rewards
 from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb, PiLeqBSpibb
@@ -58,7 +58,7 @@ def test_the_probabilities_are_those_of_the_posterior():
         belief = PiBSpibb(candidate.n_wedge).improve(problem).posterior(draws=4000, seed=5)
         assert candidate.probability == pytest.approx(belief.probability, abs=0.06)
         assert candidate.gain == pytest.approx(belief.gain, abs=0.02)
-        shared = np.quantile(belief.gains, candidate.share)
+        shared = np.quantile(belief.gains, candidate.level)
         assert candidate.lower == pytest.approx(shared, abs=0.02)
 
 
@@ -74,12 +74,12 @@ def falling(falls: int) -> Problem:
 @pytest.mark.parametrize(("falls", "delta"), [(0, 0.05), (2, 0.05 / 3)])
 def test_candidates_share_delta_and_a_third_of_it_where_there_were_disasters(falls, delta):
     problem = falling(falls)
-    assert bool(OrderedProblem.of(problem).belief.surprises.size) == bool(falls)
+    assert bool(OrderedProblem.of(problem).belief.disasters.size) == bool(falls)
     one = Auto(kinds=("cautious",)).sweep(problem)
-    assert [c.share for c in one] == [pytest.approx(delta / 2)]
-    several = Auto(n_wedges=N_WEDGES, kinds=("cautious", "pi-b", "pi-leq-b")).sweep(problem)
-    assert len({c.share for c in several}) == 1
-    assert delta / len(several) - 1e-3 <= several[0].share <= delta / 2
+    assert [c.level for c in one] == [pytest.approx(delta / 2)]
+    several = Auto(n_wedges=SWEPT_N_WEDGES, kinds=("cautious", "pi-b", "pi-leq-b")).sweep(problem)
+    assert len({c.level for c in several}) == 1
+    assert delta / len(several) - 1e-3 <= several[0].level <= delta / 2
 
 
 @pytest.mark.parametrize("kind", [PiBSpibb, PiLeqBSpibb])
@@ -87,7 +87,7 @@ def test_auto_as_a_threshold_sweeps_one_kind(kind):
     problem = gridworld_problem(50, 1)
     result = kind(n_wedge="auto").improve(problem)
     assert {candidate.algorithm for candidate in result.sweep} == {kind.name}
-    wanted = Auto(n_wedges=N_WEDGES, kinds=(kind.name,)).improve(problem)
+    wanted = Auto(n_wedges=SWEPT_N_WEDGES, kinds=(kind.name,)).improve(problem)
     np.testing.assert_array_equal(result.policy.probs, wanted.policy.probs)
     assert "here the log chose the policy" in str(result.certificate())
     (rows,) = kind.policies([kind(n_wedge="auto")], problem)

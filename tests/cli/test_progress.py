@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from spibb.cli.progress import ESTIMATORS, SOLVER, ProgressLine, is_compiled, progress
+from spibb.cli.progress import SOLVER, STEP_SUMS, ProgressLine, is_compiled, progress
 
 
 def shown(**options):
@@ -38,7 +38,7 @@ def test_compiling_is_announced_only_if_it_must_be_done(tmp_path, monkeypatch, s
     assert ("compiling once, about 8 s" in shown(compiles=SOLVER)) == (not stored)
 
 
-@pytest.mark.parametrize("kernel", [SOLVER, ESTIMATORS])
+@pytest.mark.parametrize("kernel", [SOLVER, STEP_SUMS])
 def test_the_kernels_asked_for_are_those_that_the_work_compiles(kernel):
     from spibb.kernels import dense, ope
 

@@ -75,7 +75,7 @@ def test_the_command_line_from_a_file_to_monitoring(says, folder):
         "improve", "clicks.csv", *OPTIONS, "--algorithm", "certified", *limits, "--out", "new",
     )  # fmt: skip
     assert said.startswith("Certified. At level 0.95 the new policy is no worse"), said
-    assert "baseline as the log's action_prob says" in said
+    assert "baseline taken from action_prob" in said
     assert "Rows: each is an episode of one step (bandit)." in said
     summary = json.loads((folder / "new" / "summary.json").read_text())
     assert (summary["baseline"], summary["discount"], summary["v_max"]) == ("recorded", 0.0, 1.0)

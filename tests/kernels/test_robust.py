@@ -134,13 +134,14 @@ def test_policy_iteration_solves_the_robust_optimality_equation(seed, n_states, 
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
     pi = box.start.copy()
-    v, _, worst, _, converged = robust.policy_iteration(xi, box, pi, q, kept, moved)
-    assert converged
+    found = robust.policy_iteration(xi, box, pi, q, kept, moved)
+    v = found.v
+    assert found.settled
     again = np.empty_like(q)
     robust.backup(xi, v, again, kept, moved)
     np.testing.assert_allclose(v, again.max(axis=1), atol=1e-10)
     np.testing.assert_allclose((pi * again).sum(axis=1), v, atol=1e-10)
-    np.testing.assert_allclose(robust.evaluate(xi, kept, moved, worst, pi)[0], v, atol=1e-10)
+    np.testing.assert_allclose(robust.evaluate(xi, kept, moved, found.worst, pi)[0], v, atol=1e-10)
 
 
 @settings(deadline=None, max_examples=40)
@@ -152,16 +153,16 @@ def test_sweeps_agree_with_policy_iteration(seed, n_states, only):
     if only:
         rows = np.random.default_rng(seed).dirichlet(np.ones(3), size=n_states)
         box = Box(rows, rows, rows)
-    exact = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)[0]
-    v, _, error, wanted, _ = robust.sweep(xi, box, box.start.copy(), q, kept, moved, 1e-10, 100_000)
-    assert error <= wanted <= 1e-10 * max(10.0, np.abs(exact).max() + error)
-    np.testing.assert_allclose(v, exact, rtol=0, atol=2 * error)
+    exact = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved).v
+    swept = robust.sweep(xi, box, box.start.copy(), q, kept, moved, 1e-10, 100_000)
+    assert swept.error <= swept.wanted <= 1e-10 * max(10.0, np.abs(exact).max() + swept.error)
+    np.testing.assert_allclose(swept.v, exact, rtol=0, atol=2 * swept.error)
 
 
 def test_values_of_many_states_solve_the_robust_equation():
     xi = ambiguous(3, 90, 3)
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
-    v, *_ = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)
+    v = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved).v
     robust.backup(xi, v, q, kept, moved)
     np.testing.assert_allclose(v, q.max(axis=1), atol=1e-10)

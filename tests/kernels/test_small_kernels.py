@@ -29,9 +29,9 @@ def test_a_free_box_is_uniform_over_the_available_actions(problem):
 
 def test_seen_actions_come_first_and_available_ones_where_none_was_seen():
     counts = np.array([[0, 2], [0, 0]])
-    available = np.array([[True, True], [True, False]])
-    found = projection.seen_or_available(counts, available)
-    np.testing.assert_array_equal(found, [[False, True], [True, False]])
+    baseline = np.array([[0.5, 0.5], [1.0, 0.0]])
+    box = projection.seen_first_box(counts, baseline)
+    np.testing.assert_array_equal(box.upper, [[0, 1], [1, 0]])
 
 
 def test_what_rows_leave_out(problem):

@@ -11,7 +11,7 @@ import pytest
 from synthetic import around, as_the_paper_says, everything, make_results
 
 from spibb.experiments.spec import FINITE, STUDY_NAMES, Column
-from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY, above, between
+from spibb.paper.claim import ABSENT, CLAIMS, FAILS, HOLDS, NOT_ENOUGH, above, between
 from spibb.paper.claims import claims, markdown, write_claims
 from spibb.paper.evidence import (
     Bounded,
@@ -71,9 +71,9 @@ def study(request):
 
 
 def test_there_are_enough_claims_with_distinct_names():
-    names = [claim.id for claim in REGISTRY]
+    names = [claim.id for claim in CLAIMS]
     assert len(names) == len(set(names)) >= 25
-    assert {claim.study for claim in REGISTRY} == set(STUDY_NAMES)
+    assert {claim.study for claim in CLAIMS} == set(STUDY_NAMES)
 
 
 def test_every_claim_holds_where_the_paper_is_right(study):
@@ -88,7 +88,7 @@ def test_every_claim_can_fail(study):
         for name, verdict in verdicts_of(results).items()
         if verdict.verdict == FAILS
     }
-    assert {claim.id for claim in REGISTRY if claim.study == study} - failed == set()
+    assert {claim.id for claim in CLAIMS if claim.study == study} - failed == set()
 
 
 def test_wide_intervals_decide_nothing(study):
@@ -262,7 +262,7 @@ def test_a_verdict_on_some_of_the_papers_sizes_says_so():
 
 
 def test_values_are_told_apart_from_their_limits():
-    (claim,) = (c for c in REGISTRY if c.id == "grid-basic-far")
+    (claim,) = (c for c in CLAIMS if c.id == "grid-basic-far")
     results = make_results(everything("gridworld"), constant(0.8996))
     assert claim.decide(results).value.startswith("0.8996 [")
 

@@ -14,7 +14,7 @@ from spibb.experiments.runner import SPEC
 from spibb.experiments.spec import Column, Dqn
 from spibb.experiments.studies import STUDIES, select_experiment
 from spibb.paper import figures as figures_module
-from spibb.paper.claim import ABSENT, FAILS, HOLDS, NOT_ENOUGH, REGISTRY
+from spibb.paper.claim import ABSENT, CLAIMS, FAILS, HOLDS, NOT_ENOUGH
 from spibb.paper.claims import claims, write_claims
 from spibb.paper.figures import write_figures
 from spibb.paper.networks import BLUES, GREENS
@@ -24,7 +24,7 @@ from spibb.paper.stored import NUMBERS, joined, read_results
 from spibb.paper.style import STYLES
 from spibb.tables import write_table
 
-CLAIMS = {claim.id for claim in REGISTRY if claim.study == "helicopter"}
+CLAIMS = {claim.id for claim in CLAIMS if claim.study == "helicopter"}
 DECIDED_BY = {
     "main": {"heli-dqn-mean", "heli-dqn-tail", "heli-spibb-mean", "heli-spibb-tail"},
     "noise": {name for name in CLAIMS if name.startswith("heli-noise")},

@@ -14,7 +14,7 @@ from synthetic import make_results
 from spibb.errors import InputError
 from spibb.experiments.spec import FINITE, Column, Experiment
 from spibb.paper import holds
-from spibb.paper.claim import ABSENT, FAILS, HOLDS, REGISTRY
+from spibb.paper.claim import ABSENT, CLAIMS, FAILS, HOLDS
 from spibb.paper.claims import claims
 from spibb.paper.readings import failing, unsaid
 from spibb.paper.reasons import CAUSES, UNEXPLAINED
@@ -120,7 +120,7 @@ def test_the_readme_opens_with_these_results(table):
 
 
 def test_every_claim_about_the_papers_studies_quotes_its_sentence():
-    lacking = [c.id for c in REGISTRY if c.study != "assurance" and not c.quote]
+    lacking = [c.id for c in CLAIMS if c.study != "assurance" and not c.quote]
     assert lacking == ["heli-ramdp-beyond"]
 
 

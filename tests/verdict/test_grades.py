@@ -290,7 +290,7 @@ def test_a_refuted_baseline_is_the_reason_even_if_nothing_changes():
     verdict = Certified(lowest_return=0, highest_return=1).improve(problem).verdict
     assert verdict.grade == "not supported"
     assert verdict.sentence.startswith("The log contradicts the current policy")
-    assert verdict.remedy == "Give as baseline the policy that really made the log."
+    assert verdict.remedy == "Set the baseline to the policy that made the log."
 
 
 @pytest.mark.parametrize("reward", [1e9, -1e9, 1.0, 0.1])

@@ -68,7 +68,7 @@ class Algorithm(ABC):
     """Why Theorem 2 does not apply; None where it does."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Whatever an algorithm is given to improve, it is a problem."""
+        """Make `improve` check its argument."""
         super().__init_subclass__(**kwargs)
         if "improve" in vars(cls):
             cls.improve = checks.takes(problem=Problem)(cls.improve)  # type: ignore[method-assign]
@@ -115,8 +115,8 @@ class Algorithm(ABC):
             )
 
     def told(self, truth: Truth) -> Self:
-        """This configuration, told what a simulated world knows: the paper's benchmark tells HCPI
-        the truth, and `certified` needs limits of returns."""
+        """A copy that uses facts only a simulation knows: the paper's benchmark tells HCPI the
+        truth, and `certified` needs limits of returns."""
         return self
 
     def compiles(self, known: Circumstances) -> bool:

@@ -21,7 +21,7 @@ class Candidate:
     """One policy of the sweep.
 
     `value` is ρ(π, M̂), `probability` P(ρ(π, M) ≥ ρ(π_b, M) − ζ | D), `gain` the posterior mean of
-    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its quantile at the level `share`
+    ρ(π, M) − ρ(π_b, M) with its central 95 % `interval`, `lower` its quantile at the `level`
     that δ leaves to each candidate, and `states_changed` the number of rows that differ from the
     baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
     where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
@@ -37,7 +37,7 @@ class Candidate:
     lower: float
     states_changed: int
     off_policy: OffPolicyValue | None = None
-    share: float | None = field(default=None, repr=False)
+    level: float | None = field(default=None, repr=False)
 
     @property
     def title(self) -> str:

@@ -38,7 +38,7 @@ ESTIMATED = (
     "the estimate: how far this lies from the policy that really acted is not counted"
 )
 RECORDED = (
-    "the baseline collected the log; it is what the log's action_prob says, and actions never "
+    "the baseline collected the log; it is taken from action_prob, and actions never "
     "taken in a state share what is left of 1 there"
 )
 VARIES = (
@@ -268,8 +268,8 @@ class Improvement(Frozen):
     def posterior(self, *, draws: int = 1000, seed: int = 0) -> Posterior:
         """The gain in models drawn given the log (`spibb.posterior_improvement`).
 
-        Its probability is a belief of a model that judges with the log that trained the policy:
-        measured as over-confident (docs/choosing.md). `verdict` says what to make of it.
+        Its probability is over-confident, because one log trained and judged the policy
+        (docs/choosing.md). `verdict` says what to make of it.
 
         Parameters:
             draws: number of models.
@@ -289,8 +289,10 @@ class Improvement(Frozen):
         )  # fmt: skip
 
     def tested(self, delta: float | None = None) -> ChangeCertificate | None:
-        """What tests of its changes on episodes that chose nothing prove, and no model; None
-        without such tests. Whether their assumptions hold, the verdict asks.
+        """What the algorithm's own tests prove; None if it made none.
+
+        They judge changes on episodes that chose nothing, and use no model. The verdict checks
+        their assumptions.
 
         Parameters:
             delta: failure probability; None takes that of the algorithm.

@@ -22,15 +22,15 @@ from spibb.episodes.propensities import behaviour_probs, disagreement, unplayed,
 from spibb.errors import InputError
 from spibb.estimate import UNSEEN, default_v_max, estimate_mdp, shown_v_max
 from spibb.ingest.baselines import attributed, attributed_counts
-from spibb.kernels import projection
 from spibb.kernels.formulas import is_playable
+from spibb.kernels.projection import seen_first_box
 from spibb.kernels.tuples import Codebook, Data, Episodes, Model, Record, Rows
 from spibb.labels import Vocabulary
 from spibb.log import Log
 from spibb.mdp import MDP
 from spibb.policy import Policy
 from spibb.showing import Shown
-from spibb.solve import Box, free_box, unit_of
+from spibb.solve import Box, unit_of
 from spibb.splits import ordered_without_names
 from spibb.words import apart
 
@@ -264,7 +264,7 @@ class Problem(Shown):
     @cached_property
     def seen_first(self) -> Box:
         """Any policy over the pairs seen; where a state has none, over the actions available."""
-        return free_box(projection.seen_or_available(self.data.model.counts, self.available))
+        return seen_first_box(self.data.model.counts, self.data.baseline)
 
     @property
     def model(self) -> MDP:
@@ -332,7 +332,7 @@ class Problem(Shown):
 
     @cached_property
     def decisions(self) -> np.ndarray:
-        """How often each action was taken [S, A], also where nothing is known of what followed."""
+        """How often each action was taken [S, A], even where what followed is unknown."""
         return self.counts.pairs if self.log is None else decisions(self.log)
 
     @cached_property

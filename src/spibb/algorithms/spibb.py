@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from spibb import checks
-from spibb.algorithms.auto.algorithm import N_WEDGES, Auto
+from spibb.algorithms.auto.algorithm import SWEPT_N_WEDGES, Auto
 from spibb.algorithms.base import Algorithm, floats
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Circumstances, Problem
@@ -58,7 +58,7 @@ class ThresholdSpibb(Algorithm):
     def chooser(self) -> Auto:
         """What lets the log choose N∧ of this algorithm."""
         unseen = AS_BASELINE if self.unseen == "zero" else self.unseen
-        return Auto(n_wedges=N_WEDGES, kinds=(self.name,), unseen=unseen, method=self.method)
+        return Auto(n_wedges=SWEPT_N_WEDGES, kinds=(self.name,), unseen=unseen, method=self.method)
 
     def compiles(self, known: Circumstances) -> bool:
         """Small problems are solved exactly in one call, unless the log has a say in N∧ or in what
@@ -193,18 +193,18 @@ class ModelFreeSpibb(Algorithm):
         transitions = fitted.LoggedSteps(
             log.state[known], log.action[known], log.next_state[known], reward
         )
-        q, sweeps, error, wanted = fitted.fit(
+        last = fitted.fit(
             transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
         )
-        v = greedy(q, box, np.zeros(len(q)), np.empty(q.shape))
-        mean = functools.partial(_mean_targets, transitions, q.shape, problem.discount)
+        v = greedy(last.q, box, np.zeros(len(last.q)), np.empty(last.q.shape))
+        mean = functools.partial(_mean_targets, transitions, last.q.shape, problem.discount)
         q, sizes = mean(reward, v, unseen), mean(np.abs(reward), np.abs(v), abs(unseen))
         probs, doubtful = settle(
-            q, box, lambda errors: mean(0.0, errors, 0.0), v, sizes, error,
+            q, box, lambda errors: mean(0.0, errors, 0.0), v, sizes, last.error,
             self.tolerance * (1 - problem.discount),
         )  # fmt: skip
-        v, converged = (probs * q).sum(axis=1), error <= wanted and not doubtful
-        solution = Solution.in_units(unit, Found(probs, q, v, sweeps, converged, error))
+        v, converged = (probs * q).sum(axis=1), last.error <= last.wanted and not doubtful
+        solution = Solution.in_units(unit, Found(probs, q, v, last.sweeps, converged, last.error))
         return Improvement.from_solution(solution, bootstrapped, problem, self)
 
 

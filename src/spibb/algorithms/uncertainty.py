@@ -167,64 +167,66 @@ class _Game(NamedTuple):
     moved: np.ndarray
 
 
+class _Played(NamedTuple):
+    """The values of a game, and the outcome `worst` that nature moves mass to."""
+
+    found: Found
+    worst: int
+
+
 def _solve(xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str) -> ExtremeSolution:
-    found, reply = _kernel(xi, rewards, box, method)
-    extreme = _with_reply(xi.mdp, rewards, *reply)
-    return ExtremeSolution(
-        found.probs, found.q, found.v, found.iterations, found.converged, found.error, extreme
-    )
-
-
-def _kernel(
-    xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str
-) -> tuple[Solution, tuple[np.ndarray, np.ndarray, int]]:
-    """The solution, and nature's reply to it as (kept, moved, worst)."""
     checks.choice("method", method, METHODS)
     mdp, unit = xi.mdp, unit_of(rewards)
-    probs, q = box.start.copy(), np.empty(xi.shape)
-    kept, moved = np.empty(len(mdp.probs)), np.empty(q.size)
     game = _Game(
         Ambiguous(mdp.task.rows, rewards / unit, xi.radius, mdp.discount),
         box,
-        probs,
-        q,
-        kept,
-        moved,
+        probs=box.start.copy(),
+        q=np.empty(xi.shape),
+        kept=np.empty(len(mdp.probs)),
+        moved=np.empty(rewards.size),
     )
-    if is_dense(method, len(q)):
-        v, ties, worst, iterations, settled = robust.policy_iteration(*game)
-        rounding = largest(ties)
-        error = largest_error(rounding, mdp.discount)
-        converged = settled and error <= TOLERANCE / dense.ROUNDING * rounding
-    else:
-        v, worst, error, iterations, converged = _sweep(game)
-    solution = Solution.in_units(unit, Found(probs, q, v, iterations, converged, error))
-    return solution, (kept, moved, worst)
+    played = _iterate(game) if is_dense(method, len(rewards)) else _sweep(game)
+    found = Solution.in_units(unit, played.found)
+    return ExtremeSolution(
+        found.probs, found.q, found.v, found.iterations, found.converged, found.error,
+        _with_reply(mdp, rewards, game.kept, game.moved, played.worst),
+    )  # fmt: skip
 
 
-def _sweep(game: _Game) -> tuple[np.ndarray, int, float, int, bool]:
-    """V, the worst outcome, the error, the sweeps and whether they were enough.
+def _iterate(game: _Game) -> _Played:
+    """The exact solution, by robust policy iteration."""
+    last = robust.policy_iteration(*game)
+    rounding = largest(last.ties)
+    error = largest_error(rounding, game.ambiguous.discount)
+    converged = last.settled and error <= TOLERANCE / dense.ROUNDING * rounding
+    found = Found(game.probs, game.q, last.v, last.iterations, converged, error)
+    return _Played(found, last.worst)
+
+
+def _sweep(game: _Game) -> _Played:
+    """A solution within `TOLERANCE`, by sweeps.
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
-    discount = game.ambiguous.discount
-    v, worst, error, wanted, sweeps = robust.sweep(*game, TOLERANCE, MAX_SWEEPS)
-    game.probs[:], doubtful = _settle(game, v, worst, error)
+    last = robust.sweep(*game, TOLERANCE, MAX_SWEEPS)
+    wanted, sweeps = last.wanted, last.sweeps
+    game.probs[:], doubtful = _settle(game, last)
     if doubtful:
-        closer = TOLERANCE * (1 - discount) / 4
-        v, worst, error, _, more = robust.sweep(*game, closer, MAX_SWEEPS)
-        game.probs[:], doubtful = _settle(game, v, worst, error)
-        sweeps += more
-    return v, worst, error, sweeps, error <= wanted and not doubtful
+        closer = TOLERANCE * (1 - game.ambiguous.discount) / 4
+        last = robust.sweep(*game, closer, MAX_SWEEPS)
+        game.probs[:], doubtful = _settle(game, last)
+        sweeps += last.sweeps
+    converged = last.error <= wanted and not doubtful
+    return _Played(Found(game.probs, game.q, last.v, sweeps, converged, last.error), last.worst)
 
 
-def _settle(game: _Game, v: np.ndarray, worst: int, error: float) -> tuple[np.ndarray, bool]:
+def _settle(game: _Game, last: robust.RobustBound) -> tuple[np.ndarray, bool]:
     """The greedy policy against nature's reply to V, and whether a tie in it is in doubt.
 
     An error of V counts at most as if nature moved its mass to where the error is largest.
     """
     rows, rewards, radius, discount = game.ambiguous
-    q, moved = game.q, game.moved
+    q, moved, v, worst = game.q, game.moved, last.v, last.worst
     zero, lowest = np.zeros(q.shape), abs(v[worst]) if worst >= 0 else 0.0
     sizes = dense.q_values(rows._replace(probs=game.kept), np.abs(rewards), discount, np.abs(v))
     sizes += discount * lowest * moved.reshape(q.shape)
@@ -233,7 +235,7 @@ def _settle(game: _Game, v: np.ndarray, worst: int, error: float) -> tuple[np.nd
         farthest = discount * radius / 2 * errors.max()
         return dense.q_values(rows, zero, discount, errors) + farthest
 
-    return settle(q, game.box, backup, v, sizes, error, TOLERANCE * (1 - discount))
+    return settle(q, game.box, backup, v, sizes, last.error, TOLERANCE * (1 - discount))
 
 
 def _with_reply(

@@ -32,8 +32,8 @@ from spibb.policy import Policy
 
 FIRST_VISITS = 8.0
 """α with which V̄ is found."""
-FEWEST_VISITS = 1.0
-"""The smallest α of the grid: one visit tells no more of a pair than its state does."""
+LEAST_VISITS = 1.0
+"""The smallest α of the grid: one visit says as much about a pair as its state does."""
 MOST_VISITS = 16.0
 """The largest α of the grid, in visits of the pair that was seen most."""
 ALIKE = 2.0**40
@@ -188,15 +188,15 @@ def _telling(rows: PooledRows, target: np.ndarray, shape: tuple[int, int]) -> fl
 
 def _grid(pairs: _Pairs) -> list[float]:
     """Powers of two, and that actions are alike; where all that the log compares is two actions in
-    one state, the least, and where there is one action only, which has nothing to differ from.
+    one state, the least, and the same where there is only one action.
 
     A single difference tells neither α nor the slope, so that hardly anything is pooled.
     """
     if pairs.n_actions == 1 or _between(pairs) == 1:
-        return [FEWEST_VISITS]
+        return [LEAST_VISITS]
     most = max(float(pairs.n.max()), 1.0)
     last = math.ceil(math.log2(MOST_VISITS * most))
-    return [*(2.0**k for k in range(round(math.log2(FEWEST_VISITS)), last + 1)), ALIKE * most]
+    return [*(2.0**k for k in range(round(math.log2(LEAST_VISITS)), last + 1)), ALIKE * most]
 
 
 def _within(pairs: _Pairs, unseen_variance: float) -> _Within | None:
@@ -282,8 +282,8 @@ def _loudness(pairs: _Pairs) -> np.ndarray:
 def _odd(pairs: _Pairs, noise: np.ndarray, spread: np.ndarray) -> np.ndarray:
     """The variance that extreme rewards of a pair add [L, P]: their squared distance over n³.
 
-    Seen once they are no further from the others than their error, and not read with the noise of
-    ordinary rewards; seen often they are trusted.
+    Seen once they differ from the others by no more than their error, and not read with the noise
+    of ordinary rewards; seen often they are trusted.
     """
     n = np.maximum(pairs.n, 1)
     extreme = pairs.lead**2 > EXTREME**2 * (noise / n + spread)

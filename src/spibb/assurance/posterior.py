@@ -12,12 +12,12 @@ import numpy as np
 
 from spibb import checks
 from spibb.arrays import RETURN_ROUNDING
+from spibb.assurance.disasters import Disasters
 from spibb.assurance.label_order import by_content
 from spibb.assurance.limits import return_limits
 from spibb.assurance.pooling import Pooling, pool
 from spibb.assurance.rates import SuccessRates
 from spibb.assurance.rows import Models, Paid, PooledRows
-from spibb.assurance.surprises import Surprises
 from spibb.assurance.values import BATCH_NUMBERS, Evaluator
 from spibb.behaviour import in_common
 from spibb.counts import Counts
@@ -139,7 +139,7 @@ class Belief:
     counts: Counts
     rows: PooledRows
     poolings: tuple[Pooling, ...]
-    surprises: Surprises
+    disasters: Disasters
     discount: float
     unit: float
 
@@ -155,10 +155,10 @@ class Belief:
         v = Evaluator(
             rows, baseline.probs[None], discount, rows.mean(likeliest.weight)
         ).mean_values()[0]
-        surprises = Surprises.of(
+        disasters = Disasters.of(
             rows, baseline.probs, v, discount, counts.reward_range[0], likeliest.noise
         )
-        return cls(counts, rows, poolings, surprises, discount, unit)
+        return cls(counts, rows, poolings, disasters, discount, unit)
 
     def values(
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
@@ -182,7 +182,7 @@ class Belief:
 
     @property
     def _batch(self) -> int:
-        """How many models to draw at once, whatever policies they evaluate."""
+        """How many models to draw at once, for any policies."""
         return max(1, BATCH_NUMBERS // max(len(self.rows.n), len(self.rows.visits)))
 
     def world(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -218,9 +218,9 @@ class Belief:
         models.rewards[...] += noise * of["error"] * rng.standard_normal(models.rewards.shape)
         of_state = noise * of["state_error"] * rng.standard_normal((size, self.rows.shape[0]))
         models.rewards[...] += (1 - of["weight"]) * np.repeat(of_state, self.rows.shape[1], axis=1)
-        if self.surprises.size:
-            own = of["weight"][:, self.surprises.pairs]
-            models.rewards[:, self.surprises.pairs] -= own * self.surprises.draw(size, rng)
+        if self.disasters.size:
+            own = of["weight"][:, self.disasters.pairs]
+            models.rewards[:, self.disasters.pairs] -= own * self.disasters.draw(size, rng)
         return models
 
     def _mass(self, size: int, rng: np.random.Generator) -> np.ndarray:
@@ -331,15 +331,15 @@ def draws_for(level: float, usual: int) -> int:
     """How many models to draw for a quantile at this level: more than usual if it is small."""
     if level * max(usual, MOST_DRAWS) < BELOW:
         raise InputError(
-            f"delta is {level:g} where a policy is judged (a share of it, if it was "
-            f"chosen among several), which needs more models than the {MOST_DRAWS:,} that are "
-            f"drawn at most: give {BELOW / MOST_DRAWS:g} or more for each candidate"
+            f"delta (or a candidate's share of it) is {level:g}, which is too small: it needs more "
+            f"than {MOST_DRAWS:,} models, the most that are drawn; give "
+            f"{BELOW / MOST_DRAWS:g} or more for each candidate"
         )
     return max(usual, math.ceil(BELOW / level))
 
 
 def gains_over(rho: np.ndarray, base: np.ndarray) -> np.ndarray:
-    """ρ(π, M) − ρ(π_b, M) [D, M]; 0 where it is rounding, which is no deterioration."""
+    """ρ(π, M) − ρ(π_b, M) [D, M]; 0 where it is rounding."""
     gains = rho - base[:, None]
     gains[np.abs(gains) <= ROUNDING * np.abs(base).max() + STEP_ROUNDING * base.std()] = 0.0
     return gains

@@ -10,7 +10,7 @@ import numpy as np
 
 from spibb.counts import END, Counts
 from spibb.frozen import Frozen
-from spibb.kernels import mixed
+from spibb.kernels import pooled_rows
 
 NOISE_ODDS = 100.0
 """Prior odds that rewards vary, against rewards that are a function of the outcome."""
@@ -29,6 +29,11 @@ class Models(NamedTuple):
     pair: np.ndarray
     weight: np.ndarray
     rewards: np.ndarray
+
+    @property
+    def weights(self) -> pooled_rows.Weights:
+        """All but the rewards."""
+        return pooled_rows.Weights(self.mass, self.total, self.pair, self.weight)
 
     def among(self, which: np.ndarray | slice) -> Models:
         """Some of the models."""
@@ -272,9 +277,9 @@ class PooledRows(Frozen):
         return not reached[self.idle].any()
 
     @cached_property
-    def sparse(self) -> mixed.Mixed:
+    def sparse(self) -> pooled_rows.Mixed:
         """What the kernel needs to average values over successors."""
         first = np.append(self.first, len(self.pair))
         successors = np.where(self.successors == END, self.shape[0], self.successors)
         last = np.searchsorted(self.tried, np.arange(1, self.shape[0] + 1) * self.shape[1])
-        return mixed.Mixed(self.tried, last, first, successors, self.overall, self.idle)
+        return pooled_rows.Mixed(self.tried, last, first, successors, self.overall, self.idle)

@@ -13,7 +13,7 @@ from scipy import linalg
 from spibb.assurance.rows import Models, PooledRows
 from spibb.assurance.systems import Systems
 from spibb.frozen import Frozen
-from spibb.kernels import mixed
+from spibb.kernels import pooled_rows
 
 DENSE_UP_TO = 64
 """States up to which transitions are matrices, and no kernel need be compiled."""
@@ -107,7 +107,7 @@ class Evaluator(Frozen):
         few digits."""
         if self.rows.shape[0] > DENSE_UP_TO:
             double, single = (
-                partial(mixed.lacks, self.rows.sparse, play, models[:4], self.discount)
+                partial(pooled_rows.lacks, self.rows.sparse, play, models.weights, self.discount)
                 for play in self._play
             )
             return double, single
@@ -123,15 +123,16 @@ class Evaluator(Frozen):
 
     @cached_property
     def _parts(self) -> list[Evaluator]:
-        firsts = range(0, len(self.policies), mixed.LANES)
-        some = [self.policies[first : first + mixed.LANES] for first in firsts]
+        firsts = range(0, len(self.policies), pooled_rows.LANES)
+        some = [self.policies[first : first + pooled_rows.LANES] for first in firsts]
         return [replace(self, policies=group) for group in some]
 
     @cached_property
     def _play(self) -> tuple[np.ndarray, np.ndarray]:
         """π [P, M] in both precisions, in as many columns as the kernel takes at once."""
         n_policies = len(self.policies)
-        play = np.zeros((len(self.rows.visits), -(-n_policies // mixed.LANES) * mixed.LANES))
+        width = -(-n_policies // pooled_rows.LANES) * pooled_rows.LANES
+        play = np.zeros((len(self.rows.visits), width))
         play[:, :n_policies] = self.policies.reshape(n_policies, -1).T
         return play, play.astype(np.float32)
 

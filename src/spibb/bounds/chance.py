@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import chdtri
 
-UNSEEN = 3
+RULE_OF_THREE = 3
 """An event of rate 3/n stays away from n cases with probability e⁻³ = 5 % (rule of three)."""
 DRAWS = 10_000
 NUMBERS = 1 << 22

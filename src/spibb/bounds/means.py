@@ -24,7 +24,7 @@ from spibb.words import apart
 RESAMPLES = 2_000
 """Of the bootstrap, where the caller does not say."""
 TUNING_SHARE = 20
-"""One value in so many chooses the threshold of the bound, and is not used by it."""
+"""One in this many values chooses the threshold of the bound, and is not used by it."""
 VARIATIONS = 2.0 ** np.arange(-4, 5)
 """Standard deviations per mean, around 1, that the nine bets of `betting_bound` are right for."""
 SAME_VALUE = 1e-13

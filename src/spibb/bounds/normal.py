@@ -7,6 +7,10 @@ import math
 import numpy as np
 
 _ERFC = np.frompyfunc(math.erfc, 1, 1)
+ONE_SIDED_95 = 1.645
+"""Standard errors below a mean that a one-sided 95 % interval begins."""
+TWO_SIDED_95 = 1.96
+"""Standard errors on each side of a mean that a two-sided 95 % interval holds."""
 MANY = 1 << 16
 """Values from which loading SciPy is quicker."""
 
@@ -32,7 +36,7 @@ def below(x: float) -> float:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """How often χ² of so many degrees of freedom exceeds a statistic.
+    """How often χ² with this many degrees of freedom exceeds a statistic.
 
     Q(k/2, x) = Σ x^i e^{−x} / Γ(i + 1) over i = k/2 − 1, k/2 − 2, … ≥ 0, plus erfc(√x) if k is odd,
     at half the statistic x.

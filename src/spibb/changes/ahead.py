@@ -49,7 +49,7 @@ class Ahead:
         return cls(chooser.at(delta), log.states.labels, log.n_episodes, single)
 
     def more(self, times: float) -> int:
-        """How many more episodes make it so many times the log."""
+        """How many more episodes make the log this many times as long."""
         return max(1, math.ceil(self.episodes * (times - 1)))
 
     def half(self, now: int) -> tuple[int, float | None]:

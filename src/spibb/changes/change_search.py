@@ -40,9 +40,9 @@ FOR_VALUES = 0.1
 AT_ONCE = 1 << 23
 """Cells of sets of actions that are looked at together."""
 NOTHING = 1e-9
-"""Avoiding actions of so little mass changes nothing that could be tested."""
+"""Avoiding actions with less mass changes nothing that can be tested."""
 INVISIBLE = 1e-100
-"""Values of such a size, in units of the span of returns, are no evidence in any log."""
+"""Values this small, in units of the span of returns, are never evidence."""
 SAME_RETURN = 1e-12
 """Relative to the limits of returns: values that differ by less are the same."""
 
@@ -137,7 +137,7 @@ class Chooser:
 
     @property
     def rounding(self) -> float:
-        """What is no difference between values."""
+        """Differences below this are rounding."""
         return SAME_RETURN * max(abs(self.bounds.low), abs(self.bounds.high))
 
     @property
@@ -298,7 +298,7 @@ class Chooser:
 
 
 def _best_of_each(state: np.ndarray, promise: np.ndarray, most: int = SETS) -> np.ndarray:
-    """Which changes promise most, at most so many of each state; of equal ones the first.
+    """The most promising changes, up to a limit per state; the first of equal ones.
 
     Those without a prospect are left out.
     """

@@ -25,7 +25,7 @@ import numpy as np
 
 from spibb.bisection import halved
 from spibb.bounds.betting import MOST, Sample, together
-from spibb.bounds.normal import normal_cdf
+from spibb.bounds.normal import ONE_SIDED_95, normal_cdf
 from spibb.changes.change_search import Chooser
 from spibb.changes.planned_tests import PlannedTest
 from spibb.episodes.visits import Visits
@@ -35,9 +35,7 @@ NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(15)
 """Of means over a normal distribution."""
 WEIGHTS = WEIGHTS / WEIGHTS.sum()
 MOST_TIMES = 100.0
-"""More times the log are no forecast."""
-Z95 = 1.645
-"""The normal distribution is above it with a probability of 5 %."""
+"""No forecast goes further than this many times the log."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +116,7 @@ class Spread(NamedTuple):
         parts = (chooser.likely, *(visits.valued(chooser.v) for visits in others))
         found = [_beyond_chance(visits, chooser.noise, chooser.counts.shape) for visits in parts]
         beyond, variance, sizes = np.sum(found, axis=0).tolist()
-        shown = beyond > Z95 * math.sqrt(variance)
+        shown = beyond > ONE_SIDED_95 * math.sqrt(variance)
         return cls(max(beyond, 0.0) / sizes if sizes > 0 else 0.0, shown)
 
 

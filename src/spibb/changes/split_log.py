@@ -52,15 +52,16 @@ class MadeBy(Frozen):
         table, differs = recorded_table(log), varies(log)
         if differs and not one_step:
             raise InputError(
-                f"{differs}: certified needs a log of longer episodes to be made by a policy that "
-                "looks only at the state, or an action that was taken in good cases looks good, "
-                "with or without the column; add to the state what the probability depends on"
+                f"{differs}: for episodes of several steps, certified requires that decisions "
+                "depended on the state only; otherwise an action that was taken in good cases "
+                "looks good, with or without the column; add to the state what the probability "
+                "depends on"
             )
         return cls(table, known=True, recorded=True, varying=differs is not None)
 
 
 def choosing_share(log: Log, pairs: np.ndarray, known: bool) -> float:
-    """The share of the episodes that choose, in a log with so many visits of `pairs` [S, A]."""
+    """The share of the episodes that choose, in a log with these visits of `pairs` [S, A]."""
     single = known and len(log) == log.n_episodes
     return CHOOSE_AMONG_MANY if single and np.count_nonzero(pairs) > MANY else CHOOSE
 
@@ -73,7 +74,7 @@ def n_choosing(log: Log, share: float) -> int | None:
 
 @dataclass(frozen=True, eq=False)
 class SplitLog:
-    """A log as `certified` reads it, whatever δ is.
+    """A log as `certified` reads it, for any δ.
 
     `chooser` knows the choosing episodes, `judging` are the visits of the others; both are in units
     of the span of `bounds`. `sizes` are their numbers of episodes.

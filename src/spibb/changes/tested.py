@@ -1,4 +1,4 @@
-"""What `certified` makes of a log: which changes it tests, and which of them pass."""
+"""What `certified` finds in a log: which changes it tests, and which of them pass."""
 
 from __future__ import annotations
 

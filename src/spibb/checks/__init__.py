@@ -41,7 +41,6 @@ from spibb.checks.arrays import sparse_rows as sparse_rows
 from spibb.checks.arrays import unmasked as unmasked
 from spibb.checks.arrays import whole_array as whole_array
 from spibb.checks.arrays import whole_rows as whole_rows
-from spibb.checks.parsing import NUMBER as NUMBER
 from spibb.checks.parsing import NUMBER_IN_TEXT as NUMBER_IN_TEXT
 from spibb.checks.parsing import parse_value as parse_value
 from spibb.checks.parsing import parse_values as parse_values

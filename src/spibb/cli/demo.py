@@ -64,7 +64,7 @@ class Demo:
 class DemoFiles:
     """What the demonstration wrote, and the commands that use it.
 
-    `picture` is None where nothing that draws is installed.
+    `picture` is None where no drawing library is installed.
     `command` makes the report's numbers, `monitor` tests the new policy's episodes.
     """
 

@@ -22,7 +22,7 @@ def open_as(log: Any, column_map: ColumnMap, *policies: Loaded) -> Any:
     """Open a log with the columns, bins and handling of policies that must agree on them."""
     from spibb.ingest import column_names
     from spibb.ingest.mapping import ColumnMap
-    from spibb.policies import open_for
+    from spibb.stored_policies import open_for
 
     present = column_names(log)
     wanted = [policy.complete(column_map, present) for policy in policies]

@@ -18,7 +18,7 @@ SHOWN_FROM = 2.0
 """Seconds that pass before they are shown."""
 
 SOLVER = ("dense.policy_iteration", 8.0)
-ESTIMATORS = ("ope.step_sums", 4.0)
+STEP_SUMS = ("ope.step_sums", 4.0)
 STUDY = ("study.train", 30.0)
 """A kernel of each kind of work, and seconds of compiling (python -m benchmarks start)."""
 

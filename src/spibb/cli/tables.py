@@ -41,10 +41,10 @@ def print_inspection(console: Console, inspection: Inspection) -> None:
 
 def _print_forecast(console: Console, forecast: Forecast | None, rows: int) -> None:
     """The verdict on the log, in the first line."""
-    from spibb.forecast import LARGEST
+    from spibb.forecast import FORECAST_ROWS
 
     if forecast is None:
-        too_many = f"No forecast: the log has {rows:,} rows, more than {LARGEST:,}."
+        too_many = f"No forecast: the log has {rows:,} rows, more than {FORECAST_ROWS:,}."
         console.print(Text(too_many, "bold"))
         return
     console.print(Text(str(forecast), "bold green" if forecast.now else "bold"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spibb.cli.progress import ESTIMATORS, progress
+from spibb.cli.progress import STEP_SUMS, progress
 from spibb.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def evaluate_vectors(
     from spibb.deep.judging import departures
 
     rng = np.random.default_rng(given.pop("seed"))
-    with progress(console, "evaluating", compiles=ESTIMATORS):
+    with progress(console, "evaluating", compiles=STEP_SUMS):
         report = estimate_on(records, loaded, gamma, rng=rng, **given)
         single = departures(records, loaded, gamma, delta=report.delta, rng=rng)
         verdict = judged_on(records, loaded, single, report)

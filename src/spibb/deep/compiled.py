@@ -19,7 +19,7 @@ def cache_folder() -> Path:
 def keep_programs() -> None:
     """Have JAX keep what it compiles, unless the caller has said where or that it must not.
 
-    A folder that cannot be made is no error: the program is then compiled every time.
+    If the folder cannot be made, the program is compiled every time.
     """
     config: Any = jax.config
     if config.jax_compilation_cache_dir or os.environ.get("JAX_ENABLE_COMPILATION_CACHE"):

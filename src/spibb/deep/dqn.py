@@ -128,7 +128,7 @@ class SpibbDQN:
         )  # fmt: skip
 
     def rounds(self, n_transitions: int, passes: int) -> int:
-        """Rounds of `target_update` updates that make so many passes over the log."""
+        """Rounds of `target_update` updates for this many passes over the log."""
         batch = n_transitions if self.batch_size is None else self.batch_size
         return math.ceil(passes * n_transitions / (batch * self.target_update))
 

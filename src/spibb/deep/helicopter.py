@@ -24,7 +24,7 @@ from spibb.kernels.helicopter import step
 WEIGHTS = Path(__file__).parent / "data" / "helicopter_baseline.npz"
 SEED = 1
 EPOCHS = 3
-"""Epochs of 10,000 steps; the network of the last one is kept, whatever it is worth."""
+"""Epochs of 10,000 steps; the network of the last one is kept, even if it is not the best."""
 TEMPERATURE = 0.1
 
 

@@ -23,6 +23,7 @@ from spibb.deep.dqn import DeepImprovement, SpibbDQN
 from spibb.deep.estimates import estimate_on
 from spibb.deep.judging import VectorDepartures, departures, fit_current, verdict_of
 from spibb.deep.log import DeepLog
+from spibb.deep.network import MLP
 from spibb.deep.policy import SoftmaxBaseline
 from spibb.deep.proposals import propose_n_wedge, propose_passes, propose_radius
 from spibb.deep.scaling import Scaling, in_units, reward_unit
@@ -42,7 +43,7 @@ from spibb.verdict import Verdict
 SMALLEST, LARGEST = 1e-100, 1e100
 """The largest reward lies between them: squares must not overflow, nor vanish."""
 FEWEST = 2
-"""Episodes that can be held out: one tells nothing of how much episodes differ."""
+"""Fewest episodes to hold out: a single one cannot show how much episodes differ."""
 
 
 @dataclass(frozen=True)
@@ -341,8 +342,6 @@ def _given(
 
 def _in_units(given: _Given, scaling: Scaling) -> SoftmaxBaseline:
     """A baseline on the log's own states as one on scaled ones, in the order of training."""
-    from spibb.deep.network import MLP
-
     baseline, features, actions = given
     weights = [np.asarray(weight, np.float64) for weight in baseline.network.weights]
     biases = [np.asarray(bias, np.float64) for bias in baseline.network.biases]

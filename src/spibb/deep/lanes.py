@@ -49,7 +49,7 @@ def collect(
     max_steps: int = 100,
     baseline: StateFunction | None = None,
 ) -> DeepLog:
-    """A log of so many transitions of whole episodes, the last one cut.
+    """A log with this many transitions of whole episodes, the last one cut.
 
     The log's baseline is the policy that played, unless another is given. Stopping parallel
     episodes at a step budget would favour short ones; whole episodes do not.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spibb.deep.network import MLP
-from spibb.deep.scaling import GRID
+from spibb.deep.scaling import ROUNDED_TO
 from spibb.errors import install
 from spibb.files import write_whole
 
@@ -117,8 +117,8 @@ def _inputs(graph: _Graph, policy: VectorPolicy) -> str:
     """As `Scaling.__call__`."""
     scaling = policy.scaling
     centred = graph.add("Sub", "state", graph.constant(scaling.centre))
-    steps = graph.add("Div", centred, graph.constant(scaling.spread * GRID))
-    return graph.add("Mul", graph.add("Round", steps), graph.constant(np.float64(GRID)))
+    steps = graph.add("Div", centred, graph.constant(scaling.spread * ROUNDED_TO))
+    return graph.add("Mul", graph.add("Round", steps), graph.constant(np.float64(ROUNDED_TO)))
 
 
 def _baseline(graph: _Graph, policy: VectorPolicy, z: str) -> None:

@@ -11,7 +11,7 @@ from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.pseudocounts import mean_and_deviation
 
-GRID = 2.0**-20
+ROUNDED_TO = 2.0**-20
 """Inputs are rounded to multiples of it, in deviations: no unit of a column leaves a trace."""
 STILL = 1e-6
 """The deviation of a column that never varies, relative to its value: others are far from it."""
@@ -46,7 +46,7 @@ class Scaling(Frozen):
 
     def __call__(self, states: np.ndarray) -> np.ndarray:
         """States [M, d] in deviations from the mean."""
-        z: np.ndarray = np.round((states - self.centre) / self.spread / GRID) * GRID
+        z: np.ndarray = np.round((states - self.centre) / self.spread / ROUNDED_TO) * ROUNDED_TO
         return z
 
 

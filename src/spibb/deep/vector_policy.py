@@ -325,7 +325,7 @@ def _check_answers(q: np.ndarray, probs: np.ndarray) -> None:
     bad = ~(np.isfinite(q) & np.isfinite(probs)).all(axis=1)
     if bad.any():
         raise InputError(
-            f"the networks give no numbers at row {int(np.argmax(bad))} of the states "
+            f"the networks returned NaN or infinity in row {int(np.argmax(bad))} of the states "
             f"({checks.such_rows(bad.sum())}): train the policy again, or follow the current "
             "policy there"
         )

@@ -65,6 +65,6 @@ LARGE = {
     ),
 }  # fmt: skip
 """Gymnasium's tables, and ICU-Sepsis."""
-SLOW = ("random-mdps", "many-successors", *LARGE)
+SLOW_FAMILIES = ("random-mdps", "many-successors", *LARGE)
 """Families whose logs take a second or more each; the others take about a tenth of one."""
 FAMILIES: dict[str, SmallWorld] = PAPER | SMALL | LARGE

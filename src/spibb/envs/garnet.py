@@ -56,7 +56,7 @@ def draw_garnet(
     for _ in range(ATTEMPTS):
         successors, probs = garnet.draw_rows(rng.random(shape), n_states)
         drawn = garnet.farthest(successors, probs, discount, n_states)
-        if drawn[0] >= 0:
+        if drawn.terminal >= 0:
             return _wrap(drawn, discount)
     raise InputError(
         f"none of {ATTEMPTS} random MDPs of {n_states} states, {n_actions} actions and "
@@ -72,8 +72,8 @@ def _check(n_states: int, n_actions: int, connectivity: int, discount: float) ->
     number("discount", discount, 0, 1, "()")
 
 
-def _wrap(drawn: tuple[Any, ...], discount: float) -> GarnetDraw:
-    terminal, rows, rewards, _, q = drawn
+def _wrap(drawn: garnet.FarGoal, discount: float) -> GarnetDraw:
+    rows, rewards = drawn.rows, drawn.rewards
     n_states, n_actions = rewards.shape
     initial = np.zeros(n_states)
     initial[START] = 1.0
@@ -85,7 +85,7 @@ def _wrap(drawn: tuple[Any, ...], discount: float) -> GarnetDraw:
         vocabulary(n_states, "state"),
         vocabulary(n_actions, "action"),
     )
-    return GarnetDraw(mdp, int(terminal), q)
+    return GarnetDraw(mdp, int(drawn.terminal), drawn.q)
 
 
 class Garnet(Shown, gymnasium.Env[Any, Any]):

@@ -253,7 +253,7 @@ class Helicopter(Shown, gymnasium.Env[Any, Any]):
 
 PIXELS = 360
 """Side of the image."""
-MARGIN = 0.25
+BORDER = 0.25
 """Width of the surroundings that the image shows on each side of the unit square."""
 PALETTE = {-1.0: (190, 85, 15), 1.0: (245, 170, 90), 4.0: (255, 247, 222), 10.0: (15, 75, 140)}
 """Colours of final rewards, orange to blue for all eyes; in between they are mixed."""
@@ -274,7 +274,7 @@ def _image(state: np.ndarray) -> np.ndarray:
 
 def _pixel_places() -> tuple[np.ndarray, np.ndarray]:
     """The place (x, y) of every pixel of the image."""
-    places = -MARGIN + (np.arange(PIXELS) + 0.5) * (1 + 2 * MARGIN) / PIXELS
+    places = -BORDER + (np.arange(PIXELS) + 0.5) * (1 + 2 * BORDER) / PIXELS
     x, y = np.meshgrid(places, places[::-1])
     return x, y
 

@@ -33,7 +33,7 @@ def _silence_notices() -> None:
 def icu_sepsis() -> tuple[MDP, Policy]:
     """The model and the clinicians' policy.
 
-    Death, survival and the absorbing state after them end an episode, so that they are no states
+    Death, survival and the absorbing state after them end an episode, so that they are not states
     here; theirs are the policy's rows that are all zero. Each end pays its own reward.
     """
     with warnings.catch_warnings():

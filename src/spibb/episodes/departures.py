@@ -46,8 +46,6 @@ ALONE = "each made alone, then added up"
 """How the gain D of all changes to the first order is told apart from that of the policy."""
 MOVED = 1e-9
 """Rows whose probabilities differ by less are the same."""
-Z90 = 1.645
-"""Standard errors of a one-sided 95 % interval: what a gain must exceed if nothing else helps."""
 ENOUGH = 20
 """Visits of a state for each action taken there, from which Q̂ − V̂ holds little of their noise."""
 
@@ -82,7 +80,7 @@ def values_where_seen(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Q [S, A] and V [S] in M̂ of the baseline [S, A] without the pairs that the log never has.
 
-    Of an action never seen in a state nothing is known: it counts as the others do there.
+    An action never seen in a state counts as the others do there.
     """
     seen = np.where(counts.pairs > 0, baseline, 0.0)
     mass = seen.sum(axis=1, keepdims=True)

@@ -9,7 +9,7 @@ from spibb.log import Log
 from spibb.words import apart
 
 DECIMALS = 6
-"""Recorded probabilities are compared to so many decimals, or as many as they have."""
+"""Recorded probabilities are compared to this many decimals, or as many as they have."""
 EPSILON = float(np.finfo(np.float32).eps)
 """Of single precision."""
 SINGLE = 1e-6
@@ -30,7 +30,7 @@ def behaviour_probs(log: Log, behaviour: np.ndarray | None) -> np.ndarray:
 
 
 def unplayed(log: Log, behaviour: np.ndarray | None) -> str | None:
-    """Why a log has no such probabilities, if it has none; `behaviour` as in `behaviour_probs`."""
+    """Why a log lacks such probabilities, if it does; `behaviour` as in `behaviour_probs`."""
     if behaviour is None:
         if log.action_prob is None:
             return (

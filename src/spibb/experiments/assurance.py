@@ -27,7 +27,7 @@ from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.envs.baselines import optimal_q
-from spibb.envs.families import FAMILIES, SLOW
+from spibb.envs.families import FAMILIES, SLOW_FAMILIES
 from spibb.envs.small import BASELINES
 from spibb.evaluate import exact_value, returns
 from spibb.experiments.spec import Column, Experiment
@@ -45,7 +45,10 @@ COLUMNS = (
     "auto", "certified", "certified:delta=0.2", OLD_RULE, PROTOTYPE, "pi-b:n_wedge=5",
     "pi-b:n_wedge=20", "pi-leq-b:n_wedge=5", "pi-leq-b:n_wedge=20", "basic-rl",
 )  # fmt: skip
-GRIDS = {"main": tuple(name for name in FAMILIES if name not in SLOW), "large": SLOW}
+GRIDS = {
+    "main": tuple(name for name in FAMILIES if name not in SLOW_FAMILIES),
+    "large": SLOW_FAMILIES,
+}
 USUAL_RUNS = {"main": 1000, "large": 200}
 """Logs a cell, where no number is asked for."""
 NO_GAIN = 1e-9
@@ -129,12 +132,12 @@ def shares(experiment: Experiment) -> list[str]:
 
 @lru_cache(maxsize=8)
 def improved(algorithm: Algorithm, problem: Problem) -> Improvement:
-    """What an algorithm makes of a log, once: two columns may need it."""
+    """An algorithm's result for a log, found once: two columns may need it."""
     return algorithm.improve(problem)
 
 
 def all_improved(algorithms: Sequence[Algorithm], problem: Problem) -> list[Improvement]:
-    """What each algorithm makes of a log; `certified` reads it once for all levels."""
+    """Each algorithm's result for a log; `certified` reads it once for all levels."""
     several = [a for a in algorithms if isinstance(a, Certified)]
     found: dict[Algorithm, Improvement] = dict(
         zip(several, Certified.improve_each(several, problem))

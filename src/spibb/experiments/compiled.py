@@ -36,13 +36,13 @@ class CompiledTrainer:
     v_max: float
 
     def performances(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """True performance of what each member makes of drawn episodes [M], in their order."""
+        """True performance of each member's policy for drawn episodes [M], in their order."""
         found = np.empty(len(self._order))
         found[self._order] = self._train(codes, lengths).performances
         return found
 
     def policies(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """What each member makes of drawn episodes [M, S, A], in their order."""
+        """Each member's policy for drawn episodes [M, S, A], in their order."""
         found = np.empty((len(self._order), *self.sampler.mdp.shape))
         found[self._order] = self._train(codes, lengths).policies
         return found
@@ -50,7 +50,8 @@ class CompiledTrainer:
     def _train(self, codes: np.ndarray, lengths: np.ndarray) -> study.Trained:
         grids = self._grids(len(lengths))
         record = self.sampler.trusted_record(codes, lengths)
-        return study.Trained(*self._call(record, *self._known, grids, len(self._order)))
+        probs, task = self._arrays
+        return self._call(record, probs, task, self.v_max, grids, len(self._order))
 
     def circumstances(self, n_episodes: int) -> Circumstances:
         """What algorithms may know of a data set before it is drawn."""
@@ -87,12 +88,12 @@ class CompiledTrainer:
         return np.array([i for places in self._groups.values() for i in places], dtype=np.int64)
 
     @cached_property
-    def _known(self) -> tuple[np.ndarray, Task, float]:
-        """What is the same for all data sets."""
-        return self._baseline.probs.copy(), self.sampler.mdp.task, self.v_max
+    def _arrays(self) -> tuple[np.ndarray, Task]:
+        """The baseline's rows and the MDP, which are the same for all data sets."""
+        return self._baseline.probs.copy(), self.sampler.mdp.task
 
     @cached_property
-    def _call(self) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+    def _call(self) -> Callable[..., study.Trained]:
         return study.trainer(self._grids(1))
 
     @cached_property
@@ -102,7 +103,7 @@ class CompiledTrainer:
     def _grids(self, n_episodes: int) -> tuple[Any, ...]:
         """The columns of every kind for data sets of a size.
 
-        Where no episodes are looked at, their number says nothing.
+        Grids that need no episodes do not depend on their number.
         """
         known = self._grids_of_size
         if n_episodes not in known:

@@ -193,7 +193,7 @@ class Trainer:
         return found
 
     def policies(self, codes: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """What every algorithm makes of drawn episodes [M, S, A]."""
+        """Every algorithm's policy for drawn episodes [M, S, A]."""
         found = np.empty((self.size, *self.world.mdp.shape))
         if self.known:
             found[self.known] = self.compiled.policies(codes, lengths)

@@ -273,7 +273,7 @@ def _cells(
 ) -> Iterator[Cell]:
     """The cells of one column, whose `settings` come with their numbers of rows.
 
-    Networks that were trained on one data set are no independent evidence: intervals then come from
+    Networks that were trained on one data set are not independent: intervals then come from
     drawing whole data sets anew.
     """
     together = experiment.training is not None and not experiment.training.one_log

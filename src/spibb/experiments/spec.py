@@ -190,7 +190,7 @@ class Experiment:
     the worlds of the assurance study, each of which cuts its episodes after a length of its own;
     `max_steps` cuts the others. `baseline` names that of a gridworld; None is the authors'.
     `network` is the helicopter's baseline; None is the one that comes with spibb.
-    The number of runs is no part of it: it can be raised later.
+    The number of runs is not part of it: it can be raised later.
     """
 
     study: str

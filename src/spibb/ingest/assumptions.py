@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from spibb.checks import some
 from spibb.columns import UNIT, ignored
-from spibb.irregular_tables import LEVEL
+from spibb.irregular_tables import MISSING_LABEL
 from spibb.showing import Shown
 from spibb.sql import queries
 from spibb.sql.typed import TypedTable
@@ -78,7 +78,8 @@ def _assumptions(table: TypedTable) -> Iterator[Finding]:
         yield Finding("Left out as copies", f"{left.copies:,} of {left.rows:,} rows")
     if levels := table.levels:
         yield Finding(
-            "Missing values", f"are a label of their own, {LEVEL}, in {some(sorted(levels), 10)}"
+            "Missing values",
+            f"are a label of their own, {MISSING_LABEL}, in {some(sorted(levels), 10)}",
         )
 
 

@@ -18,7 +18,7 @@ from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.mapping import ColumnMap
 from spibb.ingest.whole_policy import digest, write_whole_policy
-from spibb.irregular_tables import AS_LEVEL, LEVEL
+from spibb.irregular_tables import AS_LEVEL, MISSING_LABEL
 from spibb.labels import Label, Vocabulary, sorted_places
 from spibb.policy import Policy
 
@@ -201,7 +201,8 @@ class LoadedPolicy(Loaded):
     def _has_level(self) -> bool:
         """Whether missing values were a level of their own in the log."""
         labels = (*self.policy.states.labels, *self.policy.actions.labels)
-        return any(LEVEL in (label if isinstance(label, tuple) else (label,)) for label in labels)
+        parts = (label if isinstance(label, tuple) else (label,) for label in labels)
+        return any(MISSING_LABEL in part for part in parts)
 
     @cached_property
     def encoder(self) -> CaseEncoder:
@@ -263,7 +264,7 @@ def _check_bins(vocabulary: Vocabulary, bins: Mapping[str, Bins]) -> None:
             continue
         single = len(vocabulary.names) == 1
         parts = {label if single else label[position] for label in vocabulary.labels}
-        if wrong := [part for part in parts if part not in (*bins[name].labels, LEVEL)]:
+        if wrong := [part for part in parts if part not in (*bins[name].labels, MISSING_LABEL)]:
             raise InputError(
                 f"column {name!r} of the policy has the label {wrong[0]!r}, which is not one of "
                 f"its bins {some(bins[name].labels, 3)}: write the policy again"

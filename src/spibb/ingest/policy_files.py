@@ -80,7 +80,7 @@ def read_policy(path: str | Path | Source, log: Log | Counts | None = None) -> P
 
 @dataclass(frozen=True, eq=False)
 class PolicyFile:
-    """A policy on labels in place; it is read once, whatever is asked of it."""
+    """A policy on labels in place; it is read only once."""
 
     source: Source
 

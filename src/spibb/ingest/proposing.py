@@ -9,10 +9,7 @@ from spibb.errors import FixableError, InputError
 from spibb.ingest import open_log
 from spibb.ingest.mapping import ColumnMap
 from spibb.irregular_tables import Handling
-from spibb.sql.sources import Source
-
-WRITTEN = ("encoding", "decimal", "separator")
-"""How text is written: options of the command line, and fields of a `Source`."""
+from spibb.sql.sources import WRITTEN, Source
 
 
 def proposed(source: Any, column_map: ColumnMap) -> list[str]:

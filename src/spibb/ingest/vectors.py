@@ -11,6 +11,7 @@ import numpy as np
 
 from spibb.checks import callable_
 from spibb.errors import InputError
+from spibb.ingest import open_engine
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import AS_LEVEL, ERROR, Handling
 from spibb.labels import Vocabulary
@@ -101,7 +102,7 @@ def read_vectors(
             mapped to `next_state`, or in the next row of the episode.
         progress: called now and then with the share of a query that is done, from 0 to 1.
         bandit: whether every row is an episode of one step that ends.
-        missing: ``"error"`` or ``"drop"``, as in `count_log`; a number that is missing is no level.
+        missing: ``"error"`` or ``"drop"``, as in `count_log`; a missing number is not a level.
         duplicates: ``"error"`` or ``"drop"``, as in `count_log`.
 
     Returns:
@@ -129,8 +130,6 @@ def open_vectors(
     duplicates: str = ERROR,
 ) -> VectorTable:
     """Find the columns of a log of vectors in place; see `read_vectors`."""
-    from spibb.ingest import open_engine
-
     if missing == AS_LEVEL:
         raise InputError(
             "missing is 'as-level', which is for labels, and the columns of the state are numbers: "

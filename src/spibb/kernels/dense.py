@@ -9,12 +9,13 @@ would have, the `sizes` of the values, however close γ is to 1. Differences of 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from spibb.kernels import simd
 from spibb.kernels.projection import project
-from spibb.kernels.simd import LANES
 from spibb.kernels.tuples import Box
 
 MAX_ITERATIONS = 1_000
@@ -63,7 +64,7 @@ def build_system(rows, rewards, discount: float, pi: np.ndarray, system):
     n_states, n_actions = rewards.shape
     width = np.uint64(system.shape[1])
     flat = system.ravel()
-    for k in range(np.uint64(0), np.uint64(len(flat)), np.uint64(LANES)):
+    for k in range(np.uint64(0), np.uint64(len(flat)), np.uint64(simd.LANES)):
         simd.store(flat, k, simd.zeros())
     for s in range(n_states):
         row = np.uint64(s) * width
@@ -93,7 +94,7 @@ def close_system(system: np.ndarray, discount: float):
 @njit(cache=True, fastmath={"contract"}, inline="always")
 def pivot_of(flat: np.ndarray, row, at, n) -> float:
     """The diagonal entry in column `at` of a row: the mass lost, and the entries behind it."""
-    one, four = np.uint64(1), np.uint64(LANES)
+    one, four = np.uint64(1), np.uint64(simd.LANES)
     pivot, others = flat[row + n], simd.zeros()
     j = at + one
     while j < n and j % four > 0:
@@ -114,7 +115,7 @@ def eliminate_block(flat: np.ndarray, k, count, n, width, inverses: np.ndarray):
 
     What is left of a pivot is never read again, and may be changed.
     """
-    one, four = np.uint64(1), np.uint64(LANES)
+    one, four = np.uint64(1), np.uint64(simd.LANES)
     for b in range(count):
         at = k + b
         row = at * width
@@ -139,7 +140,7 @@ def solve_system(system: np.ndarray, discount: float):
     """
     close_system(system, discount)
     n, one, two, three, four = (np.uint64(len(system)), np.uint64(1), np.uint64(2), np.uint64(3),
-                                np.uint64(LANES))  # fmt: skip
+                                np.uint64(simd.LANES))  # fmt: skip
     width, end = np.uint64(system.shape[1]), n + np.uint64(EXTRA)
     flat, inverses = system.ravel(), np.empty(len(system))
     k = np.uint64(0)
@@ -176,7 +177,7 @@ def substitute(system: np.ndarray, inverses: np.ndarray):
 
     Behind the states both are 0, so that rows may be read in fours.
     """
-    n, one, four = np.uint64(len(system)), np.uint64(1), np.uint64(LANES)
+    n, one, four = np.uint64(len(system)), np.uint64(1), np.uint64(simd.LANES)
     width = np.uint64(system.shape[1])
     flat, v, sizes = system.ravel(), np.zeros(width), np.zeros(width)
     i = n
@@ -297,14 +298,24 @@ def hidden_gains(q: np.ndarray, box, pi: np.ndarray) -> np.ndarray:
     return gains
 
 
+class ExactValues(NamedTuple):
+    """V [S] of the policy found, its rounding `ties` [S], and the number of evaluations.
+
+    `settled` says that the last improvement step found nothing more to gain.
+    """
+
+    v: np.ndarray
+    ties: np.ndarray
+    iterations: int
+    settled: bool
+
+
 @njit(cache=True)
 def policy_iteration(rows, rewards, discount: float, box, pi, q):
-    """Policy iteration over a box of policies: fills `pi` and `q` [S, A].
+    """Policy iteration over a box of policies: fills `pi` and `q` [S, A], returns `ExactValues`.
 
-    Starts from the policy in `pi`, which must be feasible. Returns V [S], its rounding [S], the
-    number of evaluations, and whether the last improvement step found nothing more to gain. Ties
-    that go back to `box.start` can undo a gain elsewhere, and again: after many steps they keep the
-    row that is there.
+    Starts from the policy in `pi`, which must be feasible. Ties that go back to `box.start` can
+    undo a gain elsewhere, and again: after many steps they keep the row that is there.
     """
     v, ties = np.empty(0), np.empty(0)
     within = Box(box.lower, box.upper, box.start.copy())
@@ -316,7 +327,7 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
         scale_by(ROUNDING, ties)
         gain = improve(rows, rewards, discount, within, v, ties, pi, q)
         iterations += 1
-    return v, ties, iterations, gain <= 0.0
+    return ExactValues(v, ties, iterations, gain <= 0.0)
 
 
 @njit(cache=True, inline="always")

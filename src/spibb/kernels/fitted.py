@@ -19,6 +19,15 @@ class LoggedSteps(NamedTuple):
     reward: np.ndarray
 
 
+class FittedQ(NamedTuple):
+    """Q [S, A], at most `error` off, where `wanted` was asked for; and the number of `sweeps`."""
+
+    q: np.ndarray
+    sweeps: int
+    error: float
+    wanted: float
+
+
 EPSILON = float(np.finfo(np.float64).eps)
 
 
@@ -28,7 +37,6 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
 
     A pass contracts by γ, so that γ/(1 − γ) times its change, and its rounding over 1 − γ, bound
     the error. It ends when that is below `tolerance` times the largest Q of a pair with samples.
-    Returns Q [S, A], the number of passes, the bound, and the bound wanted.
     """
     state, action = transitions.state, transitions.action
     successor, reward = transitions.successor, transitions.reward
@@ -55,4 +63,4 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
         error, wanted = change * discount / (1.0 - discount) + noise, tolerance * level
         attainable = 1.5 * noise
         sweeps += 1
-    return q, sweeps, error, wanted
+    return FittedQ(q, sweeps, error, wanted)

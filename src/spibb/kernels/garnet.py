@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -135,16 +137,26 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
     box = Box(np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
-    return policy_iteration(rows, rewards, discount, box, pi, q)[0], q
+    return policy_iteration(rows, rewards, discount, box, pi, q).v, q
+
+
+class FarGoal(NamedTuple):
+    """A terminal state (−1: none qualifies), the MDP that ends there, its V* [S] and Q* [S, A]."""
+
+    terminal: int
+    rows: Rows
+    rewards: np.ndarray
+    v: np.ndarray
+    q: np.ndarray
 
 
 @njit(cache=True)
 def farthest(successors: np.ndarray, probs: np.ndarray, discount: float, n_states: int):
-    """The terminal state ≠ x_0 with the smallest V*(x_0) > γ^HORIZON, its rows, rewards, V* and Q*.
+    """The terminal state ≠ x_0 with the smallest V*(x_0) > γ^HORIZON.
 
     Value iteration over all candidates gives lower bounds of V*(x_0). Candidates are then solved
     exactly, smallest bound first, until the next bound is above the best exact value: the choice
-    is exact however few sweeps there were. The terminal state is −1 if no candidate qualifies.
+    is exact however few sweeps there were.
     """
     w = np.eye(n_states)
     sweeps = 0
@@ -163,7 +175,7 @@ def farthest(successors: np.ndarray, probs: np.ndarray, discount: float, n_state
         if discount**HORIZON < v_f[START] < best:
             best, terminal = v_f[START], f
             rows, rewards, v, q = rows_f, rewards_f, v_f, q_f
-    return terminal, rows, rewards, v, q
+    return FarGoal(terminal, rows, rewards, v, q)
 
 
 # ---- baselines ---------------------------------------------------------------------------------

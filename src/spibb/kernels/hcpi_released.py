@@ -45,7 +45,7 @@ def truncated_values(model, mixtures):
 
 @njit(cache=True)
 def lower_bounds(found, quantile: float, out: np.ndarray):
-    """x̄ − quantile · σ/√(n − 1) of the mixtures into `out` [11], −∞ where it is no number.
+    """x̄ − quantile · σ/√(n − 1) of the mixtures into `out` [11], −∞ where it is not a number.
 
     The baseline itself, the last, was no candidate.
     """

@@ -54,7 +54,7 @@ def step(states: np.ndarray, actions: np.ndarray, noise: np.ndarray):
 def choose(probs: np.ndarray, uniforms: np.ndarray, tolerance: float, actions: np.ndarray) -> int:
     """Draw an action from each row of probs [N, A] into `actions` [N], one uniform number each.
 
-    Returns the first row that is no distribution to within `tolerance`, or −1.
+    Returns the first row that is not a distribution to within `tolerance`, or −1.
     """
     for i in range(len(probs)):
         total = 0.0

@@ -41,16 +41,17 @@ def free_box(available: np.ndarray):
 
 
 @njit(cache=True)
-def seen_or_available(counts: np.ndarray, available: np.ndarray) -> np.ndarray:
-    """Which actions were seen, per state; where none was, which are available [S, A]."""
-    out = np.empty(available.shape, dtype=np.bool_)
+def seen_first_box(counts: np.ndarray, baseline: np.ndarray):
+    """Any policy over the actions seen; where a state has none, over the playable ones."""
+    allowed = playable(baseline, counts)
     for s in range(len(counts)):
         seen = 0
         for a in range(counts.shape[1]):
             seen += counts[s, a]
         for a in range(counts.shape[1]):
-            out[s, a] = counts[s, a] > 0 if seen > 0 else available[s, a]
-    return out
+            if seen > 0:
+                allowed[s, a] = counts[s, a] > 0
+    return free_box(allowed)
 
 
 @njit(cache=True)

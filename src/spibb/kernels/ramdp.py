@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import dense, robust
-from spibb.kernels.projection import free_box, playable, seen_or_available
+from spibb.kernels.projection import seen_first_box
 
 COUNT_FLOOR = 1e-5
 """What the released code adds to every count."""
@@ -57,8 +57,7 @@ def extreme_rewards(model, r_max: float, test_radius: float):
 def policies(data, grid, pis: np.ndarray):
     """RaMDP for each configuration, the baseline where its safety test fails: fills `pis`."""
     model = data.model
-    available = playable(data.baseline, model.counts)
-    box = free_box(seen_or_available(model.counts, available))
+    box = seen_first_box(model.counts, data.baseline)
     rewards = adjusted_rewards(model, data.v_max, grid)
     dense.optimise_each(model.rows, rewards, model.discount, box, pis)
     for m in range(len(pis)):

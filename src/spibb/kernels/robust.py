@@ -218,14 +218,26 @@ def improve(q: np.ndarray, box, v: np.ndarray, ties: np.ndarray, pi: np.ndarray)
     return gain
 
 
+class RobustValues(NamedTuple):
+    """V [S] in the worst model, its rounding `ties` [S], and the outcome that `moved` goes to.
+
+    `iterations` counts evaluations; `settled` says that neither side has anything to gain.
+    """
+
+    v: np.ndarray
+    ties: np.ndarray
+    worst: int
+    iterations: int
+    settled: bool
+
+
 @njit(cache=True)
 def policy_iteration(xi, box, pi, q, kept, moved):
     """Robust policy iteration: fills `pi`, `q` [S, A], `kept` [K] and `moved` [P].
 
     Two nested policy iterations: while the adversary can still lower the value of the current
     policy it replies and the policy is evaluated against that reply; once it cannot, the policy
-    improves. Starts from the policy in `pi`. Returns V [S], its rounding [S], the worst outcome,
-    the number of evaluations, and whether neither side has anything to gain.
+    improves. Starts from the policy in `pi`, and returns `RobustValues`.
     """
     worst, iterations = NOWHERE, 0
     for k in range(len(kept)):
@@ -234,10 +246,9 @@ def policy_iteration(xi, box, pi, q, kept, moved):
         v, ties = evaluate(xi, kept, moved, worst, pi)
         iterations += 1
         worst = backup(xi, v, q, kept, moved)
-        if largest_fall(v, ties, pi, q) <= 0.0 and improve(q, box, v, ties, pi) <= 0.0:
-            return v, ties, worst, iterations, True
-        if iterations >= MAX_EVALUATIONS:
-            return v, ties, worst, iterations, False
+        settled = largest_fall(v, ties, pi, q) <= 0.0 and improve(q, box, v, ties, pi) <= 0.0
+        if settled or iterations >= MAX_EVALUATIONS:
+            return RobustValues(v, ties, worst, iterations, settled)
 
 
 @njit(cache=True)
@@ -256,6 +267,19 @@ def policy_sweep(xi, pi: np.ndarray, v: np.ndarray, work) -> np.ndarray:
     return out
 
 
+class RobustBound(NamedTuple):
+    """V [S] in the worst model, the outcome that `moved` goes to, and the number of `sweeps`.
+
+    V is at most `error` off; `wanted` is `tolerance` times the largest value.
+    """
+
+    v: np.ndarray
+    worst: int
+    error: float
+    wanted: float
+    sweeps: int
+
+
 @njit(cache=True)
 def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     """Robust modified policy iteration without a matrix, for large problems.
@@ -264,8 +288,7 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     adversary who replies anew in each (Kaufman & Schaefer 2013). The robust operator contracts by
     γ, so that γ/(1 − γ) times the last change of a greedy sweep, and the rounding of a sweep over
     1 − γ, bound the error. Fills `q`, `kept` and `moved`, and leaves in `pi` the last policy tried;
-    returns V [S], the worst outcome, that bound, the one that was wanted (`tolerance` times the
-    largest value) and the number of sweeps.
+    returns a `RobustBound`.
     """
     discount = xi.discount
     work = workspace(xi.rows)
@@ -288,7 +311,7 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
             if inner <= 0.1 * change:
                 break
     worst = backup(xi, v, q, kept, moved)
-    return v, worst, error, tolerance * level, sweeps
+    return RobustBound(v, worst, error, tolerance * level, sweeps)
 
 
 @njit(cache=True)

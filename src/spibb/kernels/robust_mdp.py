@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from spibb.kernels import dense, robust, robust_mdp_released
-from spibb.kernels.projection import free_box, playable, seen_or_available
+from spibb.kernels.projection import seen_first_box
 from spibb.kernels.tuples import Ambiguous, Box
 
 
@@ -20,7 +20,7 @@ def policies(data, grid, pis: np.ndarray):
     Each search starts from the policy found before.
     """
     model, baseline = data.model, data.baseline
-    box = free_box(seen_or_available(model.counts, playable(baseline, model.counts)))
+    box = seen_first_box(model.counts, baseline)
     only = Box(baseline, baseline, baseline)
     q, kept = np.empty(baseline.shape), np.empty(len(model.rows.probs))
     moved = np.empty(baseline.size)
@@ -34,13 +34,13 @@ def policies(data, grid, pis: np.ndarray):
         r_max = robust.largest_reward(data.r_low, data.r_high)
         low, high = robust.reward_bounds(data, radius, r_max, known)
         xi = Ambiguous(model.rows, low, radius, model.discount)
-        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
+        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)
         dense.copy(pi, pis[m])
         if grid.tested[m] > 0.0:
             dense.combine(-1.0, high, 0.0, high, low)  # the best case is the worst of −R, negated
-            best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)[0]
-            promised = -dense.expectation(data.initial, best)
-            if not robust.is_safe(dense.expectation(data.initial, worst), promised):
+            best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)
+            promised = -dense.expectation(data.initial, best.v)
+            if not robust.is_safe(dense.expectation(data.initial, worst.v), promised):
                 dense.copy(baseline, pis[m])
 
 

@@ -78,7 +78,8 @@ def policies(data, grid, pis: np.ndarray):
             greedy(q, box, ties, pis[m])
             if dense.equal(pis[m], pis[m - 1]):
                 continue
-        ties = dense.policy_iteration(model.rows, rewards, model.discount, box, pis[m], q)[1]
+        found = dense.policy_iteration(model.rows, rewards, model.discount, box, pis[m], q)
+        ties = found.ties
 
 
 class Grid(NamedTuple):

@@ -51,7 +51,7 @@ CALL = """
     begin = end
 """
 TAIL = """
-    return pis, dense.performances(task, pis)
+    return Trained(pis, dense.performances(task, pis))
 """
 
 
@@ -62,16 +62,13 @@ class Trained(NamedTuple):
     performances: np.ndarray
 
 
-def trainer(grids: Sequence[Any]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
-    """The compiled call for these grids, whose result `Trained` names.
-
-    Their kernels are all that it depends on.
-    """
+def trainer(grids: Sequence[Any]) -> Callable[..., Trained]:
+    """The compiled call for these grids; their kernels are all that it depends on."""
     return _trainer(tuple(grid.kernel() for grid in grids))
 
 
 @cache
-def _trainer(kernels: tuple[Any, ...]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
+def _trainer(kernels: tuple[Any, ...]) -> Callable[..., Trained]:
     """The call is written out, one block per kernel, because kernels that are inlined into one
     function compile in half of the time of kernels that are called.
 
@@ -89,5 +86,5 @@ def _trainer(kernels: tuple[Any, ...]) -> Callable[..., tuple[np.ndarray, np.nda
     names |= {f"kernel_{i}": kernel for i, kernel in enumerate(kernels)}
     exec(compile(source, __file__, "exec"), names)
     ours = all(kernel.__module__.startswith(OURS) for kernel in kernels)
-    made: Callable[..., tuple[np.ndarray, np.ndarray]] = njit(cache=ours)(names["train"])
+    made: Callable[..., Trained] = njit(cache=ours)(names["train"])
     return made

@@ -17,8 +17,8 @@ from spibb.files import check_manifest, possible, read_manifest
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import Loaded
 from spibb.loading import either, null, read_json, real, record, row
-from spibb.policies import load_any
 from spibb.sql.reading import read_table
+from spibb.stored_policies import load_any
 
 SUMMARY = "summary.json"
 FORM = record(

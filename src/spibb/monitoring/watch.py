@@ -31,8 +31,8 @@ from spibb.monitoring.evidence import (
     interval,
     interval_at_any_time,
 )
-from spibb.policies import conformity_of
 from spibb.showing import Range, Shown
+from spibb.stored_policies import conformity_of
 from spibb.words import apart, listed
 
 WORSE, NO_WORSE, UNDECIDED = "worse", "no worse", "undecided"

@@ -43,7 +43,7 @@ class BoundedEstimate(Shown):
 
 
 def _limit(estimate: Estimate) -> float:
-    """What no contribution can be below; where that is not known, exact bounds say nothing."""
+    """The least a contribution can be; exact bounds need it."""
     if estimate.limit == -math.inf:
         raise InputError(
             f"no exact bound ({', '.join(EXACT)}) of {estimate.name!r}: {estimate.no_limit}; "

@@ -64,7 +64,7 @@ class Contributions:
         )
 
     def _remedy(self, name: str) -> str:
-        """What gives exact bounds where an estimator has none."""
+        """What helps where an estimator has no exact bounds."""
         if name not in LIMITED:
             return "use is or pdis"
         return DECLARE if self.lowest_return is None else "declare a lower one"

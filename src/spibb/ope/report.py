@@ -12,7 +12,7 @@ import numpy as np
 from spibb import checks, words
 from spibb.arrays import rounding_of
 from spibb.behaviour import in_common
-from spibb.bounds.chance import UNSEEN
+from spibb.bounds.chance import RULE_OF_THREE
 from spibb.counts import Counts
 from spibb.defaults import DISCOUNT
 from spibb.episodes.conformity import contradiction, decisions, misrecorded
@@ -109,7 +109,7 @@ class OffPolicyReport(Shown):
             b.value for r in self.differences for b in r.bounds if b.name in EXACT and not b.refusal
         ]
         proven = ", and no exact bound is above 0" if exact and max(exact) <= 0 else ""
-        share = words.percent(min(1.0, UNSEEN / self.effective_sample_size))
+        share = words.percent(min(1.0, RULE_OF_THREE / self.effective_sample_size))
         return f"A loss in up to {share} of the episodes may not show in them{proven}."
 
     @property

@@ -15,7 +15,7 @@ from spibb.policy import Policy
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TRUSTED, COPIED = "#1b5e9e", "#b0b0b0"
+CHOSEN, COPIED = "#1b5e9e", "#b0b0b0"
 
 
 def arrow_picture(
@@ -74,7 +74,7 @@ def _draw_arrows(axes: Axes, probs: np.ndarray, copied: np.ndarray) -> None:
                 arrowprops={
                     "arrowstyle": "-|>", "shrinkA": 0, "shrinkB": 0,
                     "linewidth": 0.8 + 1.6 * probs[state, action],
-                    "color": COPIED if copied[state, action] else TRUSTED,
+                    "color": COPIED if copied[state, action] else CHOSEN,
                 },
                 zorder=3,
             )  # fmt: skip

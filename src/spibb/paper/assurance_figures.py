@@ -14,7 +14,7 @@ from spibb.experiments.assurance import OLD_RULE, PROTOTYPE, covered
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Column, Experiment
 from spibb.paper import style
-from spibb.paper.assured import CHOSE, JUDGED_FROM, bins, cells_of, mean_of
+from spibb.paper.assured import CHOSE, PROMISED_FROM, bins, cells_of, mean_of
 from spibb.paper.plot import empty_figure, set_title
 from spibb.paper.style import Style
 
@@ -110,7 +110,7 @@ class CellDots:
                     axes.plot(ends, [height] * 2, color=look.colour, linewidth=0.5, alpha=0.5)
                 axes.plot(
                     self._wrong(i.value), height, look.marker, color=look.colour, markersize=3.5,
-                    markerfacecolor="white" if cell.size < JUDGED_FROM else look.colour,
+                    markerfacecolor="white" if cell.size < PROMISED_FROM else look.colour,
                     clip_on=False, zorder=3,
                 )  # fmt: skip
             axes.plot([], [], look.marker, color=look.colour, label=f"{quality} baseline")
@@ -120,7 +120,7 @@ class CellDots:
             "o",
             color="0.4",
             markerfacecolor="white",
-            label=f"fewer than {JUDGED_FROM} episodes",
+            label=f"fewer than {PROMISED_FROM} episodes",
         )
         delta = promised(column)
         if delta is not None:

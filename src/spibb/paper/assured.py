@@ -18,7 +18,7 @@ CHOSE = frozenset({
 """Families that shaped the rule of `auto`: five chose its constants, four made it stricter because
 it failed on them, and the cliff with costs added candidates. All others only confirm it, or do not
 (docs/decisions.md)."""
-JUDGED_FROM = 30
+PROMISED_FROM = 30
 """Episodes from which `auto` must keep its promise."""
 MARGIN = 0.02
 """By how much the upper limit of a share may be above δ."""

@@ -9,7 +9,7 @@ import numpy as np
 from spibb.experiments.assurance import changed, misled, supported, worse
 from spibb.experiments.results import Cell, Results
 from spibb.paper.assurance_figures import family_name, promised
-from spibb.paper.assured import CHOSE, JUDGED_FROM, cells_of, mean_of, pooled
+from spibb.paper.assured import CHOSE, PROMISED_FROM, cells_of, mean_of, pooled
 from spibb.paper.style import find, label, plain
 
 SHOWN = ("auto", "certified", "certified:delta=0.2")
@@ -74,7 +74,7 @@ def _overall(results: Results) -> Iterator[str]:
             names = [f for f in results.experiment.families if not left_out or f not in left_out]
             yield _line(results, column.key, plain(label(column)) + words, names)
     for name, words in ((supported("auto"), "supported"), (misled("auto"), "supported and worse")):
-        share = pooled(cells_of(results, name, JUDGED_FROM, 10**9))
+        share = pooled(cells_of(results, name, PROMISED_FROM, 10**9))
         if share is not None:
             yield f"| verdict on auto: {words} | {share_text(share.value)} | | | |"
 
@@ -82,7 +82,7 @@ def _overall(results: Results) -> Iterator[str]:
 def _line(results: Results, key: str, words: str, families: list[str]) -> str:
     def cells(column: str) -> Iterator[Cell]:
         for family in families:
-            yield from cells_of(results, column, JUDGED_FROM, 10**9, family)
+            yield from cells_of(results, column, PROMISED_FROM, 10**9, family)
 
     moved, lost = pooled(cells(changed(key))), pooled(cells(worse(key)))
     if moved is None or lost is None:

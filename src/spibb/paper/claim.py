@@ -126,7 +126,7 @@ class Ruling:
         return value if self.interval.low == self.interval.high else f"{value} [{low}, {high}]"
 
 
-REGISTRY: list[Claim] = []
+CLAIMS: list[Claim] = []
 
 
 NO_REASON = Reason()
@@ -152,15 +152,13 @@ def claim(  # noqa: PLR0913 (one parameter per part of a claim)
     `why_released` is the reason of the released version where that has its own.
     """
     if not versions:
-        REGISTRY.append(
-            Claim(id, study, where, sentence, statistic, region, find, quote, why, unit)
-        )
+        CLAIMS.append(Claim(id, study, where, sentence, statistic, region, find, quote, why, unit))
     for version in versions:
         name = f"{id}-{'released' if version.released else 'correct'}"
         words = f"{sentence} ({version.words})"
         found = partial(find, version=version)
         reason = why_released if version.released and why_released is not None else why
-        REGISTRY.append(
+        CLAIMS.append(
             Claim(name, study, where, words, statistic, region, found, quote, reason, unit)
         )
 

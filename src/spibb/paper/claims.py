@@ -25,7 +25,7 @@ from spibb.paper import (  # noqa: F401 (each module registers its claims)
     claims_random_mdps,
 )
 from spibb.paper.assured_tables import tables
-from spibb.paper.claim import REGISTRY, Ruling
+from spibb.paper.claim import CLAIMS, Ruling
 from spibb.paper.evidence import FEWEST_LOGS
 from spibb.paper.provenance import experiment_commands
 from spibb.paper.style import lowered
@@ -36,7 +36,7 @@ MARKDOWN, TABLE = "claims.md", "claims.csv"
 def claims(results: Results) -> list[Ruling]:
     """The verdict of every claim about the study of these results."""
     study = results.experiment.study
-    return [claim.decide(results) for claim in REGISTRY if claim.study == study]
+    return [claim.decide(results) for claim in CLAIMS if claim.study == study]
 
 
 def write_claims(results: Results, folder: Path) -> list[Ruling]:

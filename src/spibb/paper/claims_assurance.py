@@ -7,8 +7,8 @@ from functools import partial
 from spibb.experiments.assurance import OLD_RULE, PROTOTYPE, ahead, covered, misled, worse
 from spibb.paper.assured import (
     CHOSE,
-    JUDGED_FROM,
     MARGIN,
+    PROMISED_FROM,
     bins,
     cells_above,
     cells_of,
@@ -66,14 +66,14 @@ promise(
 promise(
     "auto-0.05", "auto", "auto (δ = 0.05) keeps its promise in every cell of at least 30 "
     "episodes.", f"{CELLS} + 2 points)", below(1),
-    lambda view: _above(view, worse(AUTO), DELTA, JUDGED_FROM, MARGIN),
+    lambda view: _above(view, worse(AUTO), DELTA, PROMISED_FROM, MARGIN),
     unit="share",
 )  # fmt: skip
 
 promise(
     "verdict-false", "verdict", "The verdict supports a policy that is truly worse in at most "
     "δ = 0.05 of the logs of every cell of at least 30 episodes.", f"{CELLS} + 2 points)", below(1),
-    lambda view: _above(view, misled(AUTO), DELTA, JUDGED_FROM, MARGIN),
+    lambda view: _above(view, misled(AUTO), DELTA, PROMISED_FROM, MARGIN),
     unit="share",
 )  # fmt: skip
 
@@ -115,7 +115,7 @@ promise(
 )  # fmt: skip
 
 promise(
-    "auto-safer-than-prototype", "auto", "auto is no more often worse than its prototype.",
+    "auto-safer-than-prototype", "auto", "auto is worse no more often than its prototype.",
     "share of worse logs of auto minus that of the prototype, all cells of at least 30 episodes "
     "that both have", below(0),
     lambda view: _less_often(view, PROTOTYPE),
@@ -127,7 +127,7 @@ promise(
     "auto-gain", "auto", "auto gains as much as its prototype does on the same logs.",
     "gain of auto minus that of the prototype, log by log; mean over all cells of at least 30 "
     "episodes", above(0),
-    lambda view: _gain(view, ahead(AUTO, PROTOTYPE), JUDGED_FROM, 10**9),
+    lambda view: _gain(view, ahead(AUTO, PROTOTYPE), PROMISED_FROM, 10**9),
     unit="mean",
 )  # fmt: skip
 
@@ -175,7 +175,7 @@ promise(
 
 
 def _pooled(view: View, column: str, family: str | None = None) -> Interval:
-    found = pooled(cells_of(view.results, column, JUDGED_FROM, 10**9, family))
+    found = pooled(cells_of(view.results, column, PROMISED_FROM, 10**9, family))
     if found is None:
         raise AbsentError(column)
     return found
@@ -185,7 +185,7 @@ def _less_often(view: View, other: str) -> Interval:
     """The share of worse logs of `auto` minus that of another rule, over the cells of both."""
     both = [
         (own, cell)
-        for cell in cells_of(view.results, worse(other), JUDGED_FROM)
+        for cell in cells_of(view.results, worse(other), PROMISED_FROM)
         if (own := view.results.cell(worse(AUTO), cell.size, family=cell.family,
                                      quality=cell.quality)) is not None
     ]  # fmt: skip

@@ -10,7 +10,7 @@ from spibb.envs.baselines import optimal_q
 from spibb.envs.gridworld import GOAL, N_STATES, SIZE, START, cell, gridworld_mdp, step_to
 from spibb.experiments.results import Results
 from spibb.experiments.spec import Experiment
-from spibb.paper.arrows import TRUSTED, draw_grid
+from spibb.paper.arrows import CHOSEN, draw_grid
 from spibb.paper.plot import empty_figure, set_title
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Domain:
         for (x, y), (to_x, to_y) in pairwise(path):
             ends = (to_x + 0.5, to_y + 0.5), (x + 0.5, y + 0.5)
             axes.annotate(
-                "", *ends, arrowprops={"arrowstyle": "-|>", "color": TRUSTED, "linewidth": 1.6}
+                "", *ends, arrowprops={"arrowstyle": "-|>", "color": CHOSEN, "linewidth": 1.6}
             )
         set_title(figure, title)
         return figure

@@ -77,7 +77,7 @@ def drawn(figure: PaperFigure, results: Results) -> Figure:
 
 
 def _data(experiment: Experiment) -> str:
-    """What the logs are, as a title says it; a baseline from a file is told from ours."""
+    """The logs in a title; a baseline from a file is told apart from ours."""
     if experiment.network is not None:
         return f"{experiment.study}, data of the baseline {_short(experiment.network.path)}"
     return DATA.get(experiment.study, experiment.study)
@@ -89,7 +89,7 @@ def _short(path: str) -> str:
 
 
 def _amount(results: Results) -> str:
-    """How much was run, as a title says it."""
+    """How much was run, for a title."""
     training = results.experiment.training
     if training is None:
         return f"{results.runs:,} runs"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spibb.envs.helicopter import MARGIN, Helicopter
+from spibb.envs.helicopter import BORDER, Helicopter
 from spibb.experiments.helicopter_grids import PAPER_KAPPAS, mass_column, thresholds
 from spibb.experiments.results import Cell, Results
 from spibb.experiments.spec import Dqn, Experiment
@@ -293,7 +293,7 @@ class Scenery:
         env.reset(seed=SCENE)
         figure = empty_figure(4.6, 5.0)
         axes = figure.add_subplot()
-        ends = (-MARGIN, 1 + MARGIN)
+        ends = (-BORDER, 1 + BORDER)
         axes.imshow(np.asarray(env.render()), extent=(*ends, *ends))
         axes.set_xlabel("$s_x$")
         axes.set_ylabel("$s_y$")

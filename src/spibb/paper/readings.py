@@ -53,7 +53,7 @@ UNTESTED = (
     ("D.4", "DQN has a mean of “1.7 on this dataset vs. −0.5 reported in the main document”",
      "the data set is not published"),
     ("E", "“Any difference visible with the naked eye is significant.”",
-     "what the eye sees is no number; the intervals here say it for each claim"),
+     "a visual impression cannot be tested; the intervals here say it for each claim"),
     ("E", "How long the released code takes.", "times depend on the machine"),
 )  # fmt: skip
 """Sentences that no claim tests: where, what is said, and why not. Without quotes: in our words."""

@@ -29,7 +29,7 @@ from spibb.verdict import Evidence, Verdict, gather_for, judge_by
 class Assessment(Shown):
     """An improvement with the evidence, the verdict, its certificate and its alternatives.
 
-    `sweep` is empty where the problem is too large to try every N∧ unasked. `returns` are those of
+    `sweep` is empty where the problem is too large to try every N∧. `returns` are those of
     all episodes of the log, held-out ones included; None where only counts were kept. `sceptic` is
     there if it was asked for. `reading` says how the log was read, None where that is not known.
     """

@@ -181,9 +181,9 @@ def _values(evidence: Evidence) -> dict[str, Any]:
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    """A row of the sweep; its posterior probability is no frequency, and is not told."""
+    """A row of the sweep; its posterior probability is left out: it is not a frequency."""
     shown = dataclasses.asdict(candidate)
-    del shown["probability"], shown["share"]
+    del shown["probability"], shown["level"]
     return shown
 
 

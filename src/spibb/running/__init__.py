@@ -15,13 +15,13 @@ from spibb.defaults import DISCOUNT
 from spibb.ingest.mapping import ColumnNames
 from spibb.irregular_tables import ERROR
 from spibb.names import DQN
-from spibb.policies import need_deep
 from spibb.report.origin import Origin
 from spibb.running.results import Run, VectorRun
 from spibb.running.saving import claimed
 from spibb.running.shown_call import baseline_files, files_of, shown_call, telling
 from spibb.running.table_work import TableWork
 from spibb.sql.sources import Source
+from spibb.stored_policies import need_deep
 from spibb.tables import Stage
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from spibb.log import Log
 from spibb.splits import split_episodes
 
 ROWS_IN_MEMORY = ORDER_UP_TO
-"""Logs of up to so many rows are kept, since off-policy estimates need their episodes."""
+"""Logs of up to this many rows are kept, since off-policy estimates need their episodes."""
 MANY_STATES = 10_000
 FEWEST_HELD_OUT = 2
-"""One episode tells nothing of how much episodes differ."""
+"""A single episode cannot show how much episodes differ."""
 
 
 def load_problem(

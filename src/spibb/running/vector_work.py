@@ -56,7 +56,7 @@ class VectorWork:
         """Check all that was asked for, before anything is read."""
         for name, value in others.items():
             if value:
-                raise InputError(f"{name} is for tables, and dqn makes none: leave it out")
+                raise InputError(f"{name} applies to tables only, not to dqn: leave it out")
         _check_checkpoint(checkpoint)
         return cls(
             settings_of(algorithm, options), _baseline(baseline), _named(baseline) == RECORDED,

@@ -16,9 +16,9 @@ its value with each Q at its worse end; Γ* is where that reaches 0. Γ* = 1 nee
 Γ* leaves chance out: these are point estimates with the log's own returns G (an episode that was
 cut is completed by the model's value). An action that was never taken in a state counts as the mean
 return there. A verdict needs more than an estimate above 0, and falls before: at the Γ where the
-least gain of all changes no longer exceeds `Z90` of its standard errors (those of single changes);
-or where the least advantage of an accepted change, less the distance of its tested advantage from
-its lower limit, reaches 0. The errors are those without a hidden cause.
+least gain of all changes no longer exceeds `ONE_SIDED_95` of its standard errors (those of single
+changes); or where the least advantage of an accepted change, less the distance of its tested
+advantage from its lower limit, reaches 0. The errors are those without a hidden cause.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ import numpy as np
 
 from spibb.algorithms.problem import Problem
 from spibb.bisection import halved
+from spibb.bounds.normal import ONE_SIDED_95
 from spibb.change_certificate import ChangeTest
 from spibb.episodes.departures import (
-    Z90,
     changed_states,
     completed_returns,
     single_departures,
@@ -150,7 +150,7 @@ def confounding(
         of_verdict = min(threshold(_tested(test, found)) for test in accepted)
     else:
         error = single_departures(log, policy.probs, baseline, q, discount).standard_error
-        of_verdict = threshold(_less(total, Z90 * error))
+        of_verdict = threshold(_less(total, ONE_SIDED_95 * error))
     return Confounding(
         threshold(total), of_verdict, total(1.0),
         tuple(sorted(changes, key=lambda c: (c.gamma, -c.visits))),

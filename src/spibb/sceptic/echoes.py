@@ -46,7 +46,7 @@ class CrossFitted(NamedTuple):
     half: np.ndarray
 
 
-def surprises(log: Log, rng: np.random.Generator) -> CrossFitted:
+def residuals(log: Log, rng: np.random.Generator) -> CrossFitted:
     """How much better than expected from its pair each row went on [N, 1]; 0 where its successor is
     not known."""
     ahead, known, half = returns_to_go(log, 1.0), log.known, _halves(log, rng)

@@ -58,7 +58,7 @@ def decisions_remember(log: Log, rng: np.random.Generator) -> float:
 
 def _echo(log: Log, rows: np.ndarray, pair: np.ndarray, rng: np.random.Generator) -> float:
     """Whether what follows rows goes with the actions before them, or with what followed those."""
-    followed = echoes.surprises(log, rng)
+    followed = echoes.residuals(log, rng)
     first, second = (
         _slope_p(log, rows, pair, before, followed, rng)
         for before in (echoes.decisions(log), followed.value)

@@ -90,7 +90,7 @@ def rehearse(
 
 
 def _improved(algorithm: Algorithm, problem: Problem, log: Log) -> Policy:
-    """What the algorithm makes of a drawn log, which may exceed limits that nobody needs."""
+    """The algorithm's result for a drawn log, which may exceed limits that are not needed."""
     v_max = problem.v_max if problem.v_max_given and algorithm.needs_limits else None
     fresh = Problem.from_log(log, problem.baseline, discount=problem.discount, v_max=v_max)
     return algorithm.improve(fresh).policy.aligned(problem.states, problem.actions)

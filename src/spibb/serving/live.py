@@ -11,8 +11,8 @@ from spibb.checks import takes
 from spibb.files import possible
 from spibb.ingest.loaded import Loaded
 from spibb.ingest.policy_files import SIDECAR, VECTORS
-from spibb.policies import load_any
 from spibb.showing import Shown
+from spibb.stored_policies import load_any
 
 Signature = tuple[tuple[int, int, int], ...]
 """Inode, size and time of change of each file that a policy is in."""

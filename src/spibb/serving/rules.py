@@ -15,7 +15,7 @@ from spibb.arrays import PROBABILITY_ROUNDING
 from spibb.binning import Bins
 from spibb.decisions import likeliest, settled
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.irregular_tables import LEVEL
+from spibb.irregular_tables import MISSING_LABEL
 from spibb.labels import Label, Vocabulary
 
 Allowed = tuple[frozenset[int], ...]
@@ -37,8 +37,8 @@ class StateColumn:
 
     def parts(self, codes: Sequence[int]) -> tuple[list[int], bool]:
         """The codes of values that are there, and whether a missing one is allowed too."""
-        missing = self.values[-1] == LEVEL and len(self.values) - 1 in codes
-        return [code for code in codes if self.values[code] != LEVEL], missing
+        missing = self.values[-1] == MISSING_LABEL and len(self.values) - 1 in codes
+        return [code for code in codes if self.values[code] != MISSING_LABEL], missing
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ def columns_of(loaded: LoadedPolicy) -> tuple[StateColumn, ...]:
     for position, name in enumerate(names):
         cut = loaded.bins.get(name)
         present = {label[position] if len(names) > 1 else label for label in labels}
-        level = (LEVEL,) if LEVEL in present else ()
-        values = cut.labels if cut else tuple(sorted(present - {LEVEL}))
+        level = (MISSING_LABEL,) if MISSING_LABEL in present else ()
+        values = cut.labels if cut else tuple(sorted(present - {MISSING_LABEL}))
         found.append(StateColumn(name, (*values, *level), cut))
     return tuple(found)
 

@@ -17,7 +17,7 @@ import numpy as np
 from spibb.checks import NUMBER_IN_TEXT, choice, one_line, parse_value
 from spibb.errors import InputError
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.irregular_tables import LEVEL
+from spibb.irregular_tables import MISSING_LABEL
 from spibb.labels import EXACT_FLOATS, Label, Vocabulary
 from spibb.serving.batch import DECISION
 from spibb.serving.rules import Rule, StateColumn, columns_of, rules_of, runs
@@ -198,20 +198,20 @@ def _key(column: StateColumn, dialect: Dialect) -> str:
     name = f"{ROWS}.{quoted(column.name)}"
     cut = column.bins is not None
     value = _cut_number(name, dialect) if cut else _label_text(column, name, dialect)
-    if LEVEL not in column.values:
+    if MISSING_LABEL not in column.values:
         return value
     if cut:
         return f"CASE WHEN {name} IS NULL THEN {_number(math.nan)} ELSE {value} END"
     missing = f"{name} IS NULL OR ({_is_nan(name, dialect)})"
-    return f"CASE WHEN {missing} THEN {_literal(LEVEL)} ELSE {value} END"
+    return f"CASE WHEN {missing} THEN {_literal(MISSING_LABEL)} ELSE {value} END"
 
 
 def _label_text(column: StateColumn, name: str, dialect: Dialect) -> str:
     """The text that a value has as a label, as `CaseEncoder.part` makes it.
 
     A whole number has its digits, whatever its type; a float that several whole numbers round to
-    has none. Labels such as 'north' are no text of a number or a boolean: only bytes are told apart
-    from text there. True and false are compared in lower case.
+    has none. Labels such as 'north' cannot be read as a number or a boolean: only bytes are told
+    apart from text there. True and false are compared in lower case.
     """
     text = f"CAST({name} AS {dialect.text})"
     no_label = f"WHEN {dialect.other.format(name)} THEN NULL ELSE {text} END"
@@ -243,7 +243,7 @@ def _is_nan(name: str, dialect: Dialect) -> str:
 def _among(values: Sequence[Label], missing: bool, key: str) -> str:
     """The label is one of several."""
     texts = [str(value).lower() if isinstance(value, bool) else str(value) for value in values]
-    listed = ", ".join(map(text_literal, [*texts, *([LEVEL] if missing else [])]))
+    listed = ", ".join(map(text_literal, [*texts, *([MISSING_LABEL] if missing else [])]))
     return f"{key} IN ({listed})" if len(texts) + missing > 1 else f"{key} = {listed}"
 
 

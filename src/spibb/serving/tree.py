@@ -16,7 +16,7 @@ from spibb.decisions import likeliest
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.ingest.loaded import LoadedPolicy
-from spibb.irregular_tables import LEVEL
+from spibb.irregular_tables import MISSING_LABEL
 from spibb.labels import Vocabulary
 from spibb.serving.prose import about, plain, written
 from spibb.serving.rules import StateColumn, coded_states, columns_of
@@ -182,9 +182,9 @@ def _lines(node: Node, tree: Tree, loaded: LoadedPolicy, indent: str) -> list[st
 
 def _question(column: StateColumn, split: Split) -> tuple[str, str]:
     last = split.code == len(column.values) - 2
-    if split.ordered and last and column.values[-1] == LEVEL:
+    if split.ordered and last and column.values[-1] == MISSING_LABEL:
         return f"{column.name} is there", f"{column.name} is missing"
-    also = ", or missing" if split.ordered and column.values[-1] == LEVEL else ""
+    also = ", or missing" if split.ordered and column.values[-1] == MISSING_LABEL else ""
     if column.bins is not None:
         edge = column.bins.edge_names[split.code]
         return f"{column.name} is below {edge}", f"{column.name} is at least {edge}{also}"

@@ -11,7 +11,7 @@ import numpy as np
 from spibb.arrays import from_arrow, to_arrow
 from spibb.columns import code_states
 from spibb.errors import InputError
-from spibb.irregular_tables import LEVEL
+from spibb.irregular_tables import MISSING_LABEL
 from spibb.labels import Labels, Vocabulary, encode, factorize, vocabulary
 from spibb.sql.commas import with_points
 from spibb.sql.engines import TEXT, Engine
@@ -89,13 +89,13 @@ class Coder:
     def _check_level(self, labels: Vocabulary, *used: np.ndarray) -> None:
         """No value may be the text that stands for missing ones, unless these are a level."""
         parts = labels.labels if len(labels.names) > 1 else [(label,) for label in labels.labels]
-        found = [code for code, part in enumerate(parts) if LEVEL in part]
+        found = [code for code, part in enumerate(parts) if MISSING_LABEL in part]
         if self.levels or not any(np.isin(codes, found).any() for codes in used if found):
             return
-        column = labels.names[parts[found[0]].index(LEVEL)]
+        column = labels.names[parts[found[0]].index(MISSING_LABEL)]
         raise InputError(
-            f"column {column!r} has the value {LEVEL!r}, which is the label of missing values "
-            "where these are a level: give --missing as-level if it means that, or rename it"
+            f"column {column!r} has the value {MISSING_LABEL!r}, which is the label of missing "
+            "values where these are a level: give --missing as-level if it means that, or rename it"
         )
 
     def _typed(self, column: Any, name: str) -> Any:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from spibb.irregular_tables import LEVEL
-from spibb.sql.reading import NUMBER, all_match
+from spibb.irregular_tables import MISSING_LABEL
+from spibb.sql.reading import NUMBER_TEXT, all_match
 
-WITH_COMMA = NUMBER.replace(r"\.", ",")
+WITH_COMMA = NUMBER_TEXT.replace(r"\.", ",")
 """How numbers are written with a decimal comma."""
 
 
@@ -31,19 +31,19 @@ def cells_with_points(column: Any, labels: Iterable[Any]) -> Any:
     import pyarrow as pa
     from pyarrow import compute
 
-    known = pa.array([str(label) for label in labels if label != LEVEL], "string")
-    if not all_match(known, NUMBER):
+    known = pa.array([str(label) for label in labels if label != MISSING_LABEL], "string")
+    if not all_match(known, NUMBER_TEXT):
         return column
     is_number = compute.match_substring_regex(column, f"^{WITH_COMMA}$")
     return compute.if_else(is_number, _pointed(column), column)
 
 
 def _distinct(column: Any) -> Any:
-    """The texts that a column has; a missing value that is a level is no text."""
+    """The texts in a column, without the label of missing values."""
     from pyarrow import compute
 
     found = compute.unique(column).cast("string").drop_null()
-    return found.filter(compute.not_equal(found, LEVEL))
+    return found.filter(compute.not_equal(found, MISSING_LABEL))
 
 
 def _pointed(column: Any) -> Any:

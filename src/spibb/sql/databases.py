@@ -21,7 +21,7 @@ from spibb.errors import InputError, cause_of, install, without_people
 from spibb.sql.duck import SETTINGS, private_path
 from spibb.sql.engines import Engine, open_arrow, open_relation, quoted
 from spibb.sql.rows import rows_table
-from spibb.sql.sources import Source
+from spibb.sql.sources import Source, check_readable
 
 SECONDS = 30
 """How long a database may take to accept a connection."""
@@ -206,8 +206,6 @@ OPENERS: dict[str, Callable[[Source], Engine]] = {
 
 def _file(source: Source) -> Path:
     """The file that an address such as sqlite:///clinic.db names, or the file itself."""
-    from spibb.sql.sources import check_readable
-
     path = source.path
     if path is None:
         path = Path(unquote(re.sub(r"^\w+://", "", str(source.place)).removeprefix("/")))

@@ -44,7 +44,7 @@ class Draw:
 
 
 def by_name(label: str) -> str:
-    """What sorts labels alike in every engine and language, whatever their type."""
+    """Sorts labels alike in every engine and language, whatever their type."""
     return f"COALESCE({_hash([label])}, '')"
 
 

@@ -57,7 +57,7 @@ def give_back(connection: Any) -> None:
 
 @contextmanager
 def os_errors() -> Iterator[None]:
-    """What the system refused DuckDB, which says it in words of its own, as the system says it."""
+    """Report what the system refused DuckDB in the system's own words."""
     import duckdb
 
     try:

@@ -184,7 +184,7 @@ def _said_separator(files: Files) -> str:
             return ""
     if len(said) > 1:
         raise InputError(
-            f"the files say different separators in their first lines: {REMEDIES['.csv']}"
+            f"the files use different separators in their first lines: {REMEDIES['.csv']}"
         )
     return said.pop()
 

@@ -56,7 +56,7 @@ class Engine(Protocol):
 
     @property
     def casts_text(self) -> bool:
-        """Whether text that is no number can become NULL instead of an error."""
+        """Whether text that is not a number can become NULL instead of an error."""
 
     @property
     def streams(self) -> bool:

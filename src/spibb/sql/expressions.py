@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from spibb.binning import Bins
 from spibb.columns import FLAGS, UNIT
 from spibb.errors import InputError
-from spibb.irregular_tables import ERROR, LEVEL, STRICT, WORDS, Handling
+from spibb.irregular_tables import ERROR, MISSING_LABEL, STRICT, WORDS, Handling
 from spibb.sql.engines import (
     FLAG,
     INTEGER,
@@ -156,7 +156,7 @@ class Reader:
             return label
         there = self.present("state", column, like)
         return (
-            f"CASE WHEN {there} IS NULL THEN {text_literal(LEVEL)} "
+            f"CASE WHEN {there} IS NULL THEN {text_literal(MISSING_LABEL)} "
             f"ELSE CAST({label} AS VARCHAR) END"
         )
 
@@ -265,7 +265,7 @@ class Reader:
     def _cast_text(self, name: str, kind: str) -> str:
         """A number in text; DuckDB would read 1_000 as 1000, and with decimal commas 1.000 is one.
 
-        A point between thousands is no number either: it is refused rather than guessed.
+        A point between thousands is refused too, rather than guessed.
         """
         if self.engine.decimal == ".":
             return f"CASE WHEN NOT CONTAINS({name}, '_') THEN TRY_CAST({name} AS {kind}) END"

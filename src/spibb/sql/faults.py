@@ -33,7 +33,7 @@ FORMULAS = (
 
 @dataclass(frozen=True)
 class Faults:
-    """Finds the first row that is wrong, and refuses it; `numbers`: states are no labels."""
+    """Finds and refuses the first wrong row; `numbers`: states are numbers, not labels."""
 
     engine: Engine
     names: Mapping[str, tuple[str, ...]]

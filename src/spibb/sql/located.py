@@ -204,7 +204,7 @@ def _kept(
     bins: Mapping[str, Any],
     handling: Handling,
 ) -> Kept:
-    """The rows that count, by what is to be done with missing values and copies."""
+    """The rows that count, given how missing values and copies are handled."""
     read = Reader(engine, dict.fromkeys(bins), handling=handling)
     episode = quoted(names["episode_id"][0]) if names["episode_id"] else None
     return Kept.of(

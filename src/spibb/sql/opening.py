@@ -20,7 +20,7 @@ DUCKDB_READS = (".csv", ".tsv", ".json", ".jsonl", ".parquet")
 
 
 def open_source(given: Any, progress: OnProgress | None = None, csv: str = "") -> Engine:
-    """Open whatever names a table; `csv` are more options of DuckDB's reader of CSV files."""
+    """Open a source; `csv` are more options of DuckDB's reader of CSV files."""
     source, called = Source.of(given), ""
     if source.scheme in SCHEMES:
         source, called = fetched(source)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 DIGITS = r"((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)"
-NUMBER = rf"[+-]?({DIGITS}([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
+NUMBER_TEXT = rf"[+-]?({DIGITS}([eE][+-]?[0-9]+)?|(?i:nan|inf|infinity))"
 """How numbers are written."""
 EXACT = "(0|-?[1-9][0-9]{0,14})"
 """Whole numbers that a float keeps apart."""
@@ -119,7 +119,7 @@ def number_type(columns: Sequence[Any]) -> pa.DataType | None:
     values = values.drop_null()
     if _whole(values):
         return pa.int64()
-    if not all_match(values, NUMBER):
+    if not all_match(values, NUMBER_TEXT):
         return None
     if not compute.any(compute.match_substring_regex(values, "[.eEnN]")).as_py():
         return None

@@ -42,7 +42,7 @@ NO_TABLES = ("thumbs.db",)
 OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*\{|\{.*\}\s*?\n\s*\{)")
 """How a JSON file of rows begins: with a list of objects, or with two objects on two lines."""
 WRITTEN = ("encoding", "decimal", "separator")
-"""Options of a source that say how text is written."""
+"""How text is written: options of the command line, and fields of a `Source`."""
 SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*)://|(minari):")
 """How an address begins."""
 
@@ -101,7 +101,7 @@ class Source:
 
     @classmethod
     def of(cls, given: Any) -> Self:
-        """A source, or whatever names one, with its table apart from its place."""
+        """A source, or what names one, with its table apart from its place."""
         source = given if isinstance(given, cls) else cls(given)
         place = source.place
         if source.table or source.query or isinstance(place, tuple) or "#" not in str(place):
@@ -208,7 +208,7 @@ def find_files(source: PathLike | Sequence[PathLike]) -> Files:
     """The files that a path, a pattern such as ``logs/*.parquet``, a folder, or a list names.
 
     A name that exists is taken as it is written, even if it looks like a pattern. Of a folder, what
-    is no table is left out, and what has a name that begins with a dot or an underscore.
+    is not a table is left out, and so is a name that begins with a dot or an underscore.
     """
     if isinstance(source, str | Path):
         return _of_kind(*_expand(source))

@@ -93,7 +93,7 @@ TYPES = """
 SELECT oid, CASE typtype WHEN 'e' THEN 'text' WHEN 'd' THEN format_type(typbasetype, typtypmod)
 ELSE format_type(oid, NULL) END FROM pg_type WHERE oid = ANY(%s)
 """
-"""Names of types by their numbers; enumerations are text, and domains what they are made of."""
+"""Names of types by their numbers; enumerations are text, and domains have their base type."""
 
 
 def open_table(table: Any, called: str = "") -> Warehouse:

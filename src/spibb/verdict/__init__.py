@@ -13,9 +13,9 @@ from spibb.verdict.evidence import Evidence as Evidence
 from spibb.verdict.evidence import LoggedReturn as LoggedReturn
 from spibb.verdict.evidence import gather as gather
 from spibb.verdict.evidence import gather_for as gather_for
-from spibb.verdict.grades import Verdict as Verdict
-from spibb.verdict.grades import decide as decide
-from spibb.verdict.grades import is_favourable as is_favourable
-from spibb.verdict.grades import judge as judge
-from spibb.verdict.grades import judge_by as judge_by
 from spibb.verdict.remedies import WhyUnchanged as WhyUnchanged
+from spibb.verdict.verdict import Verdict as Verdict
+from spibb.verdict.verdict import decide as decide
+from spibb.verdict.verdict import is_favourable as is_favourable
+from spibb.verdict.verdict import judge as judge
+from spibb.verdict.verdict import judge_by as judge_by

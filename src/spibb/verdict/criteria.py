@@ -8,22 +8,22 @@ from dataclasses import replace
 
 from scipy.special import ndtri
 
-from spibb.algorithms.auto.algorithm import FEWEST_REWARDS, JUDGED_FROM
+from spibb.algorithms.auto.algorithm import ESTIMATOR, FEWEST_REWARDS, JUDGED_FROM
 from spibb.arrays import rounding_of
 from spibb.behaviour import Provenance
-from spibb.episodes.departures import Z90
+from spibb.bounds.normal import ONE_SIDED_95, TWO_SIDED_95
 from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict.criterion import OF_CHANGES, Condition, Criterion, lacking
-from spibb.verdict.evidence import OBSERVED, Z95, Evidence
+from spibb.verdict.evidence import OBSERVED, Evidence
 from spibb.verdict.past import of_the_past, untested
-from spibb.verdict.recorded import ESTIMATOR, says_nothing
+from spibb.verdict.recorded import says_nothing
 from spibb.verdict.remedies import (
     ANOTHER,
     EPISODES,
     FEWER,
     FEWEST_VISITS,
-    UNKNOWN,
+    NO_REASON,
     WhyUnchanged,
     more_episodes,
     not_by_the_model,
@@ -41,7 +41,7 @@ FAR = 3.0
 """Standard errors by which the model may miss what the log earned."""
 
 
-def criteria(evidence: Evidence, unchanged: WhyUnchanged = UNKNOWN) -> tuple[Criterion, ...]:
+def criteria(evidence: Evidence, unchanged: WhyUnchanged = NO_REASON) -> tuple[Criterion, ...]:
     """All conditions, the most telling first; `unchanged` says why, where nothing changes."""
     found = tuple(_plain(criterion) for criterion in _criteria(evidence, unchanged))
     if [criterion.name for criterion in lacking(found)] == [Condition.BEYOND_CHANCE]:
@@ -91,7 +91,7 @@ def _changes(evidence: Evidence, unchanged: WhyUnchanged) -> Criterion:
 
 FOUND = {
     Provenance.GIVEN: "as given",
-    Provenance.RECORDED: "as the log's action_prob says",
+    Provenance.RECORDED: "taken from action_prob",
     Provenance.ESTIMATED: "estimated from how often the log takes each action",
 }
 
@@ -110,7 +110,7 @@ def _baseline(evidence: Evidence) -> Criterion:
     return Criterion(
         Condition.BASELINE, "the current policy made the log", wrong or found, "no contradiction",
         wrong is None, f"The log contradicts the current policy: {wrong}.",
-        "Give as baseline the policy that really made the log.",
+        "Set the baseline to the policy that made the log.",
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def _rewards(evidence: Evidence) -> Criterion:
 
 def _sure_gain(evidence: Evidence) -> Criterion:
     at, sure = level(evidence.delta), evidence.sure
-    worst = f"may lose up to {at_most(-sure)}" if sure < 0 else "may gain nothing"
+    worst = f"may lose up to {at_most(-sure)}" if sure < 0 else "may not gain anything"
     why = f"At level {at} the new policy {worst} per episode{_not_by_the_model(evidence)}."
     if sure > 0:
         why = "According to the model, the new policy loses on average."
@@ -180,7 +180,7 @@ def _model(evidence: Evidence) -> Criterion:
         return _untold(evidence, Condition.MODEL, what, f"the {OBSERVED}")
     said, spread = evidence.current.mean, float(evidence.posterior.current.std())
     limit = FAR * math.hypot(earned.completed_error, spread)
-    truth = f"{number(earned.completed)} ± {number(Z95 * earned.completed_error)}"
+    truth = f"{number(earned.completed)} ± {number(TWO_SIDED_95 * earned.completed_error)}"
     if earned.cut:
         truth += " (cut episodes completed by the model)"
     return Criterion(
@@ -197,19 +197,19 @@ def _departures(evidence: Evidence) -> Criterion:
     found = evidence.departures
     if found is None:
         return _untold(evidence, Condition.SINGLE_CHANGES, what, NOT_BELOW)
-    text = f"{signed(found.gain)} ± {number(Z95 * found.standard_error)}"
+    text = f"{signed(found.gain)} ± {number(TWO_SIDED_95 * found.standard_error)}"
     unlike, varying = weak(evidence), evidence.problem.varying
     alone = unlike or varying
     reason = ", and whole episodes are too unlike those of the new policy to help" * unlike
     if varying:
         reason = f" by the recorded probabilities, and no model is trusted: {VARYING}"
     passed = (
-        found.gain > Z90 * found.standard_error
+        found.gain > ONE_SIDED_95 * found.standard_error
         if alone
-        else found.gain + Z95 * found.standard_error >= 0
+        else found.gain + TWO_SIDED_95 * found.standard_error >= 0
     )
     n = evidence.problem.n_episodes
-    more = until_confirmed(n, found.gain, found.standard_error, Z90) if alone else None
+    more = until_confirmed(n, found.gain, found.standard_error, ONE_SIDED_95) if alone else None
     do_not = "are too noisy to confirm" if found.gain > 0 else "do not confirm"
     remedy = more_episodes(more, n, "" if evidence.searched else FEWER)
     return Criterion(
@@ -306,7 +306,7 @@ def _visits(evidence: Evidence) -> Criterion:
 
 
 def weak(evidence: Evidence) -> bool:
-    """Whether whole episodes, weighted, say nothing of the new policy."""
+    """Whether whole episodes, weighted, are inconclusive."""
     return says_nothing(evidence.estimates)
 
 
@@ -328,7 +328,7 @@ def surely_worse(report: OffPolicyReport | None) -> bool:
     if report is None or says_nothing(report):
         return False
     found = report.difference(ESTIMATOR).estimate
-    most = found.value + Z95 * standard_error(found.contributions)
+    most = found.value + TWO_SIDED_95 * standard_error(found.contributions)
     return most < -rounding_of(report.earned)
 
 
@@ -344,10 +344,10 @@ def _against(
 ) -> Criterion:
     """Whether an estimate without a model ends below what is promised for sure."""
     found = report.difference(ESTIMATOR).estimate
-    error, promised = Z95 * standard_error(found.contributions), max(evidence.sure, 0.0)
+    error, promised = TWO_SIDED_95 * standard_error(found.contributions), max(evidence.sure, 0.0)
     text = f"{signed(found.value)} ± {number(error)}"
     why = f"the model: they say {text} per episode, the model at least {surely(evidence.sure)}."
-    remedy = "Other states, or fewer changes: the model has too little evidence."
+    remedy = "Use other states or make fewer changes: the model has too little evidence."
     if evidence.direct:
         why = (
             f"the gain: they say {text} per episode, the other estimates at least "

@@ -35,7 +35,7 @@ OF_CHANGES = frozenset({
     Condition.SURE_GAIN, Condition.SINGLE_CHANGES, Condition.BEYOND_CHANCE,
     Condition.EFFECTIVE_SIZE, Condition.VISITS, Condition.WHOLE_EPISODES, Condition.HELD_OUT,
 })  # fmt: skip
-"""They say nothing where nothing changes."""
+"""Conditions that are inconclusive where nothing changes."""
 
 DECISIVE = frozenset({
     Condition.BASELINE, Condition.HELD_OUT, Condition.MEMORY, Condition.SEASON,

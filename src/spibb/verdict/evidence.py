@@ -17,6 +17,7 @@ from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
+from spibb.bounds.normal import TWO_SIDED_95
 from spibb.defaults import DELTA
 from spibb.episodes.departures import (
     MOVED,
@@ -38,8 +39,6 @@ from spibb.verdict.crossing import crossed
 from spibb.verdict.memory import Memory, memory_of
 from spibb.verdict.recorded import CrossFittedGain, ModelFreeGain, cross_fitted_gain, direct_limits
 
-Z95 = 1.96
-"""Standard errors of a 95 % interval."""
 DRAWS = 1000
 LARGE_DRAWS = 100
 """Models drawn from the posterior of a problem too large for exact evaluation."""
@@ -91,7 +90,7 @@ class LoggedReturn:
     @property
     def reach(self) -> float:
         """Half of the mean's 95 % interval."""
-        return Z95 * self.standard_error
+        return TWO_SIDED_95 * self.standard_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +140,7 @@ class Evidence(Frozen):
     def direct(self) -> tuple[ModelFreeGain, ...]:
         """Limits of the gain by the rows' own probabilities, where these vary within a state.
 
-        Nobody trusts a model there alone (`verdict.recorded`). Empty elsewhere.
+        There, the model alone is not enough (`verdict.recorded`). Empty elsewhere.
         """
         problem = self.problem
         if not problem.varying or self.departures is None:
@@ -160,7 +159,7 @@ class Evidence(Frozen):
 
     @property
     def binding(self) -> ModelFreeGain | None:
-        """The estimate without a model that the sure gain is the limit of, if it is one's."""
+        """The model-free estimate whose limit is the sure gain; None if the model's is lower."""
         return next((one for one in self.direct if one.lower == self.sure), None)
 
     @cached_property
@@ -187,7 +186,7 @@ class Evidence(Frozen):
 
     @property
     def untimed(self) -> bool:
-        """Whether time could matter, and nothing tells the order of the episodes."""
+        """Whether time could matter, and the time order of the episodes is unknown."""
         log = self.problem.log
         return log is not None and log.untimed and self.asks_season
 
@@ -298,8 +297,19 @@ def gather(
         refusal = "the log contradicts the current policy"
     lower = float(np.quantile(posterior.gains, delta))
     return Evidence(
-        problem, policy, delta, posterior, lower, False, earned, single, estimates, refusal, fair,
-        unfair, problem.log is not None and problem.log.ends_assumed,
+        problem,
+        policy,
+        delta,
+        posterior,
+        lower,
+        shared=False,
+        earned=earned,
+        departures=single,
+        estimates=estimates,
+        no_estimates=refusal,
+        held_out=fair,
+        no_held_out=unfair,
+        ends_assumed=problem.log is not None and problem.log.ends_assumed,
     )  # fmt: skip
 
 
@@ -341,7 +351,7 @@ def gather_for(
         return replace(found, certified=True)
     if (chosen := result.chosen) is None:
         return found
-    return replace(found, lower=chosen.lower, shared=True, share=chosen.share)
+    return replace(found, lower=chosen.lower, shared=True, share=chosen.level)
 
 
 def whole_episodes(result: Improvement, delta: float) -> OffPolicyReport | None:

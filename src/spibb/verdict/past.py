@@ -13,8 +13,8 @@ from spibb.verdict.remedies import CLOCK, CYCLE, LOOKED_AT, RECENT, REMEMBER
 from spibb.words import surely
 
 UNTIMED = (
-    "nothing tells the order of the episodes in time: use steps that are times, or whole numbers "
-    "as episode_id"
+    "the time order of the episodes is unknown: use steps that are times, or whole numbers as "
+    "episode_id"
 )
 SEASON = "whether change over time can look like a difference between actions (p-value)"
 MEMORY = (

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from scipy.special import stdtrit
 
+from spibb.algorithms.auto.algorithm import ESTIMATOR
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.problem import Problem
 from spibb.episodes.departures import Departures
@@ -25,7 +26,6 @@ from spibb.evaluate import standard_error
 from spibb.ope import FEW_EPISODES, OffPolicyReport
 from spibb.verdict.crossing import cross_fitted_departures
 
-ESTIMATOR = "wpdis"
 """The off-policy estimator that may contradict the model: it uses none."""
 SINGLE = "the changes one at a time"
 CROSS_FITTED = "changes chosen and judged by different episodes"
@@ -43,7 +43,7 @@ class ModelFreeGain:
 
 
 def says_nothing(report: OffPolicyReport | None) -> bool:
-    """Whether whole episodes, weighted, say nothing of a new policy."""
+    """Whether whole episodes, weighted, are inconclusive."""
     if report is None or report.effective_sample_size < FEW_EPISODES:
         return True
     return report.warning_about(ESTIMATOR) is not None

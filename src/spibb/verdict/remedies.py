@@ -14,8 +14,8 @@ from spibb.verdict.evidence import Evidence, LoggedReturn, visits_behind
 from spibb.words import roughly
 
 EPISODES = (
-    "The log's episodes: a part of the log that is short enough to be kept (spibb split), or the "
-    "certified algorithm, which reads them all."
+    "A part of the log small enough to keep its episodes (spibb split), or the certified "
+    "algorithm, which reads them all."
 )
 REMEMBER = (
     "States that contain what matters from the past: add a column to --state, such as what was "
@@ -69,7 +69,7 @@ class WhyUnchanged:
     @classmethod
     def _said(cls, result: Improvement) -> WhyUnchanged:
         """What the algorithm itself says."""
-        reason, n = result.reason or UNKNOWN.reason, result.problem.n_episodes
+        reason, n = result.reason or NO_REASON.reason, result.problem.n_episodes
         tested = result.tested()
         if tested is not None and (more := tested.more_episodes) is not None:
             return cls(reason, more_episodes(more, n))
@@ -96,7 +96,7 @@ def _until(result: Improvement, candidate: Candidate) -> float | None:
     return None if more is None else max(more, until_shown(n, int(visits.sum())))
 
 
-UNKNOWN = WhyUnchanged()
+NO_REASON = WhyUnchanged()
 STATES = "other states: the present ones leave out something that matters."
 NO_CHOICE = "the log has only one action in each state, and nothing to compare it with"
 VARIATION = (
@@ -121,7 +121,7 @@ def until_sure(n: int, gain: float, lower: float) -> float | None:
     """How many more episodes bring the lower bound above 0; None where that cannot be said.
 
     Its distance from the gain shrinks as 1/√n. As with all forecasts here, half of such logs are
-    then above the limit: with so many more, the odds are even.
+    then above the limit: with that many more, the odds are even.
     """
     if gain <= 0 or lower > 0:
         return None
@@ -151,7 +151,7 @@ def until_confirmed(n: int, gain: float, error: float, z: float) -> float | None
 
 
 def until_shown(n: int, visits: int) -> float:
-    """How many more episodes give changes that rest on so many visits the fewest that count."""
+    """How many more episodes bring changes with this many visits to the fewest that count."""
     return n * (FEWEST_VISITS / max(visits, 1) - 1)
 
 

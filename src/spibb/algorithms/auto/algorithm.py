@@ -29,7 +29,7 @@ from spibb.solve import METHODS, Solution, evaluate
 from spibb.words import at_least, number
 
 KINDS = (CAUTIOUS, *SHARES)
-N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
+SWEPT_N_WEDGES = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50)
 """Of a sweep over thresholds alone."""
 FEWEST_SHARES = 2
 """δ is divided into at least so many parts: the log that evaluates a policy also trained it."""
@@ -38,10 +38,10 @@ FEARED_SHARES = 3
 JUDGED_FROM = 25
 """Episodes below which no probability is stated."""
 FEWEST_REWARDS = 5
-"""Rewards that must carry the return, in effect, before any candidate is trusted."""
+"""Fewest effective rewards that carry the return before a candidate is trusted."""
 DIGITS = 6
 """Of the number of telling rewards: those beyond are rounding, and depend on the unit."""
-LEVEL = 0.95
+INTERVAL = 0.95
 """Of the intervals in a sweep."""
 ESTIMATOR = "wpdis"
 """The off-policy estimator of a sweep: no model, so that it can contradict M̂."""
@@ -56,7 +56,7 @@ class Auto(Algorithm):
     where π ranges over the candidates, q is the quantile, and M is drawn from the posterior of
     `assurance.posterior` (`draws`, `seed`). ℓ is at most δ/2, and the level at which the quantiles
     of all candidates that are above −ζ at δ/2 hold together with probability 1 − δ
-    (`posterior.joint_level`). Where the log has shown disasters (`assurance.surprises`), δ/3 takes
+    (`posterior.joint_level`). Where the log has shown disasters (`assurance.disasters`), δ/3 takes
     the place of δ.
 
     The first candidate is the *cautious* policy (`auto.cautious`): in every state the
@@ -123,7 +123,7 @@ class Auto(Algorithm):
     @classmethod
     def over_thresholds(cls, delta: float = 0.05) -> Auto:
         """Π_b- and Π_≤b-SPIBB at ten N∧, and nothing else."""
-        return cls(delta=delta, n_wedges=N_WEDGES, kinds=tuple(SHARES))
+        return cls(delta=delta, n_wedges=SWEPT_N_WEDGES, kinds=tuple(SHARES))
 
     def improve(self, problem: Problem) -> AutoImprovement:
         """Evaluate every candidate, and return the one with the largest lower limit of the gain."""
@@ -209,13 +209,13 @@ class Auto(Algorithm):
         distinct = flat.reshape(-1, *baseline.probs.shape)
         changed = changed_states(distinct, baseline.probs).sum(axis=1)
         moves = changed > 0
-        delta = self.delta / (FEARED_SHARES if ordered.belief.surprises.size else 1)
+        delta = self.delta / (FEARED_SHARES if ordered.belief.disasters.size else 1)
         least = delta / max(int(moves.sum()), FEWEST_SHARES)
         rho = self._drawn(ordered, distinct, draws_for(least, self.draws))
         gains = gains_over(rho[:, 1:], rho[:, 0])
-        share = self._share(gains[:, moves], delta)
-        tail = (1 - LEVEL) / 2
-        lower = np.quantile(gains, share, axis=0, method="lower").tolist()
+        level = self._level(gains[:, moves], delta)
+        tail = (1 - INTERVAL) / 2
+        lower = np.quantile(gains, level, axis=0, method="lower").tolist()
         low, high = np.quantile(gains, [tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
@@ -227,13 +227,13 @@ class Auto(Algorithm):
         candidates = tuple(
             Candidate(
                 kind, n_wedge, value[k], probability[k], mean[k], (low[k], high[k]),
-                lower[k], int(changed[k]), off_policy[k], share,
+                lower[k], int(changed[k]), off_policy[k], level,
             )
             for (kind, n_wedge), k in zip(named, where.tolist())
         )  # fmt: skip
         return candidates, rho[:, np.append(0, where + 1)]
 
-    def _share(self, gains: np.ndarray, delta: float) -> float:
+    def _level(self, gains: np.ndarray, delta: float) -> float:
         """ℓ for gains [D, M]: what cannot be chosen at the largest level need not hold."""
         largest = delta / FEWEST_SHARES
         hopeful = np.quantile(gains, largest, axis=0, method="lower") > -self.zeta
@@ -257,7 +257,7 @@ class Auto(Algorithm):
                 "is too few to learn from: the baseline is kept"
             )
         models = (
-            "in all but a few of the models drawn given the log (delta = "
+            "in nearly all models drawn given the log (delta = "
             f"{self.delta:g}, shared among the candidates)"
         )
         if problem.varying:
@@ -313,6 +313,6 @@ def _with_interval(estimate: Estimate) -> OffPolicyValue | None:
     """The estimate with Student's interval; None where less than two episodes have weight."""
     if estimate.effective_sample_size < 2 or not np.isfinite(estimate.contributions).all():
         return None
-    low = student_t_bound(estimate.contributions, (1 - LEVEL) / 2)
+    low = student_t_bound(estimate.contributions, (1 - INTERVAL) / 2)
     interval = low, 2 * estimate.value - low
     return OffPolicyValue(estimate.value, interval, estimate.effective_sample_size)

@@ -104,7 +104,7 @@ class Certified(Algorithm):
 
     @classmethod
     def improve_each(cls, algorithms: Sequence[Self], problem: Problem) -> list[Improvement]:
-        """What several configurations make of one problem; those that differ in δ alone read the
+        """Results of several configurations for one problem; those that differ in δ alone read the
         log once."""
         found: dict[Self, Improvement] = {}
         for alike in dict.fromkeys(replace(one, delta=0.5) for one in algorithms):

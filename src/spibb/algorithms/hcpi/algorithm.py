@@ -46,7 +46,7 @@ class HCPI(Algorithm):
     1. π_t is greedy on offline Q-learning: `updates` transitions drawn uniformly from the training
        episodes, step size `step_size`, Q = 0 at the start, as released. Only actions that the
        baseline plays or the log contains are considered; where Q tells none of them apart, the
-       baseline's row stays. Or π_t is what `trainer`, any algorithm, makes of those episodes.
+       baseline's row stays. Or π_t is the policy that `trainer`, any algorithm, finds there.
     2. The baseline's performance is estimated on the test episodes by per-decision importance
        sampling, which is the mean return if the baseline made the log; or it is `baseline_value`.
        The released code uses the true one.
@@ -67,7 +67,7 @@ class HCPI(Algorithm):
        action where nothing was learnt; the candidates stop at α = 0.9; dr cuts V̂ and Q̂ to whole
        numbers, which leaves per-decision importance sampling except for pairs that always ended in
        the goal; Student's t divides by √(n − 1); ratios divide by the baseline even if another
-       policy made the log; and the true performance of the baseline is to be beaten, which
+       policy made the log; and the true performance of the baseline must be beaten, which
        `baseline_value` must give. Not known: the draws of its Q-learning, which has no seed of
        its own.
 

@@ -123,7 +123,7 @@ def _contributions(
 def _bound(options: HCPI, estimate: ope.Estimate, rng: np.random.Generator) -> ope.LowerBound:
     """The lower bound of one candidate, −∞ where there is no evidence or it does not apply.
 
-    As in the paper, few effective episodes are no reason to refuse: what they lack counts as the
+    As in the paper, few effective episodes do not lead to a refusal: what they lack counts as the
     lowest return.
     """
     refusal = estimate.warning if estimate.effective_sample_size == 0 else None

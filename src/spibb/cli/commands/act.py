@@ -104,7 +104,7 @@ def _decide_one(policy: Path, state: list[str]) -> None:
     from spibb.cli.tables import print_actions
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.ingest.policy_files import parse_case
-    from spibb.policies import load_any
+    from spibb.stored_policies import load_any
 
     loaded = load_any(policy)
     known = loaded.encoder.values if isinstance(loaded, LoadedPolicy) else lambda name: ()
@@ -119,8 +119,8 @@ def _decide_file(
     policy: Path, cases: Source, out: Path, seed: int, deterministic: bool, unseen: str, force: bool
 ) -> None:
     from spibb.cli import terminal
-    from spibb.policies import load_any
     from spibb.serving.batch import decide_file
+    from spibb.stored_policies import load_any
 
     console = new_console()
     with progress(console, "reading and deciding"):

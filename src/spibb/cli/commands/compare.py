@@ -42,7 +42,7 @@ def compare(
     from spibb.errors import InputError
     from spibb.ingest.loaded import LoadedPolicy
     from spibb.monitoring.deployed import discount_for
-    from spibb.policies import load_together, policy_in
+    from spibb.stored_policies import load_together, policy_in
 
     console = new_console()
     with progress(console, "reading and comparing"):

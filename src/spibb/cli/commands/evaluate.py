@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spibb.cli.options import DiscountOption, LogArgument, named, with_columns
-from spibb.cli.progress import ESTIMATORS, new_console, progress
+from spibb.cli.progress import STEP_SUMS, new_console, progress
 from spibb.cli.vectors import evaluate_vectors, refuse_behaviour
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def evaluate(
 
     from spibb.cli.logs import doubts_about, open_as, say_assumptions, say_discount
     from spibb.monitoring.deployed import discount_for
-    from spibb.policies import VectorFile, policy_in
+    from spibb.stored_policies import VectorFile, policy_in
 
     console = new_console()
     bounds: dict[str, Any] = {
@@ -95,7 +95,7 @@ def _evaluate(
     from spibb.ingest.baselines import behaviour_of, is_of_log
     from spibb.ope import off_policy_estimates
 
-    with progress(console, "evaluating", compiles=ESTIMATORS):
+    with progress(console, "evaluating", compiles=STEP_SUMS):
         made = None if behaviour is None else behaviour_of(behaviour, records)
         report = off_policy_estimates(records, file.policy(records), made, gamma, **bounds)
     terminal.print_conclusion(console, report, doubts)

@@ -159,12 +159,12 @@ def _say_written(console: Console, done: Run | VectorRun, out: Path) -> None:
 def _chosen(
     algorithm: str, options: dict[str, Any], delta: float | None
 ) -> tuple[Any, float | None]:
-    """The configured algorithm, and its δ: options are its own, whatever `run` calls its."""
+    """The configured algorithm and its δ, from its own options and those of `run`."""
     if algorithm.lower() != DQN:
         from spibb.algorithms import configured
 
         return configured(algorithm, options, delta)
-    from spibb.policies import need_deep
+    from spibb.stored_policies import need_deep
 
     need_deep()
     from spibb.running.vector_work import settings_of

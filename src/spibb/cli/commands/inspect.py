@@ -40,7 +40,7 @@ def inspect(
     """Look at a log before anything is trained: sizes, coverage, and what is suspicious.
 
     The first line says in how many states a change could be certified (logs of up to 200,000 rows).
-    With --baseline, more changes often can be.
+    --baseline often raises this number.
     """
     from spibb.cli.tables import print_inspection
     from spibb.ingest import open_log

@@ -28,6 +28,16 @@ class Mixed(NamedTuple):
     idle: np.ndarray
 
 
+class Weights(NamedTuple):
+    """Weights of outcomes [D, K] with their sums in pairs [D, T], of pairs in m_x [D, T], and w
+    [D, P], in D models."""
+
+    mass: np.ndarray
+    total: np.ndarray
+    pair: np.ndarray
+    weight: np.ndarray
+
+
 @njit(cache=True, inline="always")
 def lanes(a, i):
     """a[i] … a[i + 7] of a flat array."""
@@ -53,31 +63,29 @@ def plus_product(c, x, a, b):
             c[6] + x * a[6] * b[6], c[7] + x * a[7] * b[7])  # fmt: skip
 
 
-def lacks(rows: Mixed, play, models, discount, earned, v, out):
+def lacks(rows: Mixed, play, weights: Weights, discount, earned, v, out):
     """Fills out [D, M, S] with e = R + γ P_π V − V, for R and V [D, M, S].
 
-    `play` [P, W] are the policies in a multiple of LANES columns. `models` are the weights of
-    outcomes [D, K], their sums in pairs [D, T], the weights of pairs in m_x [D, T], and w [D, P].
+    `play` [P, W] are the policies in a multiple of LANES columns.
     """
     # without this Numba computes lane by lane, which takes twice as long
     before = config.SLP_VECTORIZE  # type: ignore[attr-defined]
     config.SLP_VECTORIZE = 1  # type: ignore[attr-defined]
     try:
-        _lacks(rows, play, models, discount, earned, v, out)
+        _lacks(rows, play, weights, discount, earned, v, out)
     finally:
         config.SLP_VECTORIZE = before  # type: ignore[attr-defined]
 
 
 @njit(cache=True, fastmath={"contract"})
-def _lacks(rows: Mixed, play, models, discount, earned, v, out):
-    mass, total, pair, weight = models
+def _lacks(rows: Mixed, play, weights: Weights, discount, earned, v, out):
     n_policies, n_states = out.shape[1:]
     gamma, one, none = v.dtype.type(discount), v.dtype.type(1.0), v.dtype.type(0.0)
     nothing = none, none, none, none, none, none, none, none
     width, every = play.shape[1], play.ravel()
     by_state, average = np.zeros((n_states + 1) * LANES, v.dtype), np.empty(LANES, v.dtype)
     for d in range(len(v)):
-        theta = mass[d]
+        theta = weights.mass[d]
         for lane in range(0, width, LANES):
             count = min(LANES, n_policies - lane)
             for m in range(count):
@@ -99,9 +107,10 @@ def _lacks(rows: Mixed, play, models, discount, earned, v, out):
                         value = lanes(by_state, np.uint64(rows.successors[k]) * np.uint64(LANES))
                         mean = plus(mean, v.dtype.type(theta[k]), value)
                     chosen = lanes(every, p * width + lane)
-                    w, each = v.dtype.type(weight[d, p]), one / v.dtype.type(total[d, t])
+                    w = v.dtype.type(weights.weight[d, p])
+                    each = one / v.dtype.type(weights.total[d, t])
                     own, kept = plus_product(own, w * each, chosen, mean), plus(kept, w, chosen)
-                    pooled = plus(pooled, v.dtype.type(pair[d, t]) * each, mean)
+                    pooled = plus(pooled, v.dtype.type(weights.pair[d, t]) * each, mean)
                     t += np.uint64(1)
                 for j in range(LANES):
                     average[j] = own[j] + (one - kept[j]) * pooled[j]

@@ -24,8 +24,8 @@ RATES = 2.0 ** -np.arange(1.0, 11.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Surprises(Frozen):
-    """The log's worst surprise, `size`, and the pairs that have not shown its like.
+class Disasters(Frozen):
+    """The log's worst event, `size`, and the pairs in which no comparable one was seen.
 
     A disaster is a target r + γ V̄(x') at least half as far below the mean of its pair as the worst
     one of the log, which itself is beyond what noise alone shows in a log of that size. A share φ
@@ -49,7 +49,7 @@ class Surprises(Frozen):
     def of(
         cls, rows: PooledRows, probs: np.ndarray, v: np.ndarray, discount: float, lowest: float,
         noise: float,
-    ) -> Surprises:  # fmt: skip
+    ) -> Disasters:  # fmt: skip
         """From the baseline [S, A] and its values [S], the lowest reward and the noise σ²."""
         ahead, n = discount * np.append(v, 0.0)[rows.successors], rows.visits
         below, deeper = _below(rows, ahead), _deeper(rows, lowest)

@@ -11,7 +11,7 @@ from scipy.stats import beta
 
 from spibb.algorithms.auto.own_order import OrderedProblem
 from spibb.algorithms.problem import Problem
-from spibb.assurance.surprises import EXPOSED, RATES, Surprises, _odds
+from spibb.assurance.disasters import EXPOSED, RATES, Disasters, _odds
 from spibb.log import Log
 from spibb.policy import Policy
 
@@ -36,12 +36,12 @@ def walks(
     return Problem.from_log(log, baseline, discount=0.9)
 
 
-def surprises(problem: Problem) -> Surprises:
-    return OrderedProblem.of(problem).belief.surprises
+def disasters(problem: Problem) -> Disasters:
+    return OrderedProblem.of(problem).belief.disasters
 
 
 def test_a_log_without_disasters_has_none():
-    assert surprises(walks(0, 60)).size == 0
+    assert disasters(walks(0, 60)).size == 0
 
 
 def normal(seed: int, n: int, *, apart: float = 0.0, lowest: float | None = None) -> Problem:
@@ -59,12 +59,12 @@ def normal(seed: int, n: int, *, apart: float = 0.0, lowest: float | None = None
 @pytest.mark.parametrize("apart", [0.0, 50.0])
 @pytest.mark.parametrize("n", [300, 3000, 30_000])
 def test_ordinary_noise_is_no_disaster_however_long_the_log(n, apart):
-    assert sum(surprises(normal(seed, n, apart=apart)).size > 0 for seed in range(10)) <= 1
-    assert apart or surprises(normal(0, n, lowest=-30.0)).size > 0
+    assert sum(disasters(normal(seed, n, apart=apart)).size > 0 for seed in range(10)) <= 1
+    assert apart or disasters(normal(0, n, lowest=-30.0)).size > 0
 
 
 def test_pairs_that_have_shown_none_may_still_hold_one():
-    found = surprises(walks(2, 60))
+    found = disasters(walks(2, 60))
     assert found.size > 0
     assert len(found.pairs) == 6  # all but `walk` in the first two states
     lost = found.draw(4000, np.random.default_rng(0))
@@ -73,8 +73,8 @@ def test_pairs_that_have_shown_none_may_still_hold_one():
 
 
 def test_the_more_visits_without_one_the_less_is_lost():
-    found = surprises(walks(2, 60))
-    some = Surprises(
+    found = disasters(walks(2, 60))
+    some = Disasters(
         1.0, np.arange(3), np.array([5.0, 50.0, 500.0]), np.zeros(3, dtype=int), found.odds
     )
     lost = some.draw(4000, np.random.default_rng(0)).mean(axis=0)
@@ -85,10 +85,10 @@ def test_the_more_visits_without_one_the_less_is_lost():
 def test_units_and_constants_do_not_matter(shift, scale):
     given = OrderedProblem.of(walks(2, 60)).belief
     other = OrderedProblem.of(walks(2, 60, shift=shift, scale=scale)).belief
-    np.testing.assert_array_equal(given.surprises.pairs, other.surprises.pairs)
-    np.testing.assert_allclose(given.surprises.odds, other.surprises.odds, rtol=1e-6)
-    size = other.surprises.size * other.unit / scale
-    assert size == pytest.approx(given.surprises.size * given.unit, rel=1e-6)
+    np.testing.assert_array_equal(given.disasters.pairs, other.disasters.pairs)
+    np.testing.assert_allclose(given.disasters.odds, other.disasters.odds, rtol=1e-6)
+    size = other.disasters.size * other.unit / scale
+    assert size == pytest.approx(given.disasters.size * given.unit, rel=1e-6)
 
 
 def test_the_odds_are_those_of_a_slow_transcription():
@@ -110,7 +110,7 @@ def test_draws_have_the_distribution_that_is_promised():
     """One point of the grid: φ = 0.4 and m = 1/8, 10 visits."""
     odds = np.zeros((2, len(EXPOSED) * len(RATES)))
     odds[:, list(EXPOSED).index(0.4) * len(RATES) + 2] = 1.0
-    found = Surprises(1.0, np.array([0]), np.array([10.0]), np.array([0]), odds)
+    found = Disasters(1.0, np.array([0]), np.array([10.0]), np.array([0]), odds)
     lost = found.draw(40_000, np.random.default_rng(0))[:, 0]
     shown = 0.4 / (1 + 10 / 8)
     exposed = shown / (shown + 0.6)
@@ -127,8 +127,8 @@ def test_a_pair_fears_for_its_own_part_only():
     seem to gain.
     """
     belief = OrderedProblem.of(walks(2, 60)).belief
-    found = belief.surprises
-    calm = replace(belief, surprises=replace(found, size=0.0))
+    found = belief.disasters
+    calm = replace(belief, disasters=replace(found, size=0.0))
     with_fear, without = (
         next(one.models(6000, np.random.default_rng(1))) for one in (belief, calm)
     )
