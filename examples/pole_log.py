@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 
 UNITS = np.array([1000, 1000, 180 / np.pi, 180 / np.pi])
 FEATURES = ("x_mm", "speed", "angle", "spin")
@@ -93,10 +94,8 @@ def main() -> None:
         for name, policy in policies.items():
             print(f"{name:8} mean return {mean_length(policy, arguments.episodes, 9):.1f}")
         return
-    from spibb.tables import write_table
-
     log = table(arguments.episodes, arguments.seed, recorded=arguments.recorded)
-    write_table(log, arguments.out)
+    pyarrow.csv.write_csv(log, arguments.out)
     print(f"{arguments.out}: {len(log):,} rows")
 
 

@@ -10,22 +10,22 @@ Its authors warn that the model is a benchmark and must not guide the treatment 
 from __future__ import annotations
 
 import argparse
-import shlex
 from pathlib import Path
 
 import numpy as np
 
 import spibb
-from spibb.algorithms import make
-from spibb.cli.app import app
-from spibb.envs.baselines import optimal_q
 from spibb.envs.sepsis import DISCOUNT, MAX_STEPS, icu_sepsis
-from spibb.tables import log_table, write_table
+from spibb.solve import free_box, optimise
 
-ALGORITHMS: list[tuple[str, dict[str, float]]] = [
-    ("basic-rl", {}), ("pi-b", {"n_wedge": 5}), ("pi-b", {"n_wedge": 20}),
-    ("pi-b", {"n_wedge": 100}), ("pi-leq-b", {"n_wedge": 20}), ("auto", {}),
-]  # fmt: skip
+ALGORITHMS: dict[str, spibb.Algorithm] = {
+    "basic-rl": spibb.BasicRL(),
+    "pi-b 5": spibb.PiBSpibb(n_wedge=5),
+    "pi-b 20": spibb.PiBSpibb(n_wedge=20),
+    "pi-b 100": spibb.PiBSpibb(n_wedge=100),
+    "pi-leq-b 20": spibb.PiLeqBSpibb(n_wedge=20),
+    "auto": spibb.Auto(),
+}
 
 
 def values(
@@ -34,7 +34,7 @@ def values(
     """What every algorithm's policy is worth, trained on one log: [in truth / in its model, M]."""
     counts = spibb.Sampler(mdp, clinicians, MAX_STEPS).counts(patients, rng=rng)
     problem = spibb.Problem.from_counts(counts, clinicians, discount=DISCOUNT, v_max=1.0)
-    results = [make(name, **options).improve(problem) for name, options in ALGORITHMS]
+    results = [algorithm.improve(problem) for algorithm in ALGORITHMS.values()]
     return np.array(
         [[spibb.exact_value(mdp, r.policy) for r in results], [r.value for r in results]]
     )
@@ -44,11 +44,10 @@ def print_study(
     mdp: spibb.MDP, clinicians: spibb.Policy, sizes: list[int], logs: int, seed: int
 ) -> None:
     """Mean (and worst) value over several logs, beside the clinicians' and the best possible."""
-    best = float(mdp.initial @ optimal_q(mdp).max(axis=1))
+    best = float(mdp.initial @ optimise(mdp, free_box(np.ones(mdp.shape, dtype=bool))).v)
     value = spibb.exact_value(mdp, clinicians)
     print(f"true value of the clinicians' policy {value:.4f}, of the best policy {best:.4f}")
-    names = [" ".join([name, *(f"{v}" for v in options.values())]) for name, options in ALGORITHMS]
-    print(f"{'patients':>8} {'over ' + str(logs) + ' logs':>16}", *(f"{n:>16}" for n in names))
+    print(f"{'patients':>8} {'over ' + str(logs) + ' logs':>16}", *(f"{n:>16}" for n in ALGORITHMS))
     for size in sizes:
         children = np.random.SeedSequence([seed, size]).spawn(logs)
         rngs = [np.random.default_rng(child) for child in children]
@@ -59,9 +58,12 @@ def print_study(
         print(f"{'':>8} {'in the model':>16}", *(f"{cell:>16}" for cell in row), flush=True)
 
 
-GRADED: list[tuple[str, dict[str, float]]] = [
-    ("auto", {}), ("pi-b", {"n_wedge": 20}), ("pi-leq-b", {"n_wedge": 20}), ("certified", {}),
-]  # fmt: skip
+GRADED: dict[str, spibb.Algorithm] = {
+    "auto": spibb.Auto(),
+    "pi-b": spibb.PiBSpibb(n_wedge=20),
+    "pi-leq-b": spibb.PiLeqBSpibb(n_wedge=20),
+    "certified": spibb.Certified(),
+}
 
 
 def print_grades(
@@ -77,8 +79,8 @@ def print_grades(
                 size, rng=np.random.default_rng(child)
             )
             problem = spibb.Problem.from_log(log, clinicians, discount=DISCOUNT, v_max=1.0)
-            for name, options in GRADED:
-                result = make(name, **options).improve(problem)
+            for name, algorithm in GRADED.items():
+                result = algorithm.improve(problem)
                 gain = spibb.exact_value(mdp, result.policy) - value
                 grade = result.verdict.grade
                 print(f"{size:>8} {number:>4} {name:>12} {grade:>14} {gain:>+10.4f}", flush=True)
@@ -87,17 +89,15 @@ def print_grades(
 def write_report(
     mdp: spibb.MDP, clinicians: spibb.Policy, patients: int, folder: Path, seed: int
 ) -> None:
-    """One log and the clinicians' policy as files, and `spibb improve` on them."""
+    """One log and the clinicians' policy as files, and what `spibb improve` makes of them."""
     folder.mkdir(parents=True, exist_ok=True)
-    log, baseline, out = folder / "log.parquet", folder / "clinicians.csv", folder / "improved"
     sampler = spibb.Sampler(mdp, clinicians, MAX_STEPS)
-    records = sampler.log(patients, rng=np.random.default_rng(seed))
-    write_table(log_table(records), log)
-    clinicians.save(baseline)
-    arguments = ["improve", str(log), "--baseline", str(baseline), "--out", str(out), "--force",
-                 "--algorithm", "auto", "--discount", f"{DISCOUNT}", "--v-max", "1"]  # fmt: skip
-    print(f"\nspibb {shlex.join(arguments)}")
-    app(arguments, standalone_mode=False)
+    log = sampler.log(patients, rng=np.random.default_rng(seed)).save(folder / "log.parquet")
+    done = spibb.run(
+        log, folder / "improved", baseline=clinicians.save(folder / "clinicians.csv"),
+        algorithm="auto", discount=DISCOUNT, v_max=1.0, force=True,
+    )  # fmt: skip
+    print(f"\n{done.verdict}\n{done.folder}")
 
 
 def main() -> None:

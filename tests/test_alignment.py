@@ -22,6 +22,7 @@ import spibb
 from spibb.algorithms.problem import Problem
 from spibb.assurance.posterior import posterior_improvement
 from spibb.behaviour import in_common
+from spibb.comparison import Comparison, compare
 from spibb.counts import Counts
 from spibb.envs.baselines import gridworld_baseline, performance
 from spibb.envs.gridworld import gridworld_mdp
@@ -36,7 +37,6 @@ from spibb.mdp import MDP
 from spibb.ope import Candidates, contributions, off_policy_estimates
 from spibb.paper.arrows import arrow_picture
 from spibb.policy import Policy
-from spibb.report.comparison import Comparison, compare
 from spibb.simulate import Sampler, simulate
 
 STATES, ACTIONS = ("ash", "bay", "cod", "dew"), ("go", "rest", "wait")

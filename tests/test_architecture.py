@@ -22,8 +22,8 @@ ORDER = [
     "change_certificate", "simulate", "evaluate", "bounds", "episodes", "changes", "assurance",
     "ope", "stats", "envs",
     "ingest", "forecast", "inspection", "algorithms", "sceptic", "verdict", "deep",
-    "stored_policies", "serving", "monitoring", "report", "running", "experiments", "paper",
-    "cli", "__main__",
+    "stored_policies", "serving", "monitoring", "report", "comparison", "running", "experiments",
+    "paper", "cli", "__main__",
 ]  # fmt: skip
 STANDARD = {"__future__", "collections", "functools", "math", "typing"}
 ROOT = Path(spibb.__file__).parent

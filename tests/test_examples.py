@@ -51,6 +51,7 @@ class Brief(spibb.Auto):
 def test_the_sepsis_example_goes_from_log_to_report(tmp_path, monkeypatch, capsys):
     needed("icu_sepsis")
     monkeypatch.setitem(REGISTRY, "auto", Brief)
+    monkeypatch.setattr(spibb, "Auto", Brief)
     monkeypatch.setattr(evidence, "DRAWS", 100)
     sizes = "--patients 20 --logs 1 --graded 20 --graded-logs 1 --report 20"
     monkeypatch.setattr(sys, "argv", ["sepsis.py", *sizes.split(), "--out", str(tmp_path)])

@@ -23,6 +23,8 @@ from spibb.simulate import simulate
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+BLOCK = re.MULTILINE | re.DOTALL
 API = (ROOT / "docs/api.md").read_text("utf-8")
 DOCUMENTED = set(re.findall(r"^::: (spibb[\w.]*)", API, re.M))
 PUBLIC = [name for name in spibb.__all__ if name != "__version__"]
@@ -30,9 +32,10 @@ OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def imported(page: Path) -> set[str]:
-    """Names of spibb that the Python blocks of a page import or take from the package."""
-    found = set()
-    for block in re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S):
+    """Names of spibb that a script, or the Python blocks of a page, import or take from it."""
+    text, found = page.read_text("utf-8"), set()
+    blocks = [text] if page.suffix == ".py" else re.findall(r"^```python\n(.*?)^```", text, BLOCK)
+    for block in blocks:
         for node in ast.walk(ast.parse(block)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("spibb"):
                 found |= {f"{node.module}.{alias.name}" for alias in node.names}
@@ -65,9 +68,14 @@ def test_type_checkers_see_the_same_names_in_the_same_places():
     assert seen == spibb._HOME | spibb._BEHIND
 
 
-def test_every_name_that_pages_import_is_on_the_page_of_the_api():
-    used = {name for page in PAGES for name in imported(page)}
-    assert {"spibb.simulate.simulate", "spibb.envs.gridworld_mdp", "spibb.run"} <= used
+def test_every_name_that_pages_and_examples_import_is_on_the_page_of_the_api():
+    used = {name for page in [*PAGES, *EXAMPLES] for name in imported(page)}
+    assert {
+        "spibb.envs.sepsis.icu_sepsis",
+        "spibb.simulate.simulate",
+        "spibb.envs.gridworld_mdp",
+        "spibb.run",
+    } <= used
     assert sorted(name for name in used if not documented(name)) == []
 
 

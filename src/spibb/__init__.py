@@ -49,6 +49,7 @@ _HOME = {
     "Algorithm": "spibb.algorithms.base",
     "off_policy_estimates": "spibb.ope",
     "monitor": "spibb.monitoring.watch",
+    "compare": "spibb.comparison",
     "PiBSpibb": "spibb.algorithms.spibb",
     "PiLeqBSpibb": "spibb.algorithms.spibb",
     "ModelFreeSpibb": "spibb.algorithms.spibb",
@@ -72,9 +73,9 @@ __all__ = ["__version__", *_HOME]
 
 
 _MODULES = (
-    "algorithms", "assurance", "certificate", "change_certificate", "checks", "deep", "envs",
-    "forecast", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "running", "simulate",
-    "solve", "splits",
+    "algorithms", "assurance", "certificate", "change_certificate", "checks", "comparison", "deep",
+    "envs", "forecast", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "running",
+    "simulate", "solve", "splits",
 )  # fmt: skip
 """Modules that docs/api.md names."""
 
@@ -112,6 +113,7 @@ if TYPE_CHECKING:
     from spibb.assurance.posterior import posterior_improvement as posterior_improvement
     from spibb.behaviour import estimate_baseline as estimate_baseline
     from spibb.binning import Bins as Bins
+    from spibb.comparison import compare as compare
     from spibb.counts import Counts as Counts
     from spibb.decisions import Decisions as Decisions
     from spibb.errors import InputError as InputError

@@ -19,6 +19,7 @@ from spibb.algorithms.problem import Problem
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.bounds.means import student_t_bound
 from spibb.errors import InputError
+from spibb.estimate import pessimistic_model
 from spibb.kernels import hcpi as kernels
 from spibb.kernels.tuples import Codebook
 from spibb.log import Log
@@ -83,12 +84,26 @@ def test_any_estimator_with_any_bound_that_applies(estimator, bound):
         with pytest.raises(InputError, match=f"'{bound}' does not apply to .* '{estimator}'"):
             HCPI(estimator=estimator, bound=bound)
         return
-    problem = garnet_problem(300)
-    result = HCPI(estimator=estimator, bound=bound, delta=0.5).improve(problem)
-    np.testing.assert_allclose(result.policy.probs.sum(axis=1), 1)
-    assert result.lower_bounds.shape == (11,)
-    assert result.reason
-    assert np.isfinite(result.lower_bounds[1:]).all() or bound in ope.EXACT
+    problem, trainer, lowest = garnet_problem(300), BasicRL(), -20.0
+    result = HCPI(
+        estimator=estimator, bound=bound, delta=0.5, trainer=trainer, lowest_return=lowest
+    ).improve(problem)
+    first, rest = problem.log.episodes(np.arange(60)), problem.log.episodes(np.arange(60, 300))
+    training = Problem.from_log(first, problem.baseline, discount=0.9, v_max=problem.v_max)
+    trained = trainer.improve(training).policy.probs
+    found = ope.contributions(
+        rest, ope.Candidates.mixtures(trained, problem.baseline.probs, ALPHAS),
+        problem.baseline.probs[rest.state, rest.action], 0.9, names=(estimator,),
+        model=pessimistic_model(training.counts, 0.9, lowest), lowest_return=lowest,
+    )  # fmt: skip
+    rng = np.random.default_rng(0)
+    bounds = [
+        ope.lower_bound(
+            found.estimate(estimator, k).pessimistic, bound, 0.5, rng=rng, despite_warning=True
+        ).value
+        for k in range(len(ALPHAS))
+    ]
+    np.testing.assert_allclose(result.lower_bounds, bounds, rtol=1e-9)
 
 
 @pytest.mark.parametrize("trainer", [BasicRL(), PiBSpibb(n_wedge=3)])

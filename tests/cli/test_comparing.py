@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from inside import spibb
 
-from spibb import load_policy
+from spibb import InputError, compare, load_policy, read_log, read_policy
 from spibb.cli.terminal import with_letters
 
 TRAINED = "This log trained A, so it adds no evidence"
@@ -82,3 +82,39 @@ def test_a_log_that_b_did_not_make_judges_nothing(folder):
     assert "keep B" not in printed
     assert "contradict" not in printed
     assert "spibb evaluate LOG --policy A" in printed
+
+
+def test_another_discount_is_judged_at_the_level_that_improve_used(folder):
+    words = "log.csv", "--bandit", "--baseline", "baseline.csv", "--algorithm", "auto"
+    spibb("improve", *words, "--out", "level", "--force", folder=folder)
+    stored = load_policy(folder / "level").verdict["level"]
+    paths = [str(folder / name) for name in ("level", "baseline.csv", "log.csv")]
+    kept = compare(*paths)
+    other = compare(*paths, discount=0.5)
+    assert kept.trained
+    assert other.trained
+    assert (kept.stored, other.stored) == (load_policy(paths[0]).verdict, None)
+    assert 0 < stored < 0.05
+    assert other.evidence.share == kept.evidence.share == stored
+    assert gained(other.verdict.sentence) == gained(kept.stored["sentence"])
+
+
+def test_a_policy_in_memory_is_compared_as_its_file_is(folder):
+    words = "log.csv", "--bandit", "--baseline", "baseline.csv", "--n-wedge", "5"
+    spibb("improve", *words, "--out", "kept", folder=folder)
+    policy, baseline = load_policy(folder / "kept"), read_policy(folder / "baseline.csv")
+    log = read_log(folder / "other.csv", bandit=True)
+    found = compare(str(folder / "kept"), str(folder / "baseline.csv"), str(folder / "other.csv"))
+    same = compare(policy, baseline, log)
+    assert not found.trained
+    assert found.verdict == same.verdict
+    assert (
+        found.differences == same.differences == compare(policy.policy, baseline, log).differences
+    )
+    assert found.assumptions[0].what == "Rows"
+    assert (found.discount_from, compare(policy, baseline).discount) == (None, None)
+
+
+def test_compare_takes_policies_and_their_files_only():
+    with pytest.raises(InputError, match="a is an int"):
+        compare(3, "baseline.csv")

@@ -243,17 +243,27 @@ def test_a_single_size_column_or_eta_can_be_drawn():
         parts += [replace(whole, etas=(0.9,))] if whole.etas else []
         for part in parts:
             results = make_results(part, as_the_paper_says(study))
-            for figure in (f for f in paper_figures(study) if not f.plot.missing(part)):
-                assert figure.plot.describe(results)
-            few = [f for f in paper_figures(study) if not f.plot.missing(part)][1:2]
-            assert all(module.drawn(figure, results) for figure in few)
+            figures = [f for f in paper_figures(study) if not f.plot.missing(part)]
+            assert figures or part.columns != whole.columns
+            for figure in figures:
+                said = figure.plot.describe(results)
+                assert re.search(r"\d.*\.$", said)
+                assert "nan" not in said
+            for figure in figures[1:2]:
+                axes = module.drawn(figure, results).axes
+                assert any(a.lines or a.images or a.collections for a in axes)
 
 
 def test_a_joined_folder_with_fewer_sizes_draws_shorter_curves(gridworld):
     plot = by_number("gridworld", "1e").plot
     cells = tuple(c for c in gridworld.cells if c.column != "basic-rl" or c.size > 50)
-    drawing = plot.draw(replace(gridworld, cells=cells), "")
-    assert drawing
+    whole, fewer = (
+        [len(line.get_xdata()) for line in plot.draw(results, "").axes[0].lines]
+        for results in (gridworld, replace(gridworld, cells=cells))
+    )
+    lacking = sum(size <= 50 for size in gridworld.experiment.sizes)
+    assert lacking
+    assert sorted(a - b for a, b in zip(whole, fewer, strict=True))[-2:] == [0, lacking]
 
 
 def test_illustrations_claim_no_runs(gridworld):

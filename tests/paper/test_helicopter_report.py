@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -168,7 +169,9 @@ def test_a_single_size_column_or_noise_factor_gets_a_clear_answer(grid):
         assert all(r.verdict != ABSENT or r.note for r in claims(results))
         for figure in paper_figures("helicopter"):
             if not figure.plot.missing(results.experiment):
-                assert figure.plot.describe(results)
+                said = figure.plot.describe(results)
+                assert re.search(r"\d.*\.$", said)
+                assert "nan" not in said
 
 
 def test_claims_on_tails_name_the_sizes_that_decided_them():

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from spibb.algorithms.candidate import Candidate
 from spibb.algorithms.improvement import Improvement
 from spibb.change_certificate import ChangeCertificate
+from spibb.comparison import Comparison
 from spibb.grade import Grade
+from spibb.ingest.assumptions import doubts
 from spibb.labels import Label
 from spibb.ope import BoundedEstimate, OffPolicyReport
 from spibb.ope.bounds import EXACT
 from spibb.ope.estimate import Weakness
 from spibb.report.assessment import Assessment
 from spibb.report.changes import changed, changes, unchanged
-from spibb.report.comparison import Comparison
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND, VARYING
 from spibb.verdict.evidence import OBSERVED, SHRUNK
-from spibb.words import at_least, clipped, counted, general, level, number, percent, signed, surely
+from spibb.words import at_least, clipped, counted, general, number, percent, signed, surely
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -275,33 +276,28 @@ def _behind_values(evidence: Evidence) -> str:
     )
 
 
-OTHER_LEVEL = (
-    "Because this log trained A, the gain is that at level {}. `spibb improve` may have judged at "
-    "another one, and trains on parts of the log too, so that its verdict may differ."
+OTHER_VERDICT = (
+    "`spibb improve` judged A by another baseline or discount, and trains on parts of the log too, "
+    "so that its verdict may differ."
 )
 
 
-def print_comparison(
-    console: Console, found: Comparison, doubts: Sequence[str] = (),
-    said: Mapping[str, str] | None = None,
-) -> None:  # fmt: skip
-    """What the log says of A in place of B, where they differ, and the first ten states.
-
-    `said` is the verdict that `spibb improve` stored with A, if that was on B and from this log.
-    """
+def print_comparison(console: Console, found: Comparison) -> None:
+    """What the log says of A in place of B, where they differ, and the first ten states."""
+    doubted, said = doubts(found.assumptions), found.stored
     if found.verdict is not None and found.evidence is not None:
         if said is not None and "sentence" in said:
             text = with_letters(f"{said['headline']}. {said['sentence']}")
             _print_first_line(console, text, favourable=said["grade"] != Grade.NOT_SUPPORTED)
-            _say_doubts(console, doubts)
+            _say_doubts(console, doubted)
         elif found.unjudged:
             say(console, f"Not judged. {found.verdict.sentence}")
-            _say_doubts(console, doubts)
+            _say_doubts(console, doubted)
             say(console, found.verdict.remedy)
         else:
-            print_verdict(console, replace(found.verdict, doubts=tuple(doubts)), with_letters)
-            if found.evidence.shared and found.evidence.share is not None:
-                say(console, OTHER_LEVEL.format(level(found.evidence.share)))
+            print_verdict(console, replace(found.verdict, doubts=doubted), with_letters)
+            if found.trained:
+                say(console, OTHER_VERDICT)
         print_values(console, found.evidence, with_letters)
     say(
         console,

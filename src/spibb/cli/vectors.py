@@ -113,17 +113,18 @@ def refuse_behaviour(behaviour: Any) -> None:
         )
 
 
-def print_vector_comparison(
-    console: Console, found: VectorComparison, where: str, doubts: Sequence[str]
-) -> None:
+def print_vector_comparison(console: Console, found: VectorComparison) -> None:
     """What the log says of A in the place of B, and where the two policies differ."""
     from dataclasses import replace
 
     from spibb.cli import terminal
+    from spibb.ingest.assumptions import doubts
     from spibb.words import percent
 
+    where = "those that A was trained on"
     if found.verdict is not None:
-        verdict = replace(found.verdict, doubts=(*found.verdict.doubts, *doubts))
+        where, more = "the log's", doubts(found.assumptions)
+        verdict = replace(found.verdict, doubts=(*found.verdict.doubts, *more))
         terminal.print_verdict(console, verdict, terminal.with_letters)
     terminal.say(
         console,

@@ -15,6 +15,7 @@ from spibb.deep.vector_policy import VectorPolicy
 from spibb.defaults import DISCOUNT
 from spibb.episodes.departures import changed_states
 from spibb.errors import InputError
+from spibb.ingest.assumptions import Finding
 from spibb.ingest.vectors import VectorLog
 from spibb.labels import Vocabulary
 from spibb.ope import OffPolicyReport
@@ -30,7 +31,8 @@ class VectorComparison:
 
     `greedy_changed` is the share in which the most probable action differs, `mean_variation` the
     mean of ½ Σ_a |A(a|x) − B(a|x)|, and `cases` are typical ones, from B to A. With a log, `single`
-    departures and `verdict` are those of A in the place of B, as if B had made the log.
+    departures and `verdict` are those of A in the place of B, as if B had made the log; the other
+    fields are those of `Comparison`.
     """
 
     states: int
@@ -40,6 +42,10 @@ class VectorComparison:
     cases: tuple[Case, ...]
     single: VectorDepartures | None = None
     verdict: Verdict | None = None
+    trained: bool = False
+    discount: float | None = None
+    discount_from: str | None = None
+    assumptions: tuple[Finding, ...] = ()
 
 
 def compare_vectors(

@@ -90,7 +90,7 @@ class VectorPolicy(Loaded):
     reward_unit: float
     current_fit: tuple[float, float] = (0.0, 1.0)
     origin: Mapping[str, Any] = field(default_factory=dict)
-    verdict: Mapping[str, str] | None = None
+    verdict: Mapping[str, Any] | None = None
     reading: ColumnMap | None = None
 
     def _facts(self) -> Mapping[str, Any]:

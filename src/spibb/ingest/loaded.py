@@ -38,8 +38,9 @@ class Loaded(Frozen):
             """Command, files and versions that it was made with; empty where not known."""
 
         @property
-        def verdict(self) -> Mapping[str, str] | None:
-            """`grade`, `headline` and `sentence` of the verdict when it was made, if known."""
+        def verdict(self) -> Mapping[str, Any] | None:
+            """`grade`, `headline`, `sentence` and `level` of the verdict when it was made, if
+            known."""
 
         @property
         def discount(self) -> float | None:
@@ -121,7 +122,8 @@ class LoadedPolicy(Loaded):
         bins: how numeric columns of the state were cut.
         origin: command, files and versions that it was made with; empty where not known.
         visits: how often the log was in each state [S], if known.
-        verdict: `grade`, `headline` and `sentence` of the verdict when it was made, if known.
+        verdict: `grade`, `headline`, `sentence` and `level` of the verdict when it was made, if
+            known; the level is δ, or the share of it that the verdict's gain has.
         discount: the one that it was made with, if known.
         reading: how its log was read, if known: columns, and what was done with rows.
 
@@ -135,7 +137,7 @@ class LoadedPolicy(Loaded):
     bins: Mapping[str, Bins]
     origin: Mapping[str, Any]
     visits: np.ndarray | None = None
-    verdict: Mapping[str, str] | None = None
+    verdict: Mapping[str, Any] | None = None
     discount: float | None = None
     reading: ColumnMap | None = None
 

@@ -47,7 +47,9 @@ _PART = either(text(), flag(), whole(LEAST, LARGEST))
 _LABELS = record(
     {"columns": list_of(text(), least=1), "labels": list_of(either(_PART, list_of(_PART, least=1)))}
 )
-STORED_VERDICT = record({"grade": text(), "headline": text()}, {"sentence": text()})
+STORED_VERDICT = record(
+    {"grade": text(), "headline": text()}, {"sentence": text(), "level": real(0, 1, "()")}
+)
 """What a policy knows of its verdict."""
 _CONTENT: Mapping[str, Form] = {
     "state": _LABELS,

@@ -72,7 +72,7 @@ def write_result(assessment: Assessment, folder: Path, *, safe: bool = False) ->
     known = {
         "origin": dataclasses.asdict(assessment.origin),
         "discount": problem.discount,
-        "verdict": verdict_in_short(assessment.verdict),
+        "verdict": verdict_in_short(assessment.verdict, assessment.evidence.share),
     }
     if assessment.reading is not None:
         known["reading"] = assessment.reading.content
@@ -160,10 +160,11 @@ def verdict_summary(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def verdict_in_short(verdict: Verdict) -> dict[str, str]:
-    """What a policy knows of its verdict."""
+def verdict_in_short(verdict: Verdict, share: float | None = None) -> dict[str, Any]:
+    """What a policy knows of its verdict; its level is a `share` of δ where the log chose it."""
     return {
         "grade": str(verdict.grade), "headline": verdict.headline, "sentence": verdict.sentence,
+        "level": verdict.delta if share is None else share,
     }  # fmt: skip
 
 

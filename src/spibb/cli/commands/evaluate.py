@@ -59,9 +59,9 @@ def evaluate(
     """
     import numpy as np
 
-    from spibb.cli.logs import doubts_about, open_as, say_assumptions, say_discount
+    from spibb.cli.logs import doubts_about, say_assumptions, say_discount
     from spibb.monitoring.deployed import discount_for
-    from spibb.stored_policies import VectorFile, policy_in
+    from spibb.stored_policies import VectorFile, open_for, policy_in
 
     console = new_console()
     bounds: dict[str, Any] = {
@@ -75,15 +75,16 @@ def evaluate(
         if isinstance(file, VectorFile):
             refuse_behaviour(behaviour)
         gamma, source = discount_for(discount, {named(policy): loaded})
-        table = open_as(log, column_map, loaded)
-        records, doubts = table.log(), doubts_about(table)
+        table = open_for(log, column_map, loaded)
+        records: Any = table.log()
+        doubts = doubts_about(table)
     if isinstance(file, VectorFile):
         evaluate_vectors(console, loaded, records, gamma, doubts=doubts, seed=seed, **bounds)
     else:
         bounds["rng"] = np.random.default_rng(seed)
         _evaluate(console, file, records, gamma, behaviour, doubts, bounds)
     say_assumptions(console, table)
-    say_discount(console, table, gamma, source)
+    say_discount(console, gamma, None if table.x.single else source)
 
 
 def _evaluate(

@@ -71,15 +71,16 @@ def monitor(
     Run it as often as you like: the error probability covers all runs together. The exit code is 1
     for an alarm (roll back), 0 for "no worse" and "undecided", 2 for bad input.
     """
-    from spibb.cli.logs import open_as, say_assumptions
+    from spibb.cli.logs import say_assumptions
     from spibb.monitoring.deployed import load_deployed
     from spibb.monitoring.watch import chronological, name_in_time
     from spibb.monitoring.watch import monitor as test_for_loss
+    from spibb.stored_policies import open_for
 
     console = new_console()
     with progress(console, "reading and comparing"):
         deployed = load_deployed(policy)
-        table = open_as(log, column_map, deployed.loaded)
+        table = open_for(log, column_map, deployed.loaded)
         records, how = chronological(table, order)
         found = test_for_loss(
             deployed, records, delta=delta, margin=margin, lowest_return=lowest_return,

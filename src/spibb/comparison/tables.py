@@ -1,25 +1,27 @@
-"""Two policies side by side: where they differ, and what a log says about the difference."""
+"""Two tables side by side: where they differ, and what a log says about the difference."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from spibb.algorithms.problem import Problem
+from spibb.assurance.posterior import posterior_improvement
 from spibb.behaviour import in_common
 from spibb.decisions import likeliest
-from spibb.defaults import DISCOUNT
+from spibb.defaults import DELTA, DISCOUNT
 from spibb.episodes.departures import MOVED
 from spibb.errors import InputError
+from spibb.ingest.assumptions import Finding
 from spibb.labels import Label, Vocabulary
 from spibb.log import Log
 from spibb.policy import Policy
 from spibb.verdict import Evidence, Verdict, decide, gather
+from spibb.verdict.evidence import n_draws
 from spibb.verdict.remedies import WhyUnchanged
-
-TRAINED_SHARES = 4
-"""δ is divided by this where the log trained the policy that it judges: about what `Auto` does."""
 
 
 @dataclass(frozen=True)
@@ -35,11 +37,28 @@ class Difference:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """How two policies differ.
+    """How two policies differ, as `spibb.compare` returns it.
 
-    `differences` are ordered by total variation ½ Σ_a |A(a|x) − B(a|x)|, times visits where a log
-    is given. `only_a` and `only_b` count states that the other policy does not know. With a log,
-    `evidence` and `verdict` are those of A in the place of B, as if B had made the log.
+    Attributes:
+        common: number of states that both policies know.
+        only_a: number of states that only A knows.
+        only_b: number of states that only B knows.
+        differences: the states in which they differ, those with the largest total variation
+            ½ Σ_a |A(a|x) − B(a|x)| first, times visits where a log is given.
+        mean_variation: mean total variation in the common states.
+        evidence: what the log says of A in the place of B, as if B had made the log; None without.
+        verdict: the verdict on this evidence.
+        trained: whether the log is the file that trained A.
+        stored: `grade`, `headline` and `sentence` that `spibb improve` said of A with this log,
+            baseline B and discount, if so. Rely on these and not on `verdict`.
+        discount: γ that the log was judged with; None without a log.
+        discount_from: where the discount comes from; None if every episode is a single step.
+        assumptions: what the log does not say itself, and what was left out of it.
+
+    >>> other = spibb.Policy([[1, 0], [0.6, 0.4]], ["mild", "severe"], ["treat", "wait"])
+    >>> found = spibb.compare(other, baseline)
+    >>> found.differences[0].state, found.mean_variation
+    ('mild', 0.2)
     """
 
     common: int
@@ -49,6 +68,11 @@ class Comparison:
     mean_variation: float
     evidence: Evidence | None = None
     verdict: Verdict | None = None
+    trained: bool = False
+    stored: Mapping[str, Any] | None = None
+    discount: float | None = None
+    discount_from: str | None = None
+    assumptions: tuple[Finding, ...] = ()
 
     @property
     def unjudged(self) -> bool:
@@ -61,19 +85,18 @@ class Comparison:
         return sum(d.greedy_a != d.greedy_b for d in self.differences)
 
 
-def compare(
+def compare_tables(
     a: Policy,
     b: Policy,
     log: Log | None = None,
     *,
     discount: float = DISCOUNT,
     seed: int = 0,
-    trained: bool = False,
+    level: float | None = None,
 ) -> Comparison:
     """Compare two policies in the states that both know; with a log, judge A in the place of B.
 
-    Where the log `trained` A, it judges its own choice: δ is divided by 4. The verdict of the
-    improvement itself knows how A was made, and may differ: rely on that one.
+    Where the log trained A, it judges its own choice, at the `level` at which `spibb improve` did.
     """
     b = b.named(a.states.names, a.actions.names)
     known = b.states.index
@@ -96,11 +119,7 @@ def compare(
         )
         for s in np.lexsort((-variation, -weight)).tolist() if variation[s] > MOVED
     )  # fmt: skip
-    evidence = None if log is None else _evidence(a, b, log, discount, seed)
-    if evidence is not None and trained:
-        share = evidence.delta / TRAINED_SHARES
-        lower = float(np.quantile(evidence.posterior.gains, share))
-        evidence = replace(evidence, lower=lower, shared=True, share=share)
+    evidence = None if log is None else _evidence(a, b, log, discount, seed, level)
     return Comparison(
         len(shared), len(a.states) - len(shared), len(b.states) - len(shared), differences,
         float(variation.mean()), evidence,
@@ -139,7 +158,18 @@ def _visits(log: Log, states: Vocabulary) -> np.ndarray:
     return np.where(codes >= 0, seen[np.maximum(codes, 0)], 0)
 
 
-def _evidence(a: Policy, b: Policy, log: Log, discount: float, seed: int) -> Evidence:
-    """What the log says of A against B."""
+def _evidence(
+    a: Policy, b: Policy, log: Log, discount: float, seed: int, level: float | None
+) -> Evidence:
+    """What the log says of A against B, at a level below δ if one is given."""
     log, (left, right) = in_common(log, {"A": a, "B": b})
-    return gather(Problem.from_log(log, right, discount=discount), left, seed=seed)
+    problem = Problem.from_log(log, right, discount=discount)
+    if level is None or level >= DELTA:
+        return gather(problem, left, seed=seed)
+    posterior = posterior_improvement(
+        problem.counts, left, right, discount, rng=np.random.default_rng(seed),
+        draws=n_draws(problem, level),
+    )  # fmt: skip
+    lower = float(np.quantile(posterior.gains, level, method="lower"))
+    found = gather(problem, left, seed=seed, posterior=posterior)
+    return replace(found, lower=lower, shared=True, share=level)

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 
 from spibb.algorithms.spibb import PiBSpibb
 from spibb.cli.app import app
+from spibb.comparison import compare
 from spibb.errors import InputError
 from spibb.policy import Policy
-from spibb.report.comparison import compare
 from spibb.tables import log_table, write_table
 
 
