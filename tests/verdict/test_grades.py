@@ -413,7 +413,7 @@ def test_a_level_is_stated_only_if_enough_models_are_drawn_for_it():
     chosen = Auto(delta=5e-4, n_wedges=(2.0, 5.0)).improve(result.problem)
     assert len(chosen.values_in_models) >= 4000
     for sure in (result, Auto(delta=1e-6)):
-        with pytest.raises(spibb.InputError, match="more models than the 100,000 that are drawn"):
+        with pytest.raises(spibb.InputError, match="more than 100,000 models, the most"):
             gather_for(sure, delta=5e-324) if sure is result else sure.improve(result.problem)
 
 
