@@ -17,6 +17,7 @@ from spibb.envs.gridworld import Gridworld, gridworld_mdp
 from spibb.envs.helicopter import Helicopter
 from spibb.frozen import Frozen
 from spibb.simulate import simulate
+from spibb.solve import free_box
 
 WORLD, BASELINE = gridworld_mdp(), gridworld_baseline()
 LOG = simulate(WORLD, BASELINE, 60, rng=np.random.default_rng(0))
@@ -132,8 +133,16 @@ def test_what_no_one_described_shows_its_fields_and_never_an_array():
 
 def test_a_verdict_is_printed_as_a_sentence_and_shown_with_its_numbers(run):
     verdict = run.assessment.verdict
-    assert str(verdict) == f"{verdict.headline}. {verdict.sentence}"
+    assert str(verdict).startswith("Supported. According to the model, the new policy gains")
     assert repr(verdict).startswith("Verdict(grade=supported, sentence=Acc")
+
+
+def test_what_kernels_take_and_evidence_are_short_too(run):
+    box = free_box(PROBLEM.available)
+    assert repr(box) == "Box(lower=float64[25, 4], upper=float64[25, 4], start=float64[25, 4])"
+    assert len(repr(PROBLEM.data)) < 600
+    assert repr(run.assessment.evidence).startswith("Evidence(states=25, states_changed=")
+    assert "bound=beta, credible=True, zeta=" in repr(run.assessment.certificate)
 
 
 def test_labels_are_not_markup():

@@ -74,8 +74,8 @@ __all__ = ["__version__", *_HOME]
 
 _MODULES = (
     "algorithms", "assurance", "certificate", "change_certificate", "checks", "comparison", "deep",
-    "envs", "forecast", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "running",
-    "simulate", "solve", "splits",
+    "envs", "forecast", "grade", "ingest", "kernels", "monitoring", "ope", "pseudocounts", "report",
+    "running", "simulate", "solve", "splits", "verdict",
 )  # fmt: skip
 """Modules that docs/api.md names."""
 

@@ -114,6 +114,10 @@ class Bound:
 
     The probability is over the log; for a `credible` bound it is that of the posterior given the
     log, with a uniform prior on every transition probability.
+
+    >>> bound = spibb.PiBSpibb(n_wedge=1).improve(problem).certificate().bounds[0]
+    >>> bound.name, bound.vacuous, bound.credible
+    ('theorem-2', True, False)
     """
 
     name: str
@@ -156,8 +160,8 @@ class Certificate(Shown):
         best = self.best
         if best is None:
             return {"delta": self.delta, "refusal": self.refusal}
-        return {"delta": self.delta, "bound": best.title, "zeta": best.zeta,
-                "vacuous": best.vacuous}  # fmt: skip
+        return {"delta": self.delta, "bound": best.name, "credible": best.credible,
+                "zeta": best.zeta, "vacuous": best.vacuous}  # fmt: skip
 
     @property
     def best(self) -> Bound | None:

@@ -41,6 +41,10 @@ class ChangeTest:
     episodes were counted. `more_episodes` is a rough number of further episodes that a rejected
     change needs to pass at even odds; None where chance alone would favour it as much as the
     episodes do, or where it is more than 100 times the log; 0 where it was accepted.
+
+    >>> result = spibb.Certified(lowest_return=0, highest_return=1).improve(problem)
+    >>> [test.accepted for test in result.tests if test.accepted]
+    []
     """
 
     changes: tuple[Change, ...]

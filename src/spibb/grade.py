@@ -7,7 +7,11 @@ from enum import StrEnum
 
 
 class Grade(StrEnum):
-    """How sure a log is of a new policy, from the surest."""
+    """How sure a log is of a new policy, from the surest.
+
+    >>> [str(grade) for grade in spibb.grade.Grade]
+    ['certified', 'supported', 'not supported']
+    """
 
     CERTIFIED = "certified"
     SUPPORTED = "supported"

@@ -26,6 +26,10 @@ class Candidate:
     baseline's. `n_wedge` is NaN for the cautious policy, which has none. `probability` is None
     where too few episodes judge. `off_policy` is None where the log is not kept, where the baseline
     cannot have made it, or where fewer than two episodes, in effect, are like the policy's.
+
+    >>> candidate = spibb.Auto().improve(problem).sweep[0]
+    >>> candidate.lower <= candidate.gain
+    True
     """
 
     algorithm: str

@@ -50,6 +50,9 @@ class Circumstances:
 
     `behaviour` made the episodes, of which there are `n_episodes`. Rewards and `v_max` are in
     units of `unit`.
+
+    >>> problem.circumstances.shape, problem.circumstances.n_episodes
+    ((2, 2), 3)
     """
 
     shape: tuple[int, int]

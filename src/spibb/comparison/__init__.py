@@ -77,7 +77,7 @@ def compare(
     >>> done = spibb.run(log, "improved", baseline=baseline, discount=0.9, n_wedge=1, force=True)
     >>> found = spibb.compare("improved", baseline, log)
     >>> len(found.differences), found.discount, found.verdict.grade
-    (2, 0.9, <Grade.NOT_SUPPORTED: 'not supported'>)
+    (1, 0.9, <Grade.NOT_SUPPORTED: 'not supported'>)
     """
     for name, policy in (("a", a), ("b", b)):
         if not isinstance(policy, Policy | Loaded | str | Path | Source):

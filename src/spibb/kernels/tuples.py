@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+
+
+def _in_short(self: Any) -> str:
+    """A repr with arrays by type and shape."""
+    parts = (
+        f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else repr(value)
+        for value in self
+    )
+    named = ", ".join(f"{name}={part}" for name, part in zip(self._fields, parts))
+    return f"{type(self).__name__}({named})"
 
 
 class Rows(NamedTuple):
@@ -17,6 +27,9 @@ class Rows(NamedTuple):
     probs: np.ndarray
     """[K]; a row that sums to less than one ends with the rest."""
 
+    def __repr__(self) -> str:
+        return _in_short(self)
+
 
 class Box(NamedTuple):
     """The policies allowed: lower ≤ π ≤ upper [S, A], and one of them, `start` [S, A].
@@ -28,6 +41,9 @@ class Box(NamedTuple):
     upper: np.ndarray
     start: np.ndarray
 
+    def __repr__(self) -> str:
+        return _in_short(self)
+
 
 class Model(NamedTuple):
     """M̂: visits N and mean rewards R̂, 0 where there are none [S, A]; P̂; γ."""
@@ -36,6 +52,9 @@ class Model(NamedTuple):
     rewards: np.ndarray
     rows: Rows
     discount: float
+
+    def __repr__(self) -> str:
+        return _in_short(self)
 
 
 class Task(NamedTuple):
@@ -66,12 +85,18 @@ class Codebook(NamedTuple):
     reward: np.ndarray
     pair: np.ndarray
 
+    def __repr__(self) -> str:
+        return _in_short(self)
+
 
 class Episodes(NamedTuple):
     """Episodes one after the other, as outcome codes [N], and their lengths [E]."""
 
     codes: np.ndarray
     lengths: np.ndarray
+
+    def __repr__(self) -> str:
+        return _in_short(self)
 
 
 class Record(NamedTuple):
@@ -83,6 +108,9 @@ class Record(NamedTuple):
     episodes: Episodes
     codebook: Codebook
     propensity: np.ndarray
+
+    def __repr__(self) -> str:
+        return _in_short(self)
 
 
 class Data(NamedTuple):
@@ -99,3 +127,6 @@ class Data(NamedTuple):
     r_high: float
     v_max: float
     record: Record
+
+    def __repr__(self) -> str:
+        return _in_short(self)

@@ -21,6 +21,10 @@ class LowerBound:
     """ρ(π) ≥ value with probability 1 − δ; `refusal` says why there is no such bound.
 
     `value` is NaN where the bound is refused.
+
+    >>> report = spibb.off_policy_estimates(log, baseline, baseline, rng=np.random.default_rng(0))
+    >>> [bound.name for bound in report.rows[0].bounds]
+    ['bernstein', 'betting', 'student-t', 'bca']
     """
 
     name: str
@@ -31,7 +35,12 @@ class LowerBound:
 
 @dataclass(frozen=True, eq=False)
 class BoundedEstimate(Shown):
-    """An estimate with its lower bounds."""
+    """An estimate with its lower bounds.
+
+    >>> report = spibb.off_policy_estimates(log, baseline, baseline, rng=np.random.default_rng(0))
+    >>> report.rows[0].estimate.name, len(report.rows[0].bounds)
+    ('is', 4)
+    """
 
     estimate: Estimate
     bounds: tuple[LowerBound, ...]

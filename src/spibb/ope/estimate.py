@@ -34,6 +34,10 @@ class Estimate(Frozen):
     truth, of which none of any episode, seen or not, can be below `limit`: see the module. Where
     nothing is known it is −∞, `no_limit` says why, and `remedy` what helps. `reach` is the least
     and the most that the log's rewards can add up to.
+
+    >>> report = spibb.off_policy_estimates(log, baseline, baseline, rng=np.random.default_rng(0))
+    >>> len(report.rows[0].estimate.contributions)
+    3
     """
 
     name: str

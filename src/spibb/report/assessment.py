@@ -32,6 +32,9 @@ class Assessment(Shown):
     `sweep` is empty where the problem is too large to try every N∧. `returns` are those of
     all episodes of the log, held-out ones included; None where only counts were kept. `sceptic` is
     there if it was asked for. `reading` says how the log was read, None where that is not known.
+
+    >>> spibb.run(log, baseline=baseline, n_wedge=1).assessment.verdict.grade
+    <Grade.NOT_SUPPORTED: 'not supported'>
     """
 
     result: Improvement

@@ -101,6 +101,10 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
     Rows are read once. A log of more than 2,000,000 rows is only counted, unless the algorithm
     needs the episodes.
 
+    `delta` and `seed` are of the verdict. `auto` and `certified` answer at the same `delta`. An
+    algorithm that has a `seed` of its own, or another `delta`, keeps it: give it configured to set
+    it, as in ``algorithm=spibb.Auto(seed=3)``.
+
     Parameters:
         source: a `Log` (or for ``"dqn"`` a `VectorLog`), or whatever `open_log` takes: a file, a
             pattern, a folder, a list of these, a `Source`, a dataframe, a DuckDB relation, an Ibis
@@ -168,10 +172,7 @@ def run(  # noqa: PLR0913 (one parameter per option of the command line)
         if held is not None:
             tell("writing", 0.0)
             held.publish(lambda aside: work.write(assessment, aside))
-    folder = None if held is None else held.folder
-    return (
-        VectorRun(assessment, folder) if inspection is None else Run(assessment, inspection, folder)
-    )
+    return work.done(assessment, inspection, None if held is None else held.folder)
 
 
 def _work(algorithm: Any) -> Callable[..., Any]:

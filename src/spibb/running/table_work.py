@@ -20,6 +20,7 @@ from spibb.report.assessment import Assessment, assess
 from spibb.report.folder import write_result
 from spibb.report.origin import Origin
 from spibb.running.problems import hold_out, load_problem
+from spibb.running.results import Run
 from spibb.sceptic import doubts
 from spibb.tables import Stage
 
@@ -83,3 +84,7 @@ class TableWork:
     def write(self, assessment: Assessment, folder: Path) -> None:
         """Write all files of the result."""
         write_result(assessment, folder, safe=self.safe)
+
+    def done(self, assessment: Assessment, inspection: Inspection, folder: Path | None) -> Run:
+        """What `run` returns."""
+        return Run(assessment, inspection, folder)

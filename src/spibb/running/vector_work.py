@@ -22,6 +22,7 @@ from spibb.log import Log
 from spibb.names import DQN
 from spibb.report.origin import Origin
 from spibb.report.vectors import VectorAssessment, write_vectors
+from spibb.running.results import VectorRun
 from spibb.sql.sources import Source
 from spibb.tables import Stage
 
@@ -89,6 +90,12 @@ class VectorWork:
     def write(self, assessment: VectorAssessment, folder: Path) -> None:
         """Write all files of the result."""
         write_vectors(assessment, folder)
+
+    def done(
+        self, assessment: VectorAssessment, inspection: None, folder: Path | None
+    ) -> VectorRun:
+        """What `run` returns."""
+        return VectorRun(assessment, folder)
 
 
 def _read(source: Any, reading: Mapping[str, Any], tell: Stage) -> tuple[VectorLog, Any, Any]:

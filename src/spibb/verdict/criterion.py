@@ -49,6 +49,10 @@ class Criterion:
 
     `passed` is None where the log does not tell. `why` says what failed, and `remedy` what would
     help, in a sentence each; `more` is the number of episodes in it, if it has one.
+
+    >>> criterion = spibb.PiBSpibb(n_wedge=1).improve(problem).verdict.criteria[0]
+    >>> criterion.name, criterion.passed
+    (<Condition.BASELINE: 'baseline'>, True)
     """
 
     name: Condition

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -108,6 +109,10 @@ class Evidence(Frozen):
     no other threshold could help: the log chose it, or there is none. `algorithm` made the policy
     from this log, and can be asked what it makes of a part of it. `share` is the failure rate that
     `lower` has.
+
+    >>> evidence = spibb.run(log, baseline=baseline, n_wedge=1).assessment.evidence
+    >>> evidence.delta, evidence.lower <= evidence.gain.mean
+    (0.05, True)
     """
 
     problem: Problem
@@ -128,6 +133,14 @@ class Evidence(Frozen):
     searched: bool = False
     algorithm: Algorithm | None = None
     share: float | None = None
+
+    def _facts(self) -> Mapping[str, Any]:
+        """What changes, and what it gains."""
+        return {
+            "states": len(self.problem.states), "states_changed": int(self.changed.sum()),
+            "delta": self.delta, "gain": self.posterior.gain, "lower": self.lower,
+            "held_out": None if self.held_out is None else self.held_out.n_episodes,
+        }  # fmt: skip
 
     @cached_property
     def cross_fitted(self) -> CrossFittedGain | None:
