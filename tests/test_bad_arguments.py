@@ -122,6 +122,8 @@ class Rule:
 
 
 LONG, NUL, BROKEN = "a" * 10_000, "a\x00", "\ud800"
+LATIN = "caf\udce9"
+"""A name that is bytes of Latin-1 on the disk."""
 NO_NAME = "names no file: leave out its NUL or broken characters"
 TOO_LONG = "…' names no file: File name too long; shorten it"
 POINT = np.array(1)
@@ -189,8 +191,8 @@ CASES = [
         ]
     ),
     (lambda: PiBSpibb(n_wedge=10**400), "expected a float: write inf"),
-    (lambda: judged(draws=1e308), "draws is 1e+308, expected a whole number below 9.2e18"),
-    (lambda: outcomes(n_actions=1e308), "n_actions is 1e+308, expected a whole number below"),
+    (lambda: judged(draws=1e308), "draws is 1e+308, expected a whole number of at least 1"),
+    (lambda: outcomes(n_actions=1e308), "n_actions is 1e+308, expected a whole number of at least"),
     (lambda: outcomes(next_state=None), "next_state is None, expected one code per outcome"),
     (
         lambda: spibb.splits.split_episodes(LOG, 0.5, seed=-0.0),
@@ -243,7 +245,12 @@ CASES = [
             lambda name: spibb.LivePolicy(name),
             lambda name: LOG.save(f"{name}.csv"),
         )
-        for name, message in ((LONG, TOO_LONG), (NUL, NO_NAME), (BROKEN, NO_NAME))
+        for name, message in (
+            (LONG, TOO_LONG),
+            (NUL, NO_NAME),
+            (BROKEN, NO_NAME),
+            (LATIN, NO_NAME),
+        )
     ),
     (lambda: spibb.improve(LOG, LONG), "baseline is 'aaa"),
     (lambda: exported(table=BROKEN, force=True), "'\\ud800' cannot be written as UTF-8"),
@@ -333,6 +340,10 @@ CASES = [
     (lambda: judged(rng=0), f"rng is an int, expected a Generator: {GENERATORS}"),
     (lambda: judged(draws=0), "draws is 0, expected a whole number"),
     (lambda: judged(draws=None), "draws is None"),
+    (lambda: judged(draws=200.0), "draws is 200.0, expected a whole number of at least 1"),
+    (lambda: Auto(draws=1e9), "draws is 1000000000.0, expected a whole number"),
+    (lambda: spibb.HCPI(updates=np.array(200)), "updates is array(200), expected a whole number"),
+    (lambda: simulate(WORLD, B, 3, rng=RNG, max_steps=200.0), "max_steps is 200.0, expected"),
     (lambda: judged(zeta=np.nan), "zeta is nan, expected a number"),
     (lambda: judged(zeta="x"), "zeta is 'x', expected a number"),
     (lambda: judged(level=95), "level is 95, expected a number in (0, 1)"),
@@ -545,7 +556,12 @@ def test_an_algorithm_may_be_a_name_a_class_or_configured():
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int8(3), np.float32(3), np.array(3)])
 def test_numbers_of_any_kind_are_numbers(value):
-    assert positive("runs", value) == number("rate", value, 0, 5) == as_float(value) == 3
+    assert number("rate", value, 0, 5) == as_float(value) == 3
+
+
+@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
+def test_whole_numbers_of_any_kind_are_whole_numbers(value):
+    assert positive("runs", value) == 3
 
 
 def test_long_values_are_cut():

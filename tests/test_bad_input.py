@@ -553,7 +553,7 @@ for text, *parts in (
     ("split log.csv --episode nosuch", "the log has no column 'nosuch': its columns are"),
     ("split log.csv --episode step,state", "expected one column: name one"),
     ("split baseline.csv", "the log has no column 'episode_id'", "with --episode"),
-    ("split log.parquet", "the log has 1 episodes, and a split needs at least 2"),
+    ("split log.parquet", "the log has only one episode, and a split needs at least 2"),
 ):  # fmt: skip
     case(text, *parts)
 for value in ("0", "1", "-0.5", "nan"):

@@ -214,6 +214,7 @@ def test_the_tail_of_chi_square_without_scipy_is_the_same():
         for statistic in (0.0, *rng.gamma(freedom / 2 + 0.1, 2, size=20), 3.0 * freedom + 40):
             wanted = gammaincc(freedom / 2, statistic / 2) if freedom else 1.0
             assert chi_square_tail(statistic, freedom) == pytest.approx(wanted, rel=1e-8)
+    assert (chi_square_tail(5e-324, 1), chi_square_tail(np.inf, 3)) == (1.0, 0.0)
 
 
 def test_more_episodes_need_fewer_more():
@@ -268,6 +269,12 @@ def test_a_baseline_that_did_not_make_the_log_is_suspicious(rows, monkeypatch):
     assert said.value.startswith("it cannot have made this log: its actions are not as frequent as")
     right = spibb.inspect_log(log, baseline=np.full(probs.shape, 0.5))
     assert "Baseline" not in {finding.what for finding in right.suspicions}
+    if rows < 1000:  # nor does the first line promise what no verdict would certify
+        assert (found.forecast.now, found.forecast.then) == (0, 0)
+        refused = "Nothing can be certified from this log: the baseline cannot have made it ("
+        assert str(found.forecast).startswith(refused)
+        assert forecast(log, baseline=probs, lowest_return=0, highest_return=9).refusal
+        assert not right.forecast.refusal
 
 
 @pytest.mark.parametrize("command", ["inspect", "improve"])

@@ -21,6 +21,25 @@ from spibb.mdp import MDP
 from spibb.solve import METHODS, Box, evaluate, evaluate_exactly, free_box, optimise
 
 
+@pytest.mark.parametrize("dtype", [">f8", "f2", "f4", np.longdouble, object])
+def test_probabilities_of_any_type_are_read(dtype):
+    problem = random_problem(0, 3, 2, 40, 0.9)
+    box, rows = free_box(problem.available), problem.baseline.probs
+    given = Box(*(part.astype(dtype) for part in box._replace(start=np.full(rows.shape, 0.5))))
+    halves = [evaluate(problem.model, np.full(rows.shape, 0.5, kind)).v for kind in ("f8", dtype)]
+    np.testing.assert_array_equal(*halves)
+    np.testing.assert_allclose(optimise(problem.model, given).v, optimise(problem.model, box).v)
+
+
+def test_text_is_no_probability():
+    problem = random_problem(0, 3, 2, 40, 0.9)
+    words = np.full(problem.model.shape, "a")
+    with pytest.raises(InputError, match=r"probs is array.*, expected an array of numbers"):
+        evaluate(problem.model, words)
+    with pytest.raises(InputError, match=r"box.start is array.*, expected an array of numbers"):
+        optimise(problem.model, free_box(problem.available)._replace(start=words))
+
+
 def spread(n_states):
     """An initial distribution that weighs every state, so that the programme sees all values."""
     weights = np.arange(1.0, n_states + 1)

@@ -46,6 +46,7 @@ def possible(name: str | Path) -> Path:
     """The path of a name; a name that no file can have is refused on any disk."""
     path = Path(name)
     try:
+        str(path).encode("utf-8")  # the disk may have others, which no reader of tables takes
         os.lstat(path)
     except ValueError:
         raise InputError(

@@ -20,6 +20,7 @@ from spibb.changes.tested import Tested
 from spibb.changes.values import quick_values
 from spibb.checks import takes
 from spibb.defaults import DELTA, DISCOUNT
+from spibb.episodes.conformity import contradiction, decisions, misrecorded
 from spibb.episodes.visits import Declared
 from spibb.errors import InputError
 from spibb.ingest.baselines import Attributed, attributed
@@ -128,12 +129,23 @@ def forecast(
     )
     made = attributed(baseline, log)
     none = Forecast(len(np.unique(log.state)), 0, 0, None, discount, delta, source=made.source)
+    if refuted := _refuted(made):
+        return replace(none, refusal=refuted)
     try:
         return _forecast(made, none, limits)
     except InputError as error:
         if None not in limits:
             raise
         return replace(none, refusal=str(error))
+
+
+def _refuted(made: Attributed) -> str | None:
+    """Why the policy cannot have made the log, if it cannot: a verdict then certifies nothing."""
+    log, policy = made.log, made.policy
+    if made.source is Provenance.GIVEN:
+        why = contradiction(decisions(log), policy.probs, log.states, log.actions)
+        return why and f"the baseline cannot have made it ({why})"
+    return misrecorded(log) if made.source is Provenance.RECORDED else None
 
 
 def _forecast(

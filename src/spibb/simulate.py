@@ -80,7 +80,7 @@ class Sampler:
     def __post_init__(self) -> None:
         instance("mdp", self.mdp, MDP)
         instance("policy", self.policy, Policy)
-        positive("max_steps", self.max_steps)
+        object.__setattr__(self, "max_steps", positive("max_steps", self.max_steps))
         aligned = self.policy.aligned(self.mdp.states, self.mdp.actions)
         object.__setattr__(self, "policy", aligned)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spibb.arrays import largest, owners
-from spibb.checks import choice, number, takes
+from spibb.checks import choice, number, real_array, takes
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import dense
@@ -130,6 +130,7 @@ def optimise(mdp: MDP, box: Box, *, method: str = "auto", tolerance: float = TOL
     choice("method", method, METHODS)
     tolerance = number("tolerance", tolerance, 0, math.inf, "()")
     mdp.check_fits(box.start, "the box of policies")
+    box = Box(*(real_array(f"box.{name}", part) for name, part in zip(Box._fields, box)))
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit
     if is_dense(method, mdp.shape[0]):
@@ -158,7 +159,9 @@ def evaluate(
     mdp.check_fits(probs, "the policy")
     unit = unit_of(mdp.rewards)
     rewards = mdp.rewards / unit
-    rows = np.array(probs)  # writable, as in policy iteration: one type, one compilation
+    rows = real_array(
+        "probs", probs
+    ).copy()  # writable, as in policy iteration: one type, one compilation
     if is_dense(method, len(probs)):
         return Solution.in_units(unit, _value_exactly(mdp, rewards, rows, tolerance))
     found = _value_by_sweeps(mdp, rewards, rows, tolerance)

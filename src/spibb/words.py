@@ -148,6 +148,11 @@ def counted(n: int, noun: str) -> str:
     return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
+def effective(size: float) -> str:
+    """An effective number of episodes; a part of one matters where there are few."""
+    return f"{size:,.1f}" if size < 100 else f"{size:,.0f}"
+
+
 def listed(names: Sequence[str]) -> str:
     """All of them: a, b and c."""
     return " and ".join(part for part in (", ".join(names[:-1]), *names[-1:]) if part)

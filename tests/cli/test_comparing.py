@@ -115,6 +115,25 @@ def test_a_policy_in_memory_is_compared_as_its_file_is(folder):
     assert (found.discount_from, compare(policy, baseline).discount) == (None, None)
 
 
+def test_another_reading_of_the_log_is_another_log(folder):
+    """Costs in place of rewards: what improve said of rewards is no answer."""
+    rows = (folder / "log.csv").read_text().splitlines()
+    costs = [f"{row},{-3 * int(row[-1])}" for row in rows[1:]]
+    (folder / "both.csv").write_text("\n".join([f"{rows[0]},cost", *costs, ""]))
+    words = "both.csv", "--bandit", "--baseline", "baseline.csv", "--algorithm", "auto"
+    spibb("improve", *words, "--out", "read", folder=folder)
+    same = spibb("compare", "read", "baseline.csv", "--log", "both.csv", folder=folder)
+    other = spibb(
+        "compare", "read", "baseline.csv", "--log", "both.csv", "--reward", "cost", folder=folder
+    )
+    assert same.stdout.startswith("Supported")
+    assert other.stdout.startswith("Not supported")
+    dropped = spibb(
+        "compare", "read", "baseline.csv", "--log", "both.csv", "--missing", "drop", folder=folder
+    )
+    assert "its verdict may differ" in " ".join(dropped.stdout.split())
+
+
 def test_compare_takes_policies_and_their_files_only():
     with pytest.raises(InputError, match="a is an int"):
         compare(3, "baseline.csv")

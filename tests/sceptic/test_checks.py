@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from parts import needed
 
-from spibb import Log, PiBSpibb, Policy, Problem, Vocabulary
+from spibb import Certified, Log, PiBSpibb, Policy, Problem, Vocabulary
 from spibb.envs.sepsis import MAX_STEPS, icu_sepsis
 from spibb.sceptic import Sceptic, doubts, exchange
 from spibb.sceptic.drift import drift_check, season_check
@@ -215,6 +215,16 @@ def test_rehearsals_are_bounded_repeatable_and_seldom_end_badly_where_the_case_i
     assert (one.done, one.refusal) == (20, None)
     assert one.worse <= 2 and one.gain > 0
     assert rehearse(result, np.random.default_rng(6), seconds=0.0).done == 0
+
+
+def test_a_declared_horizon_holds_in_rehearsals():
+    """Every episode ends at the horizon; drawn ones, which states do not end, must do so too."""
+    rng = np.random.default_rng(5)
+    log = chain(rng, 60, 3, fair(rng), lambda e, p, s, a: float(a))
+    certified = Certified(lowest_reward=0, highest_reward=1, horizon=3)
+    problem = Problem.from_log(log, Policy(np.full((2, 2), 0.5)), discount=0.9)
+    found = rehearse(certified.improve(problem), np.random.default_rng(6), times=5, seconds=60)
+    assert (found.done, found.refusal) == (5, None)
 
 
 def test_rehearsals_of_an_algorithm_that_keeps_the_baseline_change_nothing():

@@ -32,6 +32,7 @@ def chance_of_largest(freedom: np.ndarray, k: int, delta: float) -> Chance:
     is χ² itself; others are drawn, with a seed of their own: the limit is a number, not a guess.
     Where few draws are beyond it, the tail goes on as that of χ² does, e^(−x/2).
     """
+    freedom = np.sort(freedom)  # no draw depends on the order of the states
     if k >= len(freedom):
         total = float(freedom.sum())
         return Chance(total, float(chdtri(total, delta)))

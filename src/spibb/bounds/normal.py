@@ -45,9 +45,11 @@ def chi_square_tail(statistic: float, freedom: int) -> float:
     >>> round(chi_square_tail(5.991, 2), 4), chi_square_tail(3.0, 0)
     (0.05, 1.0)
     """
-    if statistic <= 0 or freedom < 1:
-        return 1.0
     x, half = statistic / 2, (freedom % 2) / 2
+    if x <= 0 or freedom < 1:
+        return 1.0
+    if x == math.inf:
+        return 0.0
     powers = np.arange(half, freedom / 2)
     logs = powers * math.log(x) - x - [math.lgamma(power + 1) for power in powers]
     return min(1.0, float(np.exp(logs).sum()) + (math.erfc(math.sqrt(x)) if half else 0.0))

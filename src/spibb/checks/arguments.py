@@ -169,7 +169,7 @@ def n_wedge(value: float) -> float:
 def positive(name: str, value: Any) -> int:
     """Check a whole number of at least one."""
     x = as_float(value)
-    if not (x >= 1 and x.is_integer()):
+    if not (x >= 1 and isinstance(value, numbers.Integral)):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 1")
     if x >= 2**63:
         raise InputError(f"{name} is {shown(value)}, expected a whole number below 9.2e18")

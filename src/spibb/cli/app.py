@@ -73,7 +73,7 @@ def main() -> None:
     hide_passwords()
     try:
         with stoppable():
-            code = app(standalone_mode=False, prog_name="spibb")
+            code = _answer()
             sys.stdout.flush()
         sys.exit(code)
     except Stopped as stop:
@@ -99,6 +99,16 @@ def main() -> None:
     except Exception:
         traceback.print_exc()
         sys.exit(FAULT)
+
+
+def _answer() -> Any:
+    """The exit code of the command; Rich ends the process where nobody reads a pipe."""
+    try:
+        return app(standalone_mode=False, prog_name="spibb")
+    except Stopped:
+        raise
+    except SystemExit as end:
+        raise BrokenPipeError from end
 
 
 def _refuse(message: str, code: Any = 2) -> NoReturn:

@@ -22,7 +22,17 @@ from spibb.report.changes import changed, changes, unchanged
 from spibb.verdict import Evidence, Verdict
 from spibb.verdict.criteria import FOUND, VARYING
 from spibb.verdict.evidence import OBSERVED, SHRUNK
-from spibb.words import at_least, clipped, counted, general, number, percent, signed, surely
+from spibb.words import (
+    at_least,
+    clipped,
+    counted,
+    effective,
+    general,
+    number,
+    percent,
+    signed,
+    surely,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -105,7 +115,9 @@ def print_estimates(console: Console, report: OffPolicyReport, *, concluded: boo
     console.print(_estimates_table(title, report.rows))
     print_differences(console, report)
     if report.rows[0].estimate.weakness is not Weakness.FEW_EPISODES:  # which says the same
-        size = f"{report.effective_sample_size:,.1f} of {counted(report.n_episodes, 'episode')}"
+        size = (
+            f"{effective(report.effective_sample_size)} of {counted(report.n_episodes, 'episode')}"
+        )
         say(console, f"Effective sample size {size}")
     if report.warning and not (concluded and report.conclusion):
         console.print(f"Warning: {report.warning}", style="bold", highlight=False, markup=False)

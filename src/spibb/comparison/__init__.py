@@ -114,8 +114,18 @@ def compare_read(
     if table is not None and table.x.single:
         found = replace(found, discount_from=None)
     if isinstance(found, Comparison) and trained and gamma == first.discount:
-        found = replace(found, stored=first.verdict if _used(first, "baseline", b) else None)
+        same = _used(first, "baseline", b) and _read_alike(first, table)
+        found = replace(found, stored=first.verdict if same else None)
     return found
+
+
+def _read_alike(policy: Loaded, table: Any) -> bool:
+    """Whether a table is read as the policy's log was: other rewards are another question."""
+    assert isinstance(policy, LoadedPolicy)
+    labels = policy.policy.states.names, policy.policy.actions.names
+    if policy.reading is None or (table.names["state"], table.names["action"]) != labels:
+        return False
+    return ColumnMap.read_by(table).content == policy.reading.content
 
 
 def _found(

@@ -269,7 +269,7 @@ def _check_possible(log: Log, actions: np.ndarray, known: np.ndarray, probs: np.
 def _oddest(taken: np.ndarray, probs: np.ndarray) -> tuple[int, int] | None:
     """The pair whose count differs most from what was expected, in standard deviations."""
     expected = taken.sum(axis=1, keepdims=True) * probs
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         off = np.where(
             expected * (1 - probs) > 0, (taken - expected) ** 2 / (expected * (1 - probs)), 0.0
         )

@@ -62,9 +62,9 @@ def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) 
         rows, names, codes = _rows(engine)
     else:
         rows, names, codes = _named(engine, together or [_episode_column(engine, columns)])
-    what = f"units ({listed(together)})" if together else "episodes"
+    what = f"unit ({listed(together)})" if together else "episode"
     if len(names) < 2:
-        raise InputError(f"the log has {len(names)} {what}, and a split needs at least 2: add some")
+        raise InputError(f"the log has only one {what}, and a split needs at least 2: add some")
     chosen = _held_out(names, share, seed)
     held_out = np.isin(codes, chosen)
     csv = isinstance(engine, DuckFiles) and engine.files.untyped

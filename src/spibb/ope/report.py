@@ -110,7 +110,8 @@ class OffPolicyReport(Shown):
         ]
         proven = ", and no exact bound is above 0" if exact and max(exact) <= 0 else ""
         share = words.percent(min(1.0, RULE_OF_THREE / self.effective_sample_size))
-        return f"A loss in up to {share} of the episodes may not show in them{proven}."
+        rare = share if share.startswith("less") else f"up to {share}"
+        return f"A loss in {rare} of the episodes may not show in them{proven}."
 
     @property
     def conclusion(self) -> str | None:

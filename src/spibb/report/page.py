@@ -70,7 +70,7 @@ def render(assessment: Assessment) -> str:
         coverage=Coverage.of(result), coverage_chart=_coverage_chart(result),
         sweep_chart=_sweep_chart(assessment), few=FEW_EPISODES, n_wedge=assessment.n_wedge,
         odds=odds, **_overlap_charts(assessment), sure=words.level(assessment.evidence.delta),
-        observed=OBSERVED, shrunk=SHRUNK, counted=words.counted,
+        observed=OBSERVED, shrunk=SHRUNK, counted=words.counted, effective=words.effective,
     )  # fmt: skip
 
 

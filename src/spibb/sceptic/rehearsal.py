@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,12 +70,17 @@ def rehearse(
     if n_states * n_actions * n_states > LARGEST:
         return Rehearsal.refused(f"{n_states} states are too many to draw whole worlds")
     belief = Belief.of(problem.counts, problem.baseline, problem.discount)
-    longest = int(log.lengths.max())
+    longest, horizon = int(log.lengths.max()), getattr(result.algorithm, "horizon", None)
     gains: list[float] = []
     kept, end = 0, time.monotonic() + seconds
     while len(gains) < times and time.monotonic() < end:
         world = _world(problem, *belief.world(rng))
         drawn = simulate(world, problem.baseline, log.n_episodes, rng=rng, max_steps=longest)
+        if longest == horizon:  # declared: what reaches it has ended, and was not cut
+            drawn = replace(
+                drawn, terminated=drawn.terminated | drawn.truncated,
+                truncated=np.zeros_like(drawn.truncated),
+            )  # fmt: skip
         try:
             policy = _improved(result.algorithm, problem, drawn)
         except InputError as error:
