@@ -314,3 +314,52 @@ def test_only_one_module_knows_how_to_write_a_file_whole(path):
 def test_one_module_fills_templates(path):
     """Another environment might forget to escape labels."""
     assert path.name == "filling.py" or "jinja2" not in path.read_text(encoding="utf-8")
+
+
+SHORT = {"free_box", "seen_first_box"}
+"""Kernels that end within microseconds of being called."""
+
+
+def test_kernels_return_plain_tuples_to_python():
+    """Numba crashes where a signal (Ctrl-C) arrived in a kernel that returns a named tuple: Python
+    code makes the tuple, the signal raises there, and Numba does not look for the exception."""
+    trees = {path: ast.parse(path.read_text("utf-8")) for path in ROOT.rglob("*.py")}
+    kernels = {path: tree for path, tree in trees.items() if ROOT / "kernels" in path.parents}
+    compiled = [
+        (path, node)
+        for path, tree in kernels.items()
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef)
+        and any("njit" in ast.unparse(decorator) for decorator in node.decorator_list)
+    ]
+    tuples = {
+        node.name
+        for tree in kernels.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef) and "NamedTuple" in map(ast.unparse, node.bases)
+    }
+    named: set[str] = set()
+    while True:  # also what returns the result of another kernel
+        found = {
+            node.name
+            for _, node in compiled
+            for back in ast.walk(node)
+            if isinstance(back, ast.Return) and back.value is not None
+            for call in ast.walk(back.value)
+            if isinstance(call, ast.Call) and ast.unparse(call.func) in tuples | named
+        }
+        if found == named:
+            break
+        named = found
+    assert "end_in" in named
+    inside = {id(part) for _, node in compiled for part in ast.walk(node)}
+    called = {
+        (path.stem, call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id)
+        for path, tree in trees.items()
+        if path in kernels or "spibb.kernels" in path.read_text("utf-8")
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and id(call) not in inside
+        and isinstance(call.func, ast.Name | ast.Attribute)
+    }  # fmt: skip
+    methods = {"read", "split"}  # of files and of text
+    assert {name for _, name in called if name in named - SHORT - methods} == set()

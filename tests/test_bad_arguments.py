@@ -191,8 +191,8 @@ CASES = [
         ]
     ),
     (lambda: PiBSpibb(n_wedge=10**400), "expected a float: write inf"),
-    (lambda: judged(draws=1e308), "draws is 1e+308, expected a whole number of at least 1"),
-    (lambda: outcomes(n_actions=1e308), "n_actions is 1e+308, expected a whole number of at least"),
+    (lambda: judged(draws=1e308), "draws is 1e+308, expected a whole number below 9.2e18"),
+    (lambda: outcomes(n_actions=1e308), "n_actions is 1e+308, expected a whole number below"),
     (lambda: outcomes(next_state=None), "next_state is None, expected one code per outcome"),
     (
         lambda: spibb.splits.split_episodes(LOG, 0.5, seed=-0.0),
@@ -340,10 +340,6 @@ CASES = [
     (lambda: judged(rng=0), f"rng is an int, expected a Generator: {GENERATORS}"),
     (lambda: judged(draws=0), "draws is 0, expected a whole number"),
     (lambda: judged(draws=None), "draws is None"),
-    (lambda: judged(draws=200.0), "draws is 200.0, expected a whole number of at least 1"),
-    (lambda: Auto(draws=1e9), "draws is 1000000000.0, expected a whole number"),
-    (lambda: spibb.HCPI(updates=np.array(200)), "updates is array(200), expected a whole number"),
-    (lambda: simulate(WORLD, B, 3, rng=RNG, max_steps=200.0), "max_steps is 200.0, expected"),
     (lambda: judged(zeta=np.nan), "zeta is nan, expected a number"),
     (lambda: judged(zeta="x"), "zeta is 'x', expected a number"),
     (lambda: judged(level=95), "level is 95, expected a number in (0, 1)"),
@@ -556,12 +552,22 @@ def test_an_algorithm_may_be_a_name_a_class_or_configured():
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int8(3), np.float32(3), np.array(3)])
 def test_numbers_of_any_kind_are_numbers(value):
-    assert number("rate", value, 0, 5) == as_float(value) == 3
+    assert positive("runs", value) == number("rate", value, 0, 5) == as_float(value) == 3
 
 
-@pytest.mark.parametrize("value", [3, np.int8(3), np.uint64(3)])
-def test_whole_numbers_of_any_kind_are_whole_numbers(value):
-    assert positive("runs", value) == 3
+@pytest.mark.parametrize("kind", [float, np.int8, np.uint64, np.float32, np.array])
+def test_whole_numbers_of_any_kind_compute(kind):
+    n = kind(100)
+    rng = np.random.default_rng
+    drawn = simulate(WORLD, B, n, rng=rng(0), max_steps=n)
+    np.testing.assert_array_equal(
+        drawn.state, simulate(WORLD, B, 100, rng=rng(0), max_steps=100).state
+    )
+    results = [HCPI(updates=n).improve(PROBLEM), Auto(draws=n).improve(PROBLEM)]
+    for result, same in zip(results, (HCPI(updates=100), Auto(draws=100))):
+        np.testing.assert_array_equal(result.policy.probs, same.improve(PROBLEM).policy.probs)
+        assert result.algorithm == same
+    assert len(results[1].posterior(draws=n).gains) == 100
 
 
 def test_long_values_are_cut():

@@ -238,7 +238,7 @@ def test_unseen_states_are_listed_with_their_rows():
         ([("a", "b", 1.0), ("a", "b", False)], {}, "'n' of the cases mixes types, true or false"),
         ([{"ward": "north", "age": 3, "n": 0}, {"ward": "x"}], {}, "case 1 has no 'age'"),
         ([{"ward": "north", "age": 3, "n": 0}, "x"], {}, "case 1 has no 'ward'"),
-        (["north"], {}, "labels of 1 parts, and a state here is ward, age, n"),
+        (["north"], {}, "each case has 1 part, but a state has the columns ward, age, n"),
         ([STATES[0]], {"unseen": "skip"}, "unseen is 'skip'"),
         ([STATES[0]], {"seed": -1}, "seed is -1"),
         ([STATES[0]], {"deterministic": 3}, "deterministic is 3"),

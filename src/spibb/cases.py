@@ -32,6 +32,7 @@ from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.irregular_tables import MISSING_LABEL, WORDS
 from spibb.labels import Label, Vocabulary, check_exact, label_parts
+from spibb.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -268,7 +269,8 @@ def case_columns(cases: Any, names: Sequence[str]) -> list[pa.Array]:
     parts = label_parts(labels_column(cases, "cases"), "/".join(names))
     if len(parts) != len(names):
         raise InputError(
-            f"each case has {len(parts)} parts, but a state has the columns {', '.join(names)}: "
+            f"each case has {counted(len(parts), 'part')}, but a state has the columns "
+            f"{', '.join(names)}: "
             "give a table with these columns"
         )
     return [_array(part, name) for part, name in zip(parts, names)]

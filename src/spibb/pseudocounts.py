@@ -64,7 +64,7 @@ class DistanceCounts(Frozen):
 
     def __post_init__(self) -> None:
         checks.number("radius", self.radius, 0, np.inf, "()")
-        checks.positive("threads", self.threads)
+        checks.positive_field(self, "threads")
         _check_log(self)
 
     def __call__(self, queries: np.ndarray) -> np.ndarray:
@@ -171,10 +171,10 @@ class NeighbourCounts(Frozen):
     threads: int = 1
 
     def __post_init__(self) -> None:
-        checks.positive("threads", self.threads)
+        checks.positive_field(self, "threads")
         _check_log(self)
         if self.k is not None:
-            checks.positive("k", self.k)
+            checks.positive_field(self, "k")
         if not 0 < self.neighbours < len(self.states):
             raise InputError(
                 f"k is {self.neighbours}, but the log holds {len(self.states)} states: "

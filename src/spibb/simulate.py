@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from spibb.checks import codes as check_codes
-from spibb.checks import instance, positive, takes, whole_array
+from spibb.checks import instance, positive, positive_field, takes, whole_array
 from spibb.counts import END, Counts
 from spibb.errors import InputError
 from spibb.kernels import counting, sampling
@@ -80,7 +80,7 @@ class Sampler:
     def __post_init__(self) -> None:
         instance("mdp", self.mdp, MDP)
         instance("policy", self.policy, Policy)
-        object.__setattr__(self, "max_steps", positive("max_steps", self.max_steps))
+        positive_field(self, "max_steps")
         aligned = self.policy.aligned(self.mdp.states, self.mdp.actions)
         object.__setattr__(self, "policy", aligned)
 
@@ -197,7 +197,10 @@ class Sampler:
     def _counts(self, visits: np.ndarray, starts: np.ndarray) -> Counts:
         """Counts from the visits of each outcome code and of each first state."""
         n_states, n_actions = self.mdp.shape
-        found = counting.outcomes_of_codes(visits, self.codebook, n_states * n_actions)
+        n_pairs = n_states * n_actions
+        found = counting.CountedOutcomes(
+            *counting.outcomes_of_codes(visits, self.codebook, n_pairs)
+        )
         return Counts(
             found.indptr, found.successors, found.n, found.reward_sum, found.reward_sq, starts,
             (found.low, found.high), self.mdp.states, self.mdp.actions,
@@ -262,7 +265,7 @@ class Sampler:
     def _slots(self) -> sampling.Slots:
         paid, width = self.mdp.paid, 1 << self.shift
         outcomes = sampling.PaidRows(paid.indptr, paid.successors, paid.probs, paid.rewards)
-        return sampling.list_outcomes(outcomes, self.policy.probs, width)
+        return sampling.Slots(*sampling.list_outcomes(outcomes, self.policy.probs, width))
 
     @cached_property
     def _tables(self) -> sampling.AliasTables:

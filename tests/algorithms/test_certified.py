@@ -568,7 +568,7 @@ def test_propensities_that_contradict_the_baseline_are_refused(improved):
     wrong = dataclasses.replace(log, action_prob=prob)
     with pytest.raises(InputError, match=r"not the policy's probability in 1 of \d+ rows"):
         certify(wrong, baseline)
-    with pytest.raises(InputError, match="made by a policy that looks only at the state"):
+    with pytest.raises(InputError, match="requires that decisions depended on the state only"):
         certify(wrong, None)
 
 

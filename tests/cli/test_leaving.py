@@ -94,16 +94,6 @@ def test_outputs_that_take_nothing_change_no_exit_code(tmp_path, closed, command
         assert done.stdout == ""
 
 
-def test_a_pipe_that_nobody_reads_is_no_alarm(tmp_path):
-    rows = "".join(f"{i // 2},{i % 2},x,{'ab'[i % 3 % 2]},{i % 2}\n" for i in range(20))
-    (tmp_path / "log.csv").write_text("episode,step,state,action,reward\n" + rows)
-    for words in (["inspect", "log.csv"], ["monitor", "--help"]):
-        line = [sys.executable, "-m", "spibb", *words]
-        with subprocess.Popen(line, cwd=tmp_path, stdout=subprocess.PIPE) as process:
-            process.stdout.close()
-            assert process.wait() == 141  # as in shells; 1 is the alarm of monitor
-
-
 def test_an_interrupt_while_modules_are_loaded_is_one_line(monkeypatch, capsys):
     class Loading(ModuleType):
         def __getattr__(self, name):

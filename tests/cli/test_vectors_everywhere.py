@@ -95,7 +95,7 @@ def test_a_log_in_memory_and_settings_as_an_object(home):
     ("more", "message"),
     [
         ({"bins": {"angle": 3}}, "bins cut the column 'angle'"),
-        ({"v_max": 3.0}, "v_max is for tables"),
+        ({"v_max": 3.0}, "v_max applies to tables only"),
         ({"radios": 1}, "did you mean 'radius'"),
         ({"baseline": "recorded"}, "no column action_prob"),
         ({"baseline": np.ones((2, 2))}, "is not an .npz file"),

@@ -180,7 +180,7 @@ def test_a_baseline_that_did_not_make_the_log_has_a_remedy_in_a_sentence():
     log = bandit(100)
     wrong = Problem.from_log(log, Policy([[1.0, 0.0]], ["x"], ["a", "b"]), discount=0.9)
     verdict = PiBSpibb(10).improve(wrong).verdict
-    assert named(verdict, "baseline").remedy.startswith("Give as baseline ")
+    assert named(verdict, "baseline").remedy.startswith("Set the baseline to ")
 
 
 @pytest.mark.parametrize(("v_max", "excluded"), [(None, False), (2.0, True), (100.0, False)])

@@ -175,7 +175,7 @@ class ModelFreeSpibb(Algorithm):
         checks.n_wedge(self.n_wedge)
         checks.choice("unseen", self.unseen, UNSEEN)
         checks.number("tolerance", self.tolerance, 0, math.inf, "()")
-        checks.positive("max_sweeps", self.max_sweeps)
+        checks.positive_field(self, "max_sweeps")
 
     def improve(self, problem: Problem) -> Improvement:
         """Fit Q to the transitions of the problem's log."""
@@ -193,9 +193,8 @@ class ModelFreeSpibb(Algorithm):
         transitions = fitted.LoggedSteps(
             log.state[known], log.action[known], log.next_state[known], reward
         )
-        last = fitted.fit(
-            transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
-        )
+        given = transitions, box, problem.discount, unseen, self.tolerance, self.max_sweeps
+        last = fitted.FittedQ(*fitted.fit(*given))
         v = greedy(last.q, box, np.zeros(len(last.q)), np.empty(last.q.shape))
         mean = functools.partial(_mean_targets, transitions, last.q.shape, problem.discount)
         q, sizes = mean(reward, v, unseen), mean(np.abs(reward), np.abs(v), abs(unseen))

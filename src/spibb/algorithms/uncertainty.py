@@ -195,7 +195,7 @@ def _solve(xi: UncertaintySet, rewards: np.ndarray, box: Box, method: str) -> Ex
 
 def _iterate(game: _Game) -> _Played:
     """The exact solution, by robust policy iteration."""
-    last = robust.policy_iteration(*game)
+    last = robust.RobustValues(*robust.policy_iteration(*game))
     rounding = largest(last.ties)
     error = largest_error(rounding, game.ambiguous.discount)
     converged = last.settled and error <= TOLERANCE / dense.ROUNDING * rounding
@@ -208,12 +208,12 @@ def _sweep(game: _Game) -> _Played:
 
     As in `solve.optimise`, values come closer where a tie is in doubt that could cost more.
     """
-    last = robust.sweep(*game, TOLERANCE, MAX_SWEEPS)
+    last = robust.RobustBound(*robust.sweep(*game, TOLERANCE, MAX_SWEEPS))
     wanted, sweeps = last.wanted, last.sweeps
     game.probs[:], doubtful = _settle(game, last)
     if doubtful:
         closer = TOLERANCE * (1 - game.ambiguous.discount) / 4
-        last = robust.sweep(*game, closer, MAX_SWEEPS)
+        last = robust.RobustBound(*robust.sweep(*game, closer, MAX_SWEEPS))
         game.probs[:], doubtful = _settle(game, last)
         sweeps += last.sweeps
     converged = last.error <= wanted and not doubtful

@@ -164,7 +164,7 @@ class Belief:
         self, policies: Sequence[np.ndarray] | np.ndarray, draws: int, rng: np.random.Generator
     ) -> np.ndarray:
         """ρ of M policies [S, A] in the same drawn models [draws, M]."""
-        checks.positive("draws", draws)
+        draws = checks.positive("draws", draws)
         likeliest = max(self.poolings, key=lambda pooling: pooling.probability)
         evaluate = Evaluator(
             self.rows, np.ascontiguousarray(policies), self.discount,
@@ -325,6 +325,12 @@ def joint_level(gains: np.ndarray, delta: float) -> float:
     places = [np.searchsorted(np.sort(one), one, side="right") - 1 for one in gains.T]
     lowest = np.min(places, axis=0) / (len(gains) - 1)
     return float(np.quantile(lowest, delta, method="lower"))
+
+
+def sure_gain(gains: np.ndarray, level: float) -> np.ndarray:
+    """The gain that all but a share `level` of the models reach, of gains [D] or [D, M]: a drawn
+    gain, so that no unit of the rewards rounds it."""
+    return np.asarray(np.quantile(gains, level, axis=0, method="lower"))
 
 
 def draws_for(level: float, usual: int) -> int:

@@ -20,6 +20,7 @@ from spibb.checks.arguments import n_wedge as n_wedge
 from spibb.checks.arguments import number as number
 from spibb.checks.arguments import options as options
 from spibb.checks.arguments import positive as positive
+from spibb.checks.arguments import positive_field as positive_field
 from spibb.checks.arguments import seed as seed
 from spibb.checks.arguments import several as several
 from spibb.checks.arguments import takes as takes

@@ -169,11 +169,16 @@ def n_wedge(value: float) -> float:
 def positive(name: str, value: Any) -> int:
     """Check a whole number of at least one."""
     x = as_float(value)
-    if not (x >= 1 and isinstance(value, numbers.Integral)):
+    if not (x >= 1 and x.is_integer()):
         raise InputError(f"{name} is {shown(value)}, expected a whole number of at least 1")
     if x >= 2**63:
         raise InputError(f"{name} is {shown(value)}, expected a whole number below 9.2e18")
     return int(value)
+
+
+def positive_field(configuration: Any, name: str) -> None:
+    """The same of a field of a frozen configuration, which then holds Python's own number."""
+    object.__setattr__(configuration, name, positive(name, getattr(configuration, name)))
 
 
 def flag(name: str, value: Any) -> bool:

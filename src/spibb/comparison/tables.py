@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import posterior_improvement
+from spibb.assurance.posterior import posterior_improvement, sure_gain
 from spibb.behaviour import in_common
 from spibb.decisions import likeliest
 from spibb.defaults import DELTA, DISCOUNT
@@ -170,6 +170,6 @@ def _evidence(
         problem.counts, left, right, discount, rng=np.random.default_rng(seed),
         draws=n_draws(problem, level),
     )  # fmt: skip
-    lower = float(np.quantile(posterior.gains, level, method="lower"))
+    lower = float(sure_gain(posterior.gains, level))
     found = gather(problem, left, seed=seed, posterior=posterior)
     return replace(found, lower=lower, shared=True, share=level)

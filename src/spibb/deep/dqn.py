@@ -79,9 +79,9 @@ class SpibbDQN:
             object.__setattr__(self, name, value)
         checks.choice("variant", self.variant, tuple(ROWS))
         check_settings(self)
-        checks.positive("passes", self.passes)
+        checks.positive_field(self, "passes")
         if self.batch_size is not None:
-            checks.positive("batch_size", self.batch_size)
+            checks.positive_field(self, "batch_size")
 
     def train(
         self,

@@ -72,7 +72,7 @@ class VectorDQN:
         if self.radius is not None:
             checks.number("radius", self.radius, 0, math.inf, "()")
         if self.passes is not None:
-            checks.positive("passes", self.passes)
+            checks.positive_field(self, "passes")
         self.network(0.5, 1.0, 1, 0)
 
     def network(self, discount: float, n_wedge: float, passes: int, seed: int) -> SpibbDQN:

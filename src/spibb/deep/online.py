@@ -58,7 +58,7 @@ class OnlineDQN:
                  "warm_up", "explore_steps", "lanes", "max_steps",
                  "evaluation_episodes")  # fmt: skip
         for name in whole:
-            checks.positive(name, getattr(self, name))
+            checks.positive_field(self, name)
         checks.seed(self.seed)
         shares = checks.several("explore", self.explore, "(1.0, 0.1)")
         if len(shares) != 2:

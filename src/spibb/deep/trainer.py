@@ -81,7 +81,7 @@ def check_settings(config: Any) -> None:
     checks.number("decay", config.decay, 0, 1, "[)")
     checks.number("epsilon", config.epsilon, 0, math.inf, "()")
     for name in ("target_update", "anneal_every"):
-        checks.positive(name, getattr(config, name))
+        checks.positive_field(config, name)
 
 
 class Each(NamedTuple):

@@ -15,6 +15,7 @@ from spibb.defaults import DISCOUNT
 from spibb.errors import InputError
 from spibb.frozen import Frozen
 from spibb.kernels import garnet
+from spibb.kernels.tuples import Rows
 from spibb.labels import vocabulary
 from spibb.mdp import MDP
 from spibb.outcomes import Outcomes
@@ -55,7 +56,7 @@ def draw_garnet(
     shape = (n_states * n_actions, 2 * connectivity - 1)
     for _ in range(ATTEMPTS):
         successors, probs = garnet.draw_rows(rng.random(shape), n_states)
-        drawn = garnet.farthest(successors, probs, discount, n_states)
+        drawn = garnet.FarGoal(*garnet.farthest(successors, probs, discount, n_states))
         if drawn.terminal >= 0:
             return _wrap(drawn, discount)
     raise InputError(
@@ -73,7 +74,7 @@ def _check(n_states: int, n_actions: int, connectivity: int, discount: float) ->
 
 
 def _wrap(drawn: garnet.FarGoal, discount: float) -> GarnetDraw:
-    rows, rewards = drawn.rows, drawn.rewards
+    rows, rewards = Rows(*drawn.rows), drawn.rewards
     n_states, n_actions = rewards.shape
     initial = np.zeros(n_states)
     initial[START] = 1.0

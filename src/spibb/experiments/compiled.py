@@ -51,7 +51,7 @@ class CompiledTrainer:
         grids = self._grids(len(lengths))
         record = self.sampler.trusted_record(codes, lengths)
         probs, task = self._arrays
-        return self._call(record, probs, task, self.v_max, grids, len(self._order))
+        return study.Trained(*self._call(record, probs, task, self.v_max, grids, len(self._order)))
 
     def circumstances(self, n_episodes: int) -> Circumstances:
         """What algorithms may know of a data set before it is drawn."""
@@ -93,7 +93,7 @@ class CompiledTrainer:
         return self._baseline.probs.copy(), self.sampler.mdp.task
 
     @cached_property
-    def _call(self) -> Callable[..., study.Trained]:
+    def _call(self) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
         return study.trainer(self._grids(1))
 
     @cached_property

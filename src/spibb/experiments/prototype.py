@@ -46,7 +46,7 @@ class Prototype(Algorithm):
 
     def __post_init__(self) -> None:
         checks.delta(self.delta)
-        checks.positive("draws", self.draws)
+        checks.positive_field(self, "draws")
         checks.seed(self.seed)
 
     def improve(self, problem: Problem) -> Improvement:

@@ -32,7 +32,8 @@ def outcomes_of_codes(visits: np.ndarray, codebook, n_pairs: int):
     """The outcome rows of codes that occur.
 
     `visits` [C] counts each outcome code, and the codebook says what it is. Codes are sorted by
-    pair and successor; those that differ in their reward only are added up.
+    pair and successor; those that differ in their reward only are added up. Returns the fields of
+    `CountedOutcomes`.
     """
     pair, successor, reward = codebook.pair, codebook.successor, codebook.reward
     indptr = np.zeros(n_pairs + 1, dtype=np.int64)
@@ -58,16 +59,14 @@ def outcomes_of_codes(visits: np.ndarray, codebook, n_pairs: int):
     for p in range(n_pairs):
         indptr[p + 1] += indptr[p]
     size = k + 1
-    return CountedOutcomes(
-        indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
-    )
+    return indptr, successors[:size], n[:size], reward_sum[:size], reward_sq[:size], low, high
 
 
 @njit(cache=True)
 def estimate(visits: np.ndarray, codebook, shape, discount: float):
     """M̂, and the smallest and the largest reward, of outcome codes that occur `visits` [C]."""
     n_pairs = shape[0] * shape[1]
-    counted = outcomes_of_codes(visits, codebook, n_pairs)
+    counted = CountedOutcomes(*outcomes_of_codes(visits, codebook, n_pairs))
     total, mean = np.empty(n_pairs, dtype=np.int64), np.empty(n_pairs)
     rows = frequencies(counted, total, mean)
     model = Model(total.reshape(shape), mean.reshape(shape), rows, discount)

@@ -312,10 +312,11 @@ class ExactValues(NamedTuple):
 
 @njit(cache=True)
 def policy_iteration(rows, rewards, discount: float, box, pi, q):
-    """Policy iteration over a box of policies: fills `pi` and `q` [S, A], returns `ExactValues`.
+    """Policy iteration over a box of policies: fills `pi` and `q` [S, A].
 
-    Starts from the policy in `pi`, which must be feasible. Ties that go back to `box.start` can
-    undo a gain elsewhere, and again: after many steps they keep the row that is there.
+    Starts from the policy in `pi`, which must be feasible. Returns the fields of `ExactValues`.
+    Ties that go back to `box.start` can undo a gain elsewhere, and again: after many steps they
+    keep the row that is there.
     """
     v, ties = np.empty(0), np.empty(0)
     within = Box(box.lower, box.upper, box.start.copy())
@@ -327,7 +328,7 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
         scale_by(ROUNDING, ties)
         gain = improve(rows, rewards, discount, within, v, ties, pi, q)
         iterations += 1
-    return ExactValues(v, ties, iterations, gain <= 0.0)
+    return v, ties, iterations, gain <= 0.0
 
 
 @njit(cache=True, inline="always")

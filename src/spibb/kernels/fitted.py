@@ -37,6 +37,7 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
 
     A pass contracts by γ, so that γ/(1 − γ) times its change, and its rounding over 1 − γ, bound
     the error. It ends when that is below `tolerance` times the largest Q of a pair with samples.
+    Returns the fields of `FittedQ`.
     """
     state, action = transitions.state, transitions.action
     successor, reward = transitions.successor, transitions.reward
@@ -63,4 +64,4 @@ def fit(transitions, box, discount: float, unseen: float, tolerance: float, max_
         error, wanted = change * discount / (1.0 - discount) + noise, tolerance * level
         attainable = 1.5 * noise
         sweeps += 1
-    return FittedQ(q, sweeps, error, wanted)
+    return q, sweeps, error, wanted

@@ -137,14 +137,14 @@ def optimum(rows, rewards: np.ndarray, discount: float, guess: np.ndarray):
         pi[s, np.argmax(q[s])] = 1.0
     uniform = np.full(rewards.shape, 1.0 / rewards.shape[1])
     box = Box(np.zeros(rewards.shape), np.ones(rewards.shape), uniform)
-    return policy_iteration(rows, rewards, discount, box, pi, q).v, q
+    return policy_iteration(rows, rewards, discount, box, pi, q)[0], q
 
 
 class FarGoal(NamedTuple):
     """A terminal state (−1: none qualifies), the MDP that ends there, its V* [S] and Q* [S, A]."""
 
     terminal: int
-    rows: Rows
+    rows: tuple[np.ndarray, np.ndarray, np.ndarray]
     rewards: np.ndarray
     v: np.ndarray
     q: np.ndarray
@@ -156,7 +156,7 @@ def farthest(successors: np.ndarray, probs: np.ndarray, discount: float, n_state
 
     Value iteration over all candidates gives lower bounds of V*(x_0). Candidates are then solved
     exactly, smallest bound first, until the next bound is above the best exact value: the choice
-    is exact however few sweeps there were.
+    is exact however few sweeps there were. Returns the fields of a `FarGoal`.
     """
     w = np.eye(n_states)
     sweeps = 0
@@ -175,7 +175,7 @@ def farthest(successors: np.ndarray, probs: np.ndarray, discount: float, n_state
         if discount**HORIZON < v_f[START] < best:
             best, terminal = v_f[START], f
             rows, rewards, v, q = rows_f, rewards_f, v_f, q_f
-    return FarGoal(terminal, rows, rewards, v, q)
+    return terminal, (rows.indptr, rows.successors, rows.probs), rewards, v, q
 
 
 # ---- baselines ---------------------------------------------------------------------------------

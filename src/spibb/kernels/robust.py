@@ -237,7 +237,7 @@ def policy_iteration(xi, box, pi, q, kept, moved):
 
     Two nested policy iterations: while the adversary can still lower the value of the current
     policy it replies and the policy is evaluated against that reply; once it cannot, the policy
-    improves. Starts from the policy in `pi`, and returns `RobustValues`.
+    improves. Starts from the policy in `pi`, and returns the fields of `RobustValues`.
     """
     worst, iterations = NOWHERE, 0
     for k in range(len(kept)):
@@ -248,7 +248,7 @@ def policy_iteration(xi, box, pi, q, kept, moved):
         worst = backup(xi, v, q, kept, moved)
         settled = largest_fall(v, ties, pi, q) <= 0.0 and improve(q, box, v, ties, pi) <= 0.0
         if settled or iterations >= MAX_EVALUATIONS:
-            return RobustValues(v, ties, worst, iterations, settled)
+            return v, ties, worst, iterations, settled
 
 
 @njit(cache=True)
@@ -288,7 +288,7 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
     adversary who replies anew in each (Kaufman & Schaefer 2013). The robust operator contracts by
     γ, so that γ/(1 − γ) times the last change of a greedy sweep, and the rounding of a sweep over
     1 − γ, bound the error. Fills `q`, `kept` and `moved`, and leaves in `pi` the last policy tried;
-    returns a `RobustBound`.
+    returns the fields of a `RobustBound`.
     """
     discount = xi.discount
     work = workspace(xi.rows)
@@ -311,7 +311,7 @@ def sweep(xi, box, pi, q, kept, moved, tolerance: float, max_sweeps: int):
             if inner <= 0.1 * change:
                 break
     worst = backup(xi, v, q, kept, moved)
-    return RobustBound(v, worst, error, tolerance * level, sweeps)
+    return v, worst, error, tolerance * level, sweeps
 
 
 @njit(cache=True)

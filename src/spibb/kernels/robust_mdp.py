@@ -34,13 +34,13 @@ def policies(data, grid, pis: np.ndarray):
         r_max = robust.largest_reward(data.r_low, data.r_high)
         low, high = robust.reward_bounds(data, radius, r_max, known)
         xi = Ambiguous(model.rows, low, radius, model.discount)
-        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)
+        worst = robust.policy_iteration(xi, box, pi, q, kept, moved)[0]
         dense.copy(pi, pis[m])
         if grid.tested[m] > 0.0:
             dense.combine(-1.0, high, 0.0, high, low)  # the best case is the worst of −R, negated
-            best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)
-            promised = -dense.expectation(data.initial, best.v)
-            if not robust.is_safe(dense.expectation(data.initial, worst.v), promised):
+            best = robust.policy_iteration(xi, only, pi_b, q, kept, moved)[0]
+            promised = -dense.expectation(data.initial, best)
+            if not robust.is_safe(dense.expectation(data.initial, worst), promised):
                 dense.copy(baseline, pis[m])
 
 

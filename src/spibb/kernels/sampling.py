@@ -51,7 +51,10 @@ def next_random(seeds: np.ndarray, lane: int) -> np.uint64:
 
 @njit(cache=True)
 def list_outcomes(outcomes, pi: np.ndarray, width: int):
-    """Joint outcomes of each state in slots, by actions and then in the order of the outcomes."""
+    """Joint outcomes of each state in slots, by actions and then in the order of the outcomes.
+
+    Returns the fields of `Slots`.
+    """
     indptr, successors = outcomes.indptr, outcomes.successors
     probs, rewards = outcomes.probs, outcomes.rewards
     n_states, n_actions = pi.shape
@@ -70,7 +73,7 @@ def list_outcomes(outcomes, pi: np.ndarray, width: int):
                 successor[s, j] = successors[k]
                 reward[s, j] = rewards[k]
                 j += 1
-    return Slots(weight, action, successor, reward)
+    return weight, action, successor, reward
 
 
 @njit(cache=True)

@@ -78,8 +78,7 @@ def policies(data, grid, pis: np.ndarray):
             greedy(q, box, ties, pis[m])
             if dense.equal(pis[m], pis[m - 1]):
                 continue
-        found = dense.policy_iteration(model.rows, rewards, model.discount, box, pis[m], q)
-        ties = found.ties
+        _, ties, _, _ = dense.policy_iteration(model.rows, rewards, model.discount, box, pis[m], q)
 
 
 class Grid(NamedTuple):

@@ -51,7 +51,7 @@ CALL = """
     begin = end
 """
 TAIL = """
-    return Trained(pis, dense.performances(task, pis))
+    return pis, dense.performances(task, pis)
 """
 
 
@@ -62,13 +62,13 @@ class Trained(NamedTuple):
     performances: np.ndarray
 
 
-def trainer(grids: Sequence[Any]) -> Callable[..., Trained]:
+def trainer(grids: Sequence[Any]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """The compiled call for these grids; their kernels are all that it depends on."""
     return _trainer(tuple(grid.kernel() for grid in grids))
 
 
 @cache
-def _trainer(kernels: tuple[Any, ...]) -> Callable[..., Trained]:
+def _trainer(kernels: tuple[Any, ...]) -> Callable[..., tuple[np.ndarray, np.ndarray]]:
     """The call is written out, one block per kernel, because kernels that are inlined into one
     function compile in half of the time of kernels that are called.
 
@@ -81,10 +81,9 @@ def _trainer(kernels: tuple[Any, ...]) -> Callable[..., Trained]:
         "np": np,
         "dense": dense,
         "read": read,
-        "Trained": Trained,
     }
     names |= {f"kernel_{i}": kernel for i, kernel in enumerate(kernels)}
     exec(compile(source, __file__, "exec"), names)
     ours = all(kernel.__module__.startswith(OURS) for kernel in kernels)
-    made: Callable[..., Trained] = njit(cache=ours)(names["train"])
+    made: Callable[..., tuple[np.ndarray, np.ndarray]] = njit(cache=ours)(names["train"])
     return made

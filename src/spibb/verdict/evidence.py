@@ -15,7 +15,7 @@ from spibb.algorithms.auto.algorithm import telling_rewards
 from spibb.algorithms.base import Algorithm
 from spibb.algorithms.improvement import Improvement
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement
+from spibb.assurance.posterior import Posterior, draws_for, posterior_improvement, sure_gain
 from spibb.assurance.values import INVERTED_UP_TO
 from spibb.bounds.chance import Chance, chance_of_largest
 from spibb.bounds.normal import TWO_SIDED_95
@@ -308,7 +308,7 @@ def gather(
     earned, single = _episodes(problem, policy, usable)
     if problem.log is not None and not usable:
         refusal = "the log contradicts the current policy"
-    lower = float(np.quantile(posterior.gains, delta))
+    lower = float(sure_gain(posterior.gains, delta))
     return Evidence(
         problem,
         policy,

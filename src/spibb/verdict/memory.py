@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spibb.algorithms.problem import Problem
-from spibb.assurance.posterior import draws_for, posterior_improvement
+from spibb.assurance.posterior import draws_for, posterior_improvement, sure_gain
 from spibb.counts import Counts
 from spibb.labels import Vocabulary
 from spibb.log import Log
@@ -117,7 +117,7 @@ def _sure_gain(
         Counts.from_log(log), new, current, problem.discount,
         rng=np.random.default_rng(0), draws=draws_for(delta, DRAWS),
     )  # fmt: skip
-    return float(np.quantile(found.gains, delta))
+    return float(sure_gain(found.gains, delta))
 
 
 def with_memory(log: Log) -> tuple[Log, np.ndarray]:

@@ -17,7 +17,7 @@ from spibb.algorithms.base import Algorithm
 from spibb.algorithms.candidate import Candidate, OffPolicyValue, surest
 from spibb.algorithms.problem import AS_BASELINE, TREATMENTS, Problem
 from spibb.algorithms.threshold import SHARES, Threshold, solve_each
-from spibb.assurance.posterior import draws_for, gains_over, joint_level
+from spibb.assurance.posterior import draws_for, gains_over, joint_level, sure_gain
 from spibb.bounds.means import student_t_bound
 from spibb.counts import Counts
 from spibb.episodes.departures import changed_states
@@ -111,7 +111,7 @@ class Auto(Algorithm):
     def __post_init__(self) -> None:
         checks.delta(self.delta)
         checks.number("zeta", self.zeta, 0, math.inf, "[)")
-        checks.positive("draws", self.draws)
+        checks.positive_field(self, "draws")
         checks.choice("unseen", self.unseen, TREATMENTS)
         checks.choice("method", self.method, METHODS)
         checks.seed(self.seed)
@@ -215,7 +215,7 @@ class Auto(Algorithm):
         gains = gains_over(rho[:, 1:], rho[:, 0])
         level = self._level(gains[:, moves], delta)
         tail = (1 - INTERVAL) / 2
-        lower = np.quantile(gains, level, axis=0, method="lower").tolist()
+        lower = sure_gain(gains, level).tolist()
         low, high = np.quantile(gains, [tail, 1 - tail], axis=0).tolist()
         mean = gains.mean(axis=0).tolist()
         probability = (gains >= -self.zeta).mean(axis=0).tolist()
@@ -236,7 +236,7 @@ class Auto(Algorithm):
     def _level(self, gains: np.ndarray, delta: float) -> float:
         """ℓ for gains [D, M]: what cannot be chosen at the largest level need not hold."""
         largest = delta / FEWEST_SHARES
-        hopeful = np.quantile(gains, largest, axis=0, method="lower") > -self.zeta
+        hopeful = sure_gain(gains, largest) > -self.zeta
         return min(joint_level(gains[:, hopeful], delta), largest)
 
     def _drawn(self, ordered: OrderedProblem, policies: np.ndarray, draws: int) -> np.ndarray:

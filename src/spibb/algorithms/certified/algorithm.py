@@ -90,7 +90,7 @@ class Certified(Algorithm):
         if self.choose_share is not None:
             checks.number("choose_share", self.choose_share, 0, 1, "()")
         if self.horizon is not None:
-            checks.positive("horizon", self.horizon)
+            checks.positive_field(self, "horizon")
         for name in ("lowest_return", "highest_return", "lowest_reward", "highest_reward"):
             checks.limit(name, getattr(self, name))
 

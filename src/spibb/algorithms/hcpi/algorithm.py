@@ -123,7 +123,7 @@ class HCPI(Algorithm):
             )
         checks.delta_or_one(self.delta)
         checks.number("train_share", self.train_share, 0, 1, "()")
-        checks.positive("updates", self.updates)
+        checks.positive_field(self, "updates")
         checks.seed(self.seed)
         if self.baseline_value is not None:
             checks.number("baseline_value", self.baseline_value, -math.inf, math.inf, "()")
