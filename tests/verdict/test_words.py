@@ -188,5 +188,5 @@ def test_a_declared_limit_may_exclude_the_event_that_would_undo_a_gain(v_max, ex
     baseline = Policy([[0.5, 0.5]], ["x"], ["a", "b"])
     problem = Problem.from_log(bandit(200), baseline, discount=0.9, v_max=v_max)
     sentence = PiBSpibb(5).improve(problem).verdict.sentence
-    assert ("which v_max = 2 excludes" in sentence) == excluded
+    assert ("; v_max = 2 excludes that." in sentence) == excluded
     assert ("a loss of" in sentence) != excluded

@@ -112,9 +112,8 @@ def _undone(evidence: Evidence, gain: float) -> str:
     cost = at_most(loss, 2)
     if problem.v_max_given and loss > 2 * problem.v_max:
         return (
-            f" To undo this gain in {percent(rate)} of the changed decisions, an event that the "
-            f"log does not show would have to cost {cost}, which v_max = {problem.v_max:g} "
-            "excludes."
+            f" To undo this gain, an event that the log does not show, in {percent(rate)} of the "
+            f"changed decisions, would have to cost {cost}; v_max = {problem.v_max:g} excludes that."
         )
     return (
         " An event that the log does not show would undo this gain if it occurs in "
