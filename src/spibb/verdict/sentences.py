@@ -113,7 +113,8 @@ def _undone(evidence: Evidence, gain: float) -> str:
     if problem.v_max_given and loss > 2 * problem.v_max:
         return (
             f" To undo this gain, an event that the log does not show, in {percent(rate)} of the "
-            f"changed decisions, would have to cost {cost}; v_max = {problem.v_max:g} excludes that."
+            f"changed decisions, would have to cost {cost}; v_max = {problem.v_max:g} excludes "
+            "that."
         )
     return (
         " An event that the log does not show would undo this gain if it occurs in "
