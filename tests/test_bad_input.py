@@ -111,7 +111,7 @@ case("inspect log.csv --unit state", "unit is mapped to 'state'", "the episode i
 case("split log.csv --unit state --out out", "unit is mapped to 'state'", "add --bandit")
 case("split log.csv --bandit --unit stat --out out", "the log has no column 'stat'",
      "did you mean 'state'", "--unit")  # fmt: skip
-case("split clicks.csv --bandit --unit user --out out", "1 units (user)", "at least 2",
+case("split clicks.csv --bandit --unit user --out out", "only one unit (user)", "at least 2",
      clicks_csv=CLICKS.replace("old", "new"))  # fmt: skip
 case("split clicks.csv --bandit --unit user --out out", "user", "missing",
      clicks_csv=CLICKS.replace("old", ""))  # fmt: skip

@@ -134,7 +134,7 @@ def test_policy_iteration_solves_the_robust_optimality_equation(seed, n_states, 
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
     pi = box.start.copy()
-    found = robust.policy_iteration(xi, box, pi, q, kept, moved)
+    found = robust.RobustValues(*robust.policy_iteration(xi, box, pi, q, kept, moved))
     v = found.v
     assert found.settled
     again = np.empty_like(q)
@@ -153,8 +153,10 @@ def test_sweeps_agree_with_policy_iteration(seed, n_states, only):
     if only:
         rows = np.random.default_rng(seed).dirichlet(np.ones(3), size=n_states)
         box = Box(rows, rows, rows)
-    exact = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved).v
-    swept = robust.sweep(xi, box, box.start.copy(), q, kept, moved, 1e-10, 100_000)
+    exact = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)[0]
+    swept = robust.RobustBound(
+        *robust.sweep(xi, box, box.start.copy(), q, kept, moved, 1e-10, 100_000)
+    )
     assert swept.error <= swept.wanted <= 1e-10 * max(10.0, np.abs(exact).max() + swept.error)
     np.testing.assert_allclose(swept.v, exact, rtol=0, atol=2 * swept.error)
 
@@ -163,6 +165,6 @@ def test_values_of_many_states_solve_the_robust_equation():
     xi = ambiguous(3, 90, 3)
     q, kept, moved = blank(xi)
     box = free_box(q.shape)
-    v = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved).v
+    v = robust.policy_iteration(xi, box, box.start.copy(), q, kept, moved)[0]
     robust.backup(xi, v, q, kept, moved)
     np.testing.assert_allclose(v, q.max(axis=1), atol=1e-10)

@@ -62,15 +62,15 @@ def split_table(engine: Engine, column_map: ColumnMap, share: float, seed: int) 
         rows, names, codes = _rows(engine)
     else:
         rows, names, codes = _named(engine, together or [_episode_column(engine, columns)])
-    what = f"unit ({listed(together)})" if together else "episode"
+    noun, by = ("unit", f" ({listed(together)})") if together else ("episode", "")
     if len(names) < 2:
-        raise InputError(f"the log has only one {what}, and a split needs at least 2: add some")
+        raise InputError(f"the log has only one {noun}{by}, and a split needs at least 2: add some")
     chosen = _held_out(names, share, seed)
     held_out = np.isin(codes, chosen)
     csv = isinstance(engine, DuckFiles) and engine.files.untyped
     return Parts(
         _where(rows, ~held_out), _where(rows, held_out), len(names) - len(chosen), len(chosen),
-        ".csv" if csv else ".parquet", what,
+        ".csv" if csv else ".parquet", f"{noun}s{by}",
     )  # fmt: skip
 
 
