@@ -27,7 +27,8 @@ POOLED_VISITS = 2.0
 
 @dataclass(frozen=True)
 class Prototype(Algorithm):
-    """The candidates of `auto` and its criterion, under a simpler posterior that pools nothing:
+    """The largest δ/k-quantile of the gain among Π_b- and Π_≤b-SPIBB at ten N∧, k of them distinct,
+    and the baseline if that is not positive; under a simpler posterior that pools nothing:
 
     P(·|x, a) ~ Dirichlet(n + ½), with ½ for an outcome never seen, which ends the process and pays
     the lowest return-to-go of the log, at most 0; mean rewards of outcomes are Student's t, their
