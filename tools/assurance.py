@@ -24,7 +24,7 @@ from spibb.experiments.assurance import (
     worse,
 )
 from spibb.experiments.parts import part_files
-from spibb.paper.assured import CHOSE, JUDGED_FROM
+from spibb.paper.assured import CHOSE, PROMISED_FROM
 from spibb.paper.assured_tables import gain_text, share_text
 from spibb.stats import share_interval
 
@@ -113,7 +113,7 @@ def main() -> None:
     for size, part in rows.groupby("size"):
         print(f"{size} episodes: {part['run'].nunique()} logs a cell, {len(part)} in all")
     print(f"{len(rows)} logs in all\n")
-    promised = rows[rows["size"] >= JUDGED_FROM]
+    promised = rows[rows["size"] >= PROMISED_FROM]
     tables = (by_family(rows), how_often_worse(promised), by_size(promised), other_rules(promised))
     print("\n\n".join("\n".join(lines) for lines in tables))
 

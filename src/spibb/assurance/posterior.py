@@ -54,10 +54,9 @@ class Posterior(Frozen):
     `values` [draws, 2] are ρ(π, M) and ρ(π_b, M) themselves, `gains` [draws] their differences.
 
     The probability assumes what `ASSUMES` lists, and is measured as over-confident: of policies
-    that were trained on the same log, those with 0.95 to 0.99 were truly no worse in 91 % of the
-    cases, in 93 % on families of worlds that had chosen nothing, and in 71 % where sales with a
-    long tail decide (docs/assurance.md). It is not printed anywhere; a `verdict` says how sure the
-    log is.
+    that were trained on the same log, those with 0.95 to 0.99 were truly no worse in 92 % of the
+    cases, and in 73 % where sales with a long tail decide (docs/assurance.md). It is not printed
+    anywhere; a `verdict` says how sure the log is.
 
     >>> spibb.PiBSpibb(n_wedge=1).improve(problem).posterior(draws=200)
     Posterior(gain=..., interval=... to ..., level=0.95, draws=200)
