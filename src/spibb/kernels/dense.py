@@ -319,11 +319,12 @@ def policy_iteration(rows, rewards, discount: float, box, pi, q):
     keep the row that is there.
     """
     v, ties = np.empty(0), np.empty(0)
-    within = Box(box.lower, box.upper, box.start.copy())
+    within = Box(box.lower, box.upper, np.empty(pi.shape))
+    copy(box.start, within.start)
     gain, iterations = np.inf, 0
     while gain > 0.0 and iterations < MAX_ITERATIONS:
         if iterations >= PATIENCE:
-            within.start[...] = pi
+            copy(pi, within.start)
         v, ties = values(rows, rewards, discount, pi)
         scale_by(ROUNDING, ties)
         gain = improve(rows, rewards, discount, within, v, ties, pi, q)
