@@ -9,8 +9,8 @@ from enum import StrEnum
 class Grade(StrEnum):
     """How sure a log is of a new policy, from the surest.
 
-    >>> [str(grade) for grade in spibb.grade.Grade]
-    ['certified', 'supported', 'not supported']
+    >>> ", ".join(spibb.grade.Grade)
+    'certified, supported, not supported'
     """
 
     CERTIFIED = "certified"
